@@ -380,8 +380,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: 'npm run muster -- verify',
   },
   ARCHIVE_INVALID: {
-    cause: 'The build is not an archive that can be unpacked safely. `metadata` has the entry and the reason.',
-    remedy: 'Pack plain files and folders as tar, tar.gz or zip, and upload the archive as a new build.',
+    cause:
+      'The build is not an archive or container image that can be unpacked safely. `metadata` has the entry, the reason, and the layer of an image.',
+    remedy:
+      'Pack plain files and folders as tar, tar.gz or zip; for an image, follow the message. Upload the file as a new build.',
     command: PREPARE_BUILD,
   },
 

@@ -169,7 +169,7 @@ export function readBootId(): string {
 }
 
 /** False when there is no such process. */
-export function signal(pid: number, name: 'SIGTERM' | 'SIGKILL'): boolean {
+export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     process.kill(pid, name)
     return true

@@ -1,5 +1,4 @@
-// Builds: the programs that lobbies run. An archive (tar.gz or zip) is unpacked and run. Images are stored, but no version can
-// run them yet.
+// Builds: the programs that lobbies run. An archive (tar.gz or zip) or a container image is unpacked and run.
 import Type from 'typebox'
 import { BuildId, GameId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
@@ -70,13 +69,13 @@ export const createGameBuild = operation({
     kind: Type.Optional(
       Type.Enum(['archive', 'docker_image', 'oci_bundle'], {
         description:
-          'What the file is. Default `archive`. Other kinds are stored, but a version that names one is refused.',
+          'What the file is. `archive`: a tar, tar.gz or zip of files. `docker_image`: the output of `docker save`. `oci_bundle`: an OCI image layout as a tar. Default `archive`.',
       }),
     ),
     compression: Type.Optional(
-      Type.Enum(['none', 'gzip', 'lz4'], {
+      Type.Enum(['none', 'gzip', 'lz4', 'zstd'], {
         description:
-          'How the file is compressed. For an archive the platform detects it from the bytes; `lz4` is refused.',
+          'How the file is compressed. The platform detects it from the bytes. `zstd` is for images only; `lz4` is refused.',
       }),
     ),
     tags: Type.Optional(BuildTags),

@@ -20,8 +20,15 @@ type Matchmaker = NonNullable<VersionConfig['matchmaker']>
 type Docker = NonNullable<Matchmaker['docker']>
 type Regions = NonNullable<Matchmaker['regions']>
 
-/** `rules`: null when the platform is unknown. Paths are those within the config. */
-export function checkVersionConfig(rules: PlatformRules | null, config: VersionConfig): ErrorDetail[] {
+/**
+ * `rules`: null when the platform is unknown. `images`: ids of the container images that name a program, so that `args` may
+ * be absent. Paths are those within the config.
+ */
+export function checkVersionConfig(
+  rules: PlatformRules | null,
+  config: VersionConfig,
+  images: ReadonlySet<string> = new Set(),
+): ErrorDetail[] {
   const errors: ErrorDetail[] = []
   if (config.cdn !== undefined) {
     if (config.cdn.site_id === undefined) {
@@ -29,11 +36,16 @@ export function checkVersionConfig(rules: PlatformRules | null, config: VersionC
     }
     errors.push(...checkRoutes(config.cdn.routes ?? [], ['cdn', 'routes']))
   }
-  if (config.matchmaker !== undefined) errors.push(...checkMatchmaker(rules, config.matchmaker, config))
+  if (config.matchmaker !== undefined) errors.push(...checkMatchmaker(rules, config.matchmaker, config, images))
   return errors
 }
 
-function checkMatchmaker(rules: PlatformRules | null, matchmaker: Matchmaker, config: VersionConfig): ErrorDetail[] {
+function checkMatchmaker(
+  rules: PlatformRules | null,
+  matchmaker: Matchmaker,
+  config: VersionConfig,
+  images: ReadonlySet<string>,
+): ErrorDetail[] {
   const path = ['matchmaker']
   const modes = gameModesOf(config)
   const errors: ErrorDetail[] = []
@@ -57,7 +69,7 @@ function checkMatchmaker(rules: PlatformRules | null, matchmaker: Matchmaker, co
       const is_own = mode.docker?.env !== undefined && Object.hasOwn(mode.docker.env, variable)
       return [...(is_own ? mode_path : path), 'docker', 'env', variable]
     }
-    errors.push(...checkMode(modes.get(name)!, docker_path))
+    errors.push(...checkMode(modes.get(name)!, docker_path, images))
     errors.push(...checkPlaceholders(modes.get(name)!, docker_path, envPath))
   }
   for (const [block_path, docker] of dockerBlocksOf(matchmaker)) {
@@ -88,12 +100,12 @@ function checkCreate({ name, create }: GameModeConfig, mode_path: readonly strin
 }
 
 /** `path` is the docker block that the mode takes its image from. */
-function checkMode(mode: GameModeConfig, path: readonly string[]): ErrorDetail[] {
+function checkMode(mode: GameModeConfig, path: readonly string[], images: ReadonlySet<string>): ErrorDetail[] {
   const errors: ErrorDetail[] = []
   if (mode.image_id === null) {
     const message = `The game mode ${mode.name} has no build to run.`
     errors.push({ path: [...path, 'image_id'], reason: 'required', message })
-  } else if (mode.args.length === 0) {
+  } else if (mode.args.length === 0 && !images.has(mode.image_id)) {
     const message = `The game mode ${mode.name} does not say which program of its build to run.`
     errors.push({ path: [...path, 'args'], reason: 'too_few', message })
   }

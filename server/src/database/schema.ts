@@ -1,6 +1,7 @@
 // The tables, as Kysely sees them. A column is named like the member of the record that carries it, so that a row
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
+
 import type { AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@muster/contract'
 import type { ColumnType, Generated } from 'kysely'
 
@@ -327,6 +328,17 @@ type DamagedObjectTable = {
   quarantine_ts: Date | null
 }
 
+/** How the server of a container image starts: the checked config of the image, with its user as numbers. */
+export type ImageStart = {
+  entrypoint: string[]
+  cmd: string[]
+  env: Record<string, string>
+  working_folder: string
+  stop_signal: NodeJS.Signals
+  uid: number
+  gid: number
+}
+
 type BuildTable = {
   build_id: string
   game_id: string
@@ -334,10 +346,12 @@ type BuildTable = {
   display_name: string
   image_tag: string
   kind: 'archive' | 'docker_image' | 'oci_bundle'
-  compression: 'none' | 'gzip' | 'lz4'
+  compression: 'none' | 'gzip' | 'lz4' | 'zstd'
   tags: JsonColumn<Record<string, string>>
   /** The files of its archive (cloud/uploads/file-list.ts); null where nobody noted them. */
   file_list: ColumnType<string | null, string | null | undefined, string | null>
+  /** How a container image starts; null for an archive, and for an image that was not checked. */
+  image: ColumnType<ImageStart | null, string | undefined, string | null>
   create_ts: CreateTime
 }
 

@@ -18,14 +18,17 @@ const WHOLE_BYTES_MAX = 1024n ** 2n
 /** Bytes of a manifest: 100,000 entries, the most of an archive, with the longest paths. */
 const MANIFEST_BYTES_MAX = 256 * 1024 * 1024
 
-/** A file, or a folder with `sha256` null. Integers are text, because times in nanoseconds exceed a safe number. */
+/**
+ * A file, or a folder with `sha256` null. Integers are text, because times in nanoseconds exceed a safe number.
+ * `change_ns`: null for a file with hard links in other builds, because each new link changes it.
+ */
 type Entry = {
   path: string
   content_length: string
   mode: string
   inode: string
   modify_ns: string
-  change_ns: string
+  change_ns: string | null
   sha256: string | null
 }
 /** `names`: the sorted entries of the build's folder itself, whose own times are those of the last use of the build. */
@@ -42,8 +45,9 @@ type Pace = (bytes: number) => Promise<void> | void
  */
 export async function makeManifest(folder: string, files: readonly UnpackedFile[], path: string): Promise<void> {
   const entries: Entry[] = []
-  for (const { path: name, sha256 } of files) {
-    entries.push({ path: name, ...factsOf(await lstat(join(folder, name), { bigint: true })), sha256 })
+  for (const { path: name, sha256, is_linked = false } of files) {
+    const facts = factsOf(await lstat(join(folder, name), { bigint: true }))
+    entries.push({ path: name, ...facts, ...(is_linked && { change_ns: null }), sha256 })
   }
   const manifest: BuildManifest = { names: (await readdir(folder)).sort(), entries }
   const difference = await fullDifference(folder, manifest)
@@ -146,7 +150,9 @@ function nullIfGone(error: NodeJS.ErrnoException): null {
 function differenceOf(entry: Entry, stats: BigIntStats | null | undefined): Difference {
   if (!stats) return `${entry.path} is gone`
   const facts = factsOf(stats)
-  const member = (Object.keys(facts) as (keyof typeof facts)[]).find((name) => facts[name] !== entry[name])
+  const member = (Object.keys(facts) as (keyof typeof facts)[]).find(
+    (name) => entry[name] !== null && facts[name] !== entry[name],
+  )
   return member === undefined ? null : `${entry.path} has another ${member}`
 }
 

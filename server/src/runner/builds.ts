@@ -14,10 +14,13 @@ import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { reportDamage } from '../database/damaged-objects.ts'
 import { removePartialFolders } from '../objects/archive/archive.ts'
+import type { ImageStart } from '../objects/container-image/config.ts'
 import { ObjectDamaged } from '../objects/damage.ts'
 import { createPace } from '../objects/pace.ts'
 import { type BuildManifest, fullDifference, quickDifference, quickPart, readManifest } from './build-manifest.ts'
 import type { ExitReason } from './drivers/driver.ts'
+import { LayerCache } from './images/layer-cache.ts'
+import { IMAGE_SUFFIX, readUnpackedImage } from './images/unpack-image.ts'
 import { JOINED_ARCHIVE, unpackBuild } from './unpack-build.ts'
 
 /** Builds unpacked at once. Unpacking is bound by one disk. */
@@ -37,6 +40,8 @@ const REMOVED = '.removed-'
 const REPLACED = '.replaced-'
 /** Suffix of the folder of the manifests, beside the folder of the builds. */
 const MANIFESTS = '.manifests'
+/** Suffix of the folder of the layers of images. */
+const LAYERS = '.layers'
 const BUILD_ID_LENGTH = 36
 
 const DAMAGED_ARCHIVE =
@@ -45,7 +50,9 @@ const DAMAGED_COPY =
   "The build's unpacked files have changed on this machine's disk, twice. Its operator must check the disk."
 
 type Failure = { failure: string; reason: ExitReason }
-export type BuildState = { folder: string } | Failure | 'unpacking'
+/** `image`: how the build starts; null for an archive. */
+export type ReadyBuild = { folder: string; image: ImageStart | null }
+export type BuildState = ReadyBuild | Failure | 'unpacking'
 
 export type Builds = {
   /** Never waits. `failure`: a sentence for the developer. */
@@ -66,15 +73,17 @@ export async function openBuilds(ctx: Context, builds_folder: string, onChange: 
       await rm(join(builds_folder, name), { recursive: true })
   }
   await mkdir(`${builds_folder}${MANIFESTS}`, { recursive: true, mode: 0o700 })
-  return new UnpackedBuilds(ctx, builds_folder, onChange)
+  const layers = await LayerCache.open(`${builds_folder}${LAYERS}`, ctx.now)
+  return new UnpackedBuilds(ctx, builds_folder, layers, onChange)
 }
 
 class UnpackedBuilds implements Builds {
   readonly #ctx: Context
   readonly #folder: string
+  readonly #layers: LayerCache
   readonly #onChange: () => void
   /** `manifest`: the part that a quick check compares. `asked_ms`: the last call of `find`. */
-  readonly #ready = new Map<string, { manifest: BuildManifest; asked_ms: number }>()
+  readonly #ready = new Map<string, { manifest: BuildManifest; image: ImageStart | null; asked_ms: number }>()
   readonly #failures = new Map<string, Failure & { until_ms: number }>()
   readonly #preparing = new Map<string, Promise<void>>()
   /** By build id: when its copy was last found to differ. */
@@ -82,9 +91,10 @@ class UnpackedBuilds implements Builds {
   readonly #closing = new AbortController()
   #checking: Promise<void> | null = null
 
-  constructor(ctx: Context, folder: string, onChange: () => void) {
+  constructor(ctx: Context, folder: string, layers: LayerCache, onChange: () => void) {
     this.#ctx = ctx
     this.#folder = folder
+    this.#layers = layers
     this.#onChange = onChange
   }
 
@@ -95,7 +105,7 @@ class UnpackedBuilds implements Builds {
       const difference = quickDifference(this.#folderOf(build_id), ready.manifest)
       if (difference === null) {
         ready.asked_ms = now_ms
-        return { folder: this.#folderOf(build_id) }
+        return { folder: this.#folderOf(build_id), image: ready.image }
       }
       this.#noteDifference(build_id, difference)
     }
@@ -135,7 +145,10 @@ class UnpackedBuilds implements Builds {
       await rename(this.#folderOf(build_id), removed)
       await rm(removed, { recursive: true })
       await rm(this.#manifestPathOf(build_id), { force: true })
+      await rm(this.#imagePathOf(build_id), { force: true })
     }
+    // A build that is being unpacked may need layers that no list names yet.
+    if (this.#preparing.size === 0) await this.#layers.sweep(await this.#usedLayers())
   }
 
   check(): void {
@@ -164,11 +177,26 @@ class UnpackedBuilds implements Builds {
     return join(`${this.#folder}${MANIFESTS}`, build_id)
   }
 
+  #imagePathOf(build_id: string): string {
+    return `${this.#manifestPathOf(build_id)}${IMAGE_SUFFIX}`
+  }
+
+  async #usedLayers(): Promise<Set<string>> {
+    const used = new Set<string>()
+    for (const build_id of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
+      const image = await readUnpackedImage(this.#imagePathOf(build_id))
+      for (const name of image?.layers ?? []) used.add(name)
+    }
+    return used
+  }
+
   /** Makes the build ready, from its folder or from the archive, or records the failure. */
   async #prepare(build_id: string): Promise<void> {
     try {
       const manifest = (await this.#existing(build_id)) ?? (await this.#unpacked(build_id))
-      this.#ready.set(build_id, { manifest: quickPart(manifest), asked_ms: this.#ctx.elapsed() })
+      const image = await readUnpackedImage(this.#imagePathOf(build_id))
+      const start = image?.start ?? null
+      this.#ready.set(build_id, { manifest: quickPart(manifest), image: start, asked_ms: this.#ctx.elapsed() })
     } catch (error) {
       if (error instanceof ObjectDamaged) await reportDamage(this.#ctx, error)
       this.#ctx.log.warn({ err: error, build_id }, 'build could not be unpacked')
@@ -194,7 +222,8 @@ class UnpackedBuilds implements Builds {
   async #unpacked(build_id: string): Promise<BuildManifest> {
     const started_ms = this.#ctx.elapsed()
     const manifest_path = this.#manifestPathOf(build_id)
-    await unpackBuild(this.#ctx, build_id, { target: this.#folderOf(build_id), manifest_path })
+    const place = { target: this.#folderOf(build_id), manifest_path, image_path: this.#imagePathOf(build_id) }
+    await unpackBuild(this.#ctx, build_id, place, this.#layers)
     this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.elapsed() - started_ms }, 'build unpacked')
     const manifest = await readManifest(manifest_path)
     if (manifest === null) throw new Error('The manifest of an unpacked build cannot be read.')

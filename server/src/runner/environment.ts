@@ -13,6 +13,7 @@ import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
 import { lobbyAddress } from '../lobby-addresses.ts'
+import type { ImageStart } from '../objects/container-image/config.ts'
 import type { ScratchFile } from './drivers/driver.ts'
 import type { RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST } from './ports.ts'
@@ -27,25 +28,29 @@ const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR
 /** What a lobby's program starts with. */
 export type ProgramStart = { args: string[]; env: Record<string, string>; files: ScratchFile[] }
 
-/** `home`: the writable folder, as the program sees it. */
+/**
+ * `home`: the writable folder, as the program sees it. `image`: null for an archive. As in container engines, `args` of the
+ * config replace the command of an image and stay behind its entrypoint; variables of the config replace those of the image.
+ */
 export function programStart(
   ctx: Context,
   lobby: WantedLobby,
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
-  home: string,
   network: Pick<RunNetwork, 'services'> | null,
+  { home, image }: { home: string; image: ImageStart | null },
 ): ProgramStart {
   const own = { ...platformVariables(ctx, lobby, mode, network), ...portVariables(ctx, lobby, mode, ports) }
   const values = placeholderValues(own, mode, home)
-  const env: Record<string, string> = {}
+  const env: Record<string, string> = { ...image?.env }
   for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
   for (const [name, value] of Object.entries(mode.env)) {
     if (!OWN_NAMES.test(name)) env[name] = fillPlaceholders(value, values)
   }
   for (const [name, value] of Object.entries(own)) if (OWN_NAMES.test(name)) env[name] = value
+  const args = mode.args.map((text) => fillPlaceholders(text, values))
   return {
-    args: mode.args.map((text) => fillPlaceholders(text, values)),
+    args: image === null ? args : [...image.entrypoint, ...(args.length > 0 ? args : image.cmd)],
     env,
     files: Object.entries(mode.files).map(([path, text]) => ({ path, content: fillPlaceholders(text, values) })),
   }

@@ -12,7 +12,7 @@ import { LOBBY_PORTS } from '../config/edge.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { phase, type Ray } from '../observe/ray.ts'
-import type { Builds } from './builds.ts'
+import type { Builds, ReadyBuild } from './builds.ts'
 import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
 import { programStart } from './environment.ts'
 import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
@@ -43,7 +43,7 @@ export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Port
 export async function launchLobby(
   launch: Launch,
   lobby: WantedLobby,
-  build: { folder: string },
+  build: ReadyBuild,
   ray: Ray | null,
 ): Promise<Run | null> {
   const { ctx, driver } = launch
@@ -69,10 +69,14 @@ export async function launchLobby(
     if (!(await insertRun(ctx, lobby, driver.name, { ports, build_id: mode.image_id, ready_check: mode.ready })))
       return release(launch, resources)
     phase(ray, 'process')
-    const { args, env, files } = programStart(ctx, lobby, mode, ports, driver.homeOf(lobby.lobby_id), network)
+    const { args, env, files } = programStart(ctx, lobby, mode, ports, network, {
+      home: driver.homeOf(lobby.lobby_id),
+      image: build.image,
+    })
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
+      image: build.image,
       args,
       env,
       files,

@@ -8,45 +8,63 @@ import { pipeline } from 'node:stream/promises'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { unpackArchive } from '../objects/archive/archive.ts'
+import type { ImageStart } from '../objects/container-image/config.ts'
+import type { ImageKind } from '../objects/container-image/manifest.ts'
 import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import { makeManifest } from './build-manifest.ts'
+import type { LayerCache } from './images/layer-cache.ts'
+import { unpackImage } from './images/unpack-image.ts'
 
 /** Prefix of archives that are being joined from parts, in the folder of the builds. */
 export const JOINED_ARCHIVE = '.archive-'
+const UNCHECKED_IMAGE =
+  'The image was uploaded to an older release, which did not check it. Upload it again as a new build.'
 
-type Part = Recorded & { kind: string; is_complete: boolean; path: string; is_marked: boolean }
+type Kind = 'archive' | ImageKind
+type Part = Recorded & { kind: Kind; image: ImageStart | null; is_complete: boolean; path: string; is_marked: boolean }
+
+/** `image_path`: for what is kept about an image. */
+type Target = { target: string; manifest_path: string; image_path: string }
 
 /**
  * Unpacks the build into `target` and writes its manifest to `manifest_path`. Throws ObjectDamaged (without reading an
  * archive that is marked as damaged), ApiError ARCHIVE_INVALID, or the system's error.
  */
-export async function unpackBuild(
-  ctx: Context,
-  build_id: string,
-  { target, manifest_path }: { target: string; manifest_path: string },
-): Promise<void> {
+export async function unpackBuild(ctx: Context, build_id: string, place: Target, layers: LayerCache): Promise<void> {
   const parts = await readParts(ctx, build_id)
-  const accept = (folder: string, files: Parameters<typeof makeManifest>[1]) =>
-    makeManifest(folder, files, manifest_path)
   const [first] = parts
   const local = parts.length === 1 ? ctx.objects.localPath(first!.object_key) : null
   if (local !== null) {
     for await (const _ of soundBytes(ctx.objects, first!));
-    await unpackArchive({ path: local }, target, { accept })
+    await unpackFile(local, first!, place, layers)
     return
   }
-  const joined = join(dirname(target), `${JOINED_ARCHIVE}${build_id}`)
+  const joined = join(dirname(place.target), `${JOINED_ARCHIVE}${build_id}`)
   try {
     await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(joined, { mode: 0o600 }))
-    await unpackArchive({ path: joined }, target, { accept })
+    await unpackFile(joined, first!, place, layers)
   } finally {
     await rm(joined, { force: true })
   }
 }
 
+async function unpackFile(
+  path: string,
+  { kind, image }: Pick<Part, 'kind' | 'image'>,
+  place: Target,
+  layers: LayerCache,
+): Promise<void> {
+  if (kind === 'archive') {
+    await unpackArchive({ path }, place.target, {
+      accept: (folder, files) => makeManifest(folder, files, place.manifest_path),
+    })
+  } else if (image !== null) await unpackImage(path, kind, image, layers, place)
+  else throw new ApiError('ARCHIVE_INVALID', {}, { message: UNCHECKED_IMAGE })
+}
+
 async function readParts(ctx: Context, build_id: string): Promise<Part[]> {
   const { rows } = await ctx.pool.query<Part & { content_length: string }>(
-    `select b.kind, u.complete_ts is not null as is_complete, f.path, f.object_key, f.content_length, f.sha256,
+    `select b.kind, b.image, u.complete_ts is not null as is_complete, f.path, f.object_key, f.content_length, f.sha256,
        d.object_key is not null as is_marked
      from builds b
      join uploads u on u.upload_id = b.upload_id
@@ -60,9 +78,7 @@ async function readParts(ctx: Context, build_id: string): Promise<Part[]> {
   const invalid = (message: string): ApiError => new ApiError('ARCHIVE_INVALID', { build_id }, { message })
   if (first === undefined) throw invalid('There is no such build.')
   if (!first.is_complete) throw invalid('The upload of the build is not complete.')
-  if (first.kind !== 'archive' || rows.some(({ path }) => path !== first.path)) {
-    throw invalid('The build is not one archive.')
-  }
+  if (rows.some(({ path }) => path !== first.path)) throw invalid('The build is not one file.')
   const marked = rows.find(({ is_marked }) => is_marked)
   if (marked !== undefined) throw new ObjectDamaged(marked.object_key, 'bytes')
   return rows.map((row) => ({ ...row, content_length: Number(row.content_length) }))

@@ -12,6 +12,9 @@ import { timestamp } from '../times.ts'
 import { reuseStored } from './stored-contents.ts'
 import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
 
+type BuildKind = NonNullable<BodyOf<typeof createGameBuild>['kind']>
+type Compression = NonNullable<BodyOf<typeof createGameBuild>['compression']>
+
 const tagTaken = (image_tag: string): ErrorDetail =>
   notUnique(['image_tag'], `The game has a build ${JSON.stringify(image_tag)} already.`)
 
@@ -24,7 +27,7 @@ export async function createBuild(
 ): Promise<ResponseOf<typeof createGameBuild>> {
   await requireGame(ctx, caller, game_id)
   const { display_name, image_tag, image_file, kind = 'archive', tags = {}, multipart_upload: in_parts = false } = body
-  if (kind === 'archive' && body.compression === 'lz4') refuse([lz4Archive()])
+  checkCompression(kind, body.compression)
   const pathOf = () => ['image_file', 'path']
   const wanted = { game_id, kind: 'build', files: [image_file], in_parts, pathOf } as const
   checkUpload(wanted)
@@ -68,15 +71,20 @@ export async function createBuild(
   return response
 }
 
-const lz4Archive = (): ErrorDetail => ({
-  path: ['compression'],
-  reason: 'not_allowed',
-  message: 'An archive is a tar, a tar.gz or a zip; lz4 is for images.',
-})
+/** The bytes of the file decide; a named compression that can never be right is refused. */
+function checkCompression(kind: BuildKind, compression: Compression | undefined): void {
+  if (compression === 'lz4')
+    refuse([notAllowed('lz4 is not supported. Compress the file by gzip, or an image by zstd.')])
+  if (compression === 'zstd' && kind === 'archive') {
+    refuse([notAllowed('An archive is a tar, a tar.gz or a zip; zstd is for images.')])
+  }
+}
 
-function compressionOf(path: string): 'none' | 'gzip' | 'lz4' {
+const notAllowed = (message: string): ErrorDetail => ({ path: ['compression'], reason: 'not_allowed', message })
+
+function compressionOf(path: string): Compression {
   if (/\.t?gz$/i.test(path)) return 'gzip'
-  return /\.lz4$/i.test(path) ? 'lz4' : 'none'
+  return /\.t?zstd?$/i.test(path) ? 'zstd' : 'none'
 }
 
 /** `tag`: name=value. The name has no equals sign, the value may have some. */

@@ -1,6 +1,6 @@
 // Completes an upload: every file is present with its announced length, parts are joined, hashes are recorded, and from then
 // on nothing changes. A long file of a site is read once more for the hashes of its blocks, by which the edge verifies parts
-// of the file. Its long texts are compressed (pack-texts.ts). A build's archive is checked first: an archive that could not
+// of the file. Its long texts are compressed (pack-texts.ts). A build is checked first (check-build.ts): what could not
 // be unpacked never becomes complete.
 import { ApiError } from '@muster/contract'
 import { type Kysely, sql } from 'kysely'
@@ -8,14 +8,13 @@ import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
-import { checkArchive } from '../../objects/archive/archive.ts'
 import { digestSound, ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { hasBlockHashes } from '../../objects/digest.ts'
 import type { StoredObject } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
 import { noteRemoved } from '../sweep/removed-objects.ts'
+import { type CheckedBuild, checkBuild } from './check-build.ts'
 import { diskFull, isDiskFull } from './disk.ts'
-import { createFileList } from './file-list.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
 import { insertPacked, type PackedFile, type PackSource, type TextPacker } from './pack-texts.ts'
 
@@ -60,15 +59,15 @@ export async function completeUpload(
   try {
     for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file, before))
     requireExpected(parts, before, joined)
-    const file_list = upload.build_kind === 'archive' ? await checkArchives(ctx, parts, joined) : null
+    const build = upload.build_kind === null ? null : await checkBuild(ctx, upload.build_kind, parts, joined)
     const whole = upload.kind === 'site' ? wholeFiles(parts, before, joined) : []
     const block_hashes = await hashBlocks(ctx, whole)
     await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const is_read = (part: Part): boolean =>
-      upload.build_kind === 'archive' || part.expected_sha256 !== null || block_hashes.has(part.object_key)
+      upload.build_kind !== null || part.expected_sha256 !== null || block_hashes.has(part.object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
     const target = { upload_id, game_id: upload.game_id, kind: upload.kind }
-    is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, file_list }, { joined, packed })
+    is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, build }, { joined, packed })
   } finally {
     if (!is_kept) {
       const object_keys = [...joined, ...packed].map((file) => file.object_key)
@@ -82,7 +81,7 @@ async function finish(
   ctx: ChangeContext,
   { upload_id, game_id, kind }: { upload_id: string; game_id: string; kind: string },
   parts: readonly Part[],
-  seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes; file_list: string | null },
+  seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes; build: CheckedBuild | null },
   { joined, packed }: { joined: readonly WholeFile[]; packed: readonly PackedFile[] },
 ): Promise<boolean> {
   const { is_kept } = await changes(ctx, { game_id }, async (trx) => {
@@ -109,8 +108,10 @@ async function finish(
     for (const [object_key, block_hashes] of seen.block_hashes) {
       await trx.updateTable('upload_files').set({ block_hashes }).where('object_key', '=', object_key).execute()
     }
-    if (seen.file_list !== null) {
-      await trx.updateTable('builds').set({ file_list: seen.file_list }).where('upload_id', '=', upload_id).execute()
+    if (seen.build !== null) {
+      const { file_list, image } = seen.build
+      const build = { file_list, image: image === null ? null : JSON.stringify(image) }
+      await trx.updateTable('builds').set(build).where('upload_id', '=', upload_id).execute()
     }
     await insertPacked(trx, upload_id, packed, complete_ts)
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
@@ -179,22 +180,6 @@ function orSendAgain(error: unknown): unknown {
   const message =
     'A file is not what arrived: it was replaced, or the disk has damaged it. Send it again, and complete again.'
   return new ApiError('UPLOAD_INCOMPLETE', {}, { message })
-}
-
-/** Returns the list of the files; null where there is none. */
-async function checkArchives(
-  ctx: Context,
-  parts: readonly Part[],
-  joined: readonly WholeFile[],
-): Promise<string | null> {
-  const file_list = createFileList()
-  for (const [first] of filesOf(parts)) {
-    const whole = joined.find((file) => file.path === first!.path)
-    const path = ctx.objects.localPath((whole ?? first!).object_key)
-    if (path === null) throw new Error('An archive can only be looked through on a local disk.')
-    await checkArchive(path, {}, file_list.add)
-  }
-  return file_list.text()
 }
 
 /** Throws UPLOAD_INCOMPLETE. */

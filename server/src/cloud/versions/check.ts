@@ -13,13 +13,28 @@ type Matchmaker = NonNullable<VersionConfig['matchmaker']>
 
 /** Empty when a version with this config may be created in the game. Paths are those within the config. */
 export async function checkConfig(ctx: Context, game_id: string, config: VersionConfig): Promise<ErrorDetail[]> {
-  const errors = checkVersionConfig(platformRules(ctx.config), config)
+  const errors = checkVersionConfig(platformRules(ctx.config), config, await findImages(ctx, game_id, config))
   if (config.cdn !== undefined) errors.push(...(await checkSite(ctx, game_id, config.cdn)))
   if (config.matchmaker !== undefined) {
     errors.push(...(await checkBuilds(ctx, game_id, config.matchmaker)))
     errors.push(...(await checkPrograms(ctx, game_id, config.matchmaker, gameModesOf(config))))
   }
   return errors
+}
+
+/** The ids of the named builds that are container images with an entrypoint or a command. */
+async function findImages(ctx: Context, game_id: string, { matchmaker }: VersionConfig): Promise<Set<string>> {
+  const ids = dockerBlocksOf(matchmaker ?? { game_modes: {} }).flatMap(([, { image_id }]) => image_id ?? [])
+  if (ids.length === 0) return new Set()
+  const rows = await ctx.db
+    .selectFrom('builds')
+    .select(['build_id', 'image'])
+    .where('game_id', '=', game_id)
+    .where('build_id', 'in', ids)
+    .where('image', 'is not', null)
+    .execute()
+  const with_program = rows.filter(({ image }) => image!.entrypoint.length + image!.cmd.length > 0)
+  return new Set(with_program.map(({ build_id }) => build_id))
 }
 
 async function checkSite(ctx: Context, game_id: string, { site_id, not_found }: Cdn): Promise<ErrorDetail[]> {
@@ -58,7 +73,7 @@ async function checkBuilds(ctx: Context, game_id: string, matchmaker: Matchmaker
   const rows = await ctx.db
     .selectFrom('builds')
     .innerJoin('uploads', 'uploads.upload_id', 'builds.upload_id')
-    .select(['builds.build_id', 'builds.kind', 'uploads.complete_ts'])
+    .select(['builds.build_id', 'builds.kind', 'builds.image', 'uploads.complete_ts'])
     .where('builds.game_id', '=', game_id)
     .where('builds.build_id', 'in', [...new Set(wanted.map((item) => item.image_id))])
     .execute()
@@ -70,10 +85,9 @@ async function checkBuilds(ctx: Context, game_id: string, matchmaker: Matchmaker
     if (build.complete_ts === null) {
       return [{ path: at, reason: 'incomplete', message: `The upload of build ${image_id} is not complete.` }]
     }
-    if (build.kind === 'archive') return []
-    return [
-      { path: at, reason: 'not_runnable', message: `Build ${image_id} is a ${build.kind}, which cannot be run yet.` },
-    ]
+    if (build.kind === 'archive' || build.image !== null) return []
+    const message = `Build ${image_id} was uploaded to an older release, which did not check images. Upload it again.`
+    return [{ path: at, reason: 'not_runnable', message }]
   })
 }
 

@@ -1,7 +1,7 @@
 // Shared by the readers of archive formats: the file that they read, and one entry at a time, with its literal name.
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import type { Gunzip, InflateRaw } from 'node:zlib'
+import type { Gunzip, InflateRaw, ZstdDecompress } from 'node:zlib'
 import type { Meter } from './meter.ts'
 import { archiveRefused } from './refusal.ts'
 
@@ -46,7 +46,10 @@ export async function* readRange(handle: FileHandle, start: number, end: number,
 }
 
 /** The inflated bytes. Throws ApiError ARCHIVE_INVALID when they are damaged. */
-export async function* inflated(bytes: AsyncIterable<Buffer>, inflate: Gunzip | InflateRaw): AsyncGenerator<Buffer> {
+export async function* inflated(
+  bytes: AsyncIterable<Buffer>,
+  inflate: Gunzip | InflateRaw | ZstdDecompress,
+): AsyncGenerator<Buffer> {
   const feeding = pipeline(bytes, inflate)
   // The loop below throws the error. This handler only prevents an unhandled rejection.
   const fed = feeding.catch((error: Error) => void inflate.destroy(error))
@@ -63,7 +66,7 @@ export async function* inflated(bytes: AsyncIterable<Buffer>, inflate: Gunzip | 
 function inflateFault(error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'Z_BUF_ERROR') return archiveRefused('truncated')
-  return code?.startsWith('Z_') ? archiveRefused('corrupt') : error
+  return code?.startsWith('Z_') || code?.startsWith('ZSTD_') ? archiveRefused('corrupt') : error
 }
 
 /** The parsers report damage by plain errors. Errors of the system, and internal ones, are returned unchanged. */

@@ -13,6 +13,8 @@ const PADDING_BYTES_MAX = 1024 * 1024
 
 const DATA_TYPES = new Set(['0', '\0', '7'])
 const EXTENDED_TYPES = new Set(['x', 'g', 'L', 'K'])
+/** Types without data that a layer of a container image may have: hard links, symbolic links, devices. */
+const LAYER_TYPES = new Set(['1', '2', '3', '4'])
 const FAULT_OF_TYPE: ReadonlyMap<string, ArchiveFault> = new Map([
   ['1', 'link'],
   ['2', 'link'],
@@ -25,18 +27,23 @@ const FAULT_OF_TYPE: ReadonlyMap<string, ArchiveFault> = new Map([
 export class TarBlocks {
   /** The lengths in the headers of entries, in order. The reader of the entries removes them. */
   readonly content_lengths: number[] = []
+  /** The position of the data of each of these entries. */
+  readonly content_starts: number[] = []
   /** Called with the length of every entry as soon as it is known. */
   readonly #expect: (bytes: number, entry: string) => void
+  readonly #is_layer: boolean
   readonly #block = Buffer.alloc(BLOCK_BYTES)
   #filled = 0
+  #position = 0
   #is_first = true
   #data_left = 0
   #empty_blocks = 0
   #padding_bytes = 0
   #extended_in_a_row = 0
 
-  constructor(expect: (bytes: number, entry: string) => void) {
+  constructor(expect: (bytes: number, entry: string) => void, { is_layer = false } = {}) {
     this.#expect = expect
+    this.#is_layer = is_layer
   }
 
   /** Throws ApiError ARCHIVE_INVALID at the first byte that breaks the form. */
@@ -46,12 +53,14 @@ export class TarBlocks {
       if (this.#data_left > 0) {
         const step = Math.min(this.#data_left, chunk.length - at)
         this.#data_left -= step
+        this.#position += step
         at += step
         continue
       }
       const copied = chunk.copy(this.#block, this.#filled, at)
       at += copied
       this.#filled += copied
+      this.#position += copied
       if (this.#filled < BLOCK_BYTES) return
       this.#filled = 0
       this.#takeBlock()
@@ -96,15 +105,21 @@ export class TarBlocks {
         throw archiveRefused('corrupt', name)
       }
     } else {
-      const fault = FAULT_OF_TYPE.get(type)
-      if (fault !== undefined) throw archiveRefused(fault, name)
-      if (!DATA_TYPES.has(type) && type !== '5') throw archiveRefused('unknown_type', name)
-      if (size > 0 && type === '5') throw archiveRefused('size_mismatch', name)
+      this.#requireType(type, size, name)
       this.#expect(size, name)
       this.content_lengths.push(size)
+      this.content_starts.push(this.#position)
       this.#extended_in_a_row = 0
     }
     this.#data_left = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES
+  }
+
+  #requireType(type: string, size: number, name: string): void {
+    const is_empty = type === '5' || (this.#is_layer && LAYER_TYPES.has(type))
+    const fault = FAULT_OF_TYPE.get(type)
+    if (fault !== undefined && !is_empty) throw archiveRefused(fault, name)
+    if (!DATA_TYPES.has(type) && !is_empty) throw archiveRefused('unknown_type', name)
+    if (size > 0 && is_empty) throw archiveRefused('size_mismatch', name)
   }
 }
 

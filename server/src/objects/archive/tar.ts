@@ -9,9 +9,20 @@ import { archiveRefused } from './refusal.ts'
 import { TarBlocks } from './tar-blocks.ts'
 
 export const readTar: ArchiveReader = ({ handle, content_length }, meter) =>
-  readEntries(readRange(handle, 0, content_length, meter), meter)
+  readPlainEntries(readRange(handle, 0, content_length, meter), meter)
 
-export const readTarGz: ArchiveReader = (file, meter) => readEntries(gunzipped(file, meter), meter)
+export const readTarGz: ArchiveReader = (file, meter) => readPlainEntries(gunzipped(file, meter), meter)
+
+/** An entry of a tar whose types are not restricted to files and folders. `start`: the position of its data in the tar. */
+export type TarEntry = { header: Header; content_length: number; start: number; body: AsyncIterable<Uint8Array> }
+
+/** The entries of a tar of a container image, with links and devices. */
+export const readTarEntries = (bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGenerator<TarEntry> =>
+  readEntries(bytes, meter, { is_layer: true })
+
+async function* readPlainEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGenerator<ArchiveEntry> {
+  for await (const entry of readEntries(bytes, meter, { is_layer: false })) yield plainEntry(entry)
+}
 
 async function* gunzipped({ handle, content_length }: ArchiveFile, meter: Meter): AsyncGenerator<Buffer> {
   const gunzip = createGunzip()
@@ -20,8 +31,12 @@ async function* gunzipped({ handle, content_length }: ArchiveFile, meter: Meter)
   if (gunzip.bytesWritten !== content_length) throw archiveRefused('trailing_data')
 }
 
-async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGenerator<ArchiveEntry> {
-  const blocks = new TarBlocks(meter.expect)
+async function* readEntries(
+  bytes: AsyncIterable<Buffer>,
+  meter: Meter,
+  { is_layer }: { is_layer: boolean },
+): AsyncGenerator<TarEntry> {
+  const blocks = new TarBlocks(meter.expect, { is_layer })
 
   async function* checked(): AsyncGenerator<Buffer> {
     for await (const chunk of bytes) {
@@ -40,7 +55,7 @@ async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGe
     for await (const item of parser) {
       // Its types do not say that it is iterable.
       const body = orFaultOf(feeding, item as unknown as AsyncIterable<Uint8Array>)
-      yield entryOf(item.header, body, blocks.content_lengths.shift())
+      yield entryOf(item.header, body, blocks.content_lengths.shift(), blocks.content_starts.shift())
       item.resume()
     }
     await feeding
@@ -65,15 +80,33 @@ async function* orFaultOf(feeding: Promise<void>, body: AsyncIterable<Uint8Array
   }
 }
 
-function entryOf(header: Header, body: AsyncIterable<Uint8Array>, content_length: number | undefined): ArchiveEntry {
-  const { name, size, mode, pax } = header
+function entryOf(
+  header: Header,
+  body: AsyncIterable<Uint8Array>,
+  content_length: number | undefined,
+  start: number | undefined,
+): TarEntry {
+  const { name, size, pax } = header
+  // An extended header may name another length than the header. Both must be equal.
+  if (content_length === undefined || start === undefined || size !== content_length) {
+    throw archiveRefused('size_mismatch', name)
+  }
+  if (pax && Object.keys(pax).some((key) => key.startsWith('GNU.sparse'))) throw archiveRefused('sparse', name)
+  return { header, content_length, start, body }
+}
+
+function plainEntry({ header, content_length, body }: TarEntry): ArchiveEntry {
+  const { name, mode } = header
+  const kind = plainKind(header)
+  if (kind === null) throw archiveRefused('unknown_type', name)
+  return { name, kind, content_length, is_executable: (mode & 0o111) !== 0, body }
+}
+
+/** Null for links, devices and unknown types. */
+export function plainKind(header: Header): 'file' | 'directory' | null {
   // tar-stream returns null for an unknown type.
   const type: string | null = header.type
-  // An extended header may name another length than the header. Both must be equal.
-  if (content_length === undefined || size !== content_length) throw archiveRefused('size_mismatch', name)
-  if (pax && Object.keys(pax).some((key) => key.startsWith('GNU.sparse'))) throw archiveRefused('sparse', name)
-  if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') throw archiveRefused('unknown_type', name)
+  if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') return null
   // Old tars have no type for folders, and mark them by a slash at the end of the name.
-  const kind = type === 'directory' || (name.endsWith('/') && size === 0) ? 'directory' : 'file'
-  return { name, kind, content_length, is_executable: (mode & 0o111) !== 0, body }
+  return type === 'directory' || (header.name.endsWith('/') && header.size === 0) ? 'directory' : 'file'
 }

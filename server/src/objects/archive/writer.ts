@@ -13,8 +13,11 @@ const EXECUTABLE_MODE = 0o755
 /** Files flushed at once. More of them make it no faster. */
 const FLUSHES_MAX = 16
 
-/** A written file or folder, by its path in the partial folder. `sha256` is null for a folder. */
-export type UnpackedFile = { path: string; sha256: string | null }
+/**
+ * A written file or folder, by its path in the partial folder. `sha256` is null for a folder and for a symbolic link.
+ * `is_linked`: the file has hard links in other folders.
+ */
+export type UnpackedFile = { path: string; sha256: string | null; is_linked?: boolean }
 
 export type FolderWriter = {
   directory: (path: string) => Promise<void>

@@ -19,6 +19,8 @@ import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 export const BUILD_MOUNT = '/build'
 export const SCRATCH_MOUNT = '/scratch'
 const PROGRAMS_MOUNT = '/platform/bin'
+/** PATH of an image that sets none, as in container engines. */
+const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** The uid and gid of the lobby inside its user namespace. */
 const INSIDE_UID = 1000
 /** File descriptors of the monitor. */
@@ -83,40 +85,55 @@ export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): st
 /** The arguments that bubblewrap reads from ARGS_FD, each ended by NUL. Throws when a value contains a NUL. */
 export function bubblewrapArgs(
   files: HostFiles,
-  spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files' | 'network'>,
+  spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files' | 'network' | 'image'> & {
+    writable_root?: string | null
+  },
 ): Buffer {
-  const env = {
-    ...spec.env,
-    PATH: [PROGRAMS_MOUNT, ...HOST_PROGRAM_FOLDERS].join(':'),
-    HOME: SCRATCH_MOUNT,
-    TMPDIR: '/tmp',
-  }
+  const env = { ...spec.env, PATH: pathOf(spec), HOME: SCRATCH_MOUNT, TMPDIR: '/tmp' }
   const tmpfs = (mode: string, folder: string): string[] => [
     ...['--perms', mode, '--size', String(spec.tier.scratch_bytes)],
     ...['--tmpfs', folder],
   ]
   const args = [
-    ...['--uid', String(INSIDE_UID), '--gid', String(INSIDE_UID)],
+    ...['--uid', String(spec.image?.uid ?? INSIDE_UID), '--gid', String(spec.image?.gid ?? INSIDE_UID)],
     ...(files.seccomp === null ? [] : ['--seccomp', String(SECCOMP_FD)]),
-    ...hostFolders(),
-    ...HOST_ETC.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...(spec.image ? imageRoot(spec) : hostRoot(files)),
     ...['--ro-bind-try', spec.network ? files.resolver : '/etc/resolv.conf', '/etc/resolv.conf'],
-    ...['--ro-bind', files.passwd, '/etc/passwd'],
-    ...['--ro-bind', files.group, '/etc/group'],
-    ...['--ro-bind', files.node, join(PROGRAMS_MOUNT, 'node')],
     ...['--proc', '/proc', '--dev', '/dev', '--dir', '/sys'],
     ...tmpfs('1777', '/dev/shm'),
     ...tmpfs('1777', '/tmp'),
     ...tmpfs('0700', SCRATCH_MOUNT),
     ...filesIn(spec.files ?? []),
-    ...['--ro-bind', spec.build_folder, BUILD_MOUNT],
-    ...['--remount-ro', '/dev', '--remount-ro', '/'],
-    ...['--chdir', BUILD_MOUNT],
+    ...(spec.image ? [] : ['--ro-bind', spec.build_folder, BUILD_MOUNT]),
+    ...['--remount-ro', '/dev'],
+    ...(spec.image ? [] : ['--remount-ro', '/']),
+    ...['--chdir', spec.image?.working_folder ?? BUILD_MOUNT],
     '--clearenv',
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
   ]
   if (args.some((arg) => arg.includes('\0'))) throw new Error('An argument contains a NUL.')
   return Buffer.from(args.map((arg) => `${arg}\0`).join(''))
+}
+
+/** The platform's own programs, and the machine's. */
+function hostRoot(files: HostFiles): string[] {
+  return [
+    ...hostFolders(),
+    ...HOST_ETC.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...['--ro-bind', files.passwd, '/etc/passwd'],
+    ...['--ro-bind', files.group, '/etc/group'],
+    ...['--ro-bind', files.node, join(PROGRAMS_MOUNT, 'node')],
+  ]
+}
+
+/** The image, and of the machine only how names are found. The files exist in every root (images/root-tree.ts). */
+function imageRoot({ build_folder, writable_root }: { build_folder: string; writable_root?: string | null }): string[] {
+  const root = writable_root ? ['--bind', writable_root, '/'] : ['--ro-bind', build_folder, '/']
+  return [...root, '--ro-bind-try', '/etc/hosts', '/etc/hosts']
+}
+
+export function pathOf({ env, image }: Pick<RunSpec, 'env' | 'image'>): string {
+  return image ? (env.PATH ?? IMAGE_PATH) : [PROGRAMS_MOUNT, ...HOST_PROGRAM_FOLDERS].join(':')
 }
 
 function filesIn(files: readonly ScratchFile[]): string[] {

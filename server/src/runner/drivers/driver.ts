@@ -22,6 +22,8 @@ export type RunSpec = {
   lobby_id: string
   /** Absolute path of the unpacked build. It is read-only for the lobby. */
   build_folder: string
+  /** Set when the build is the root folder of a container image. */
+  image?: ImageRoot | null
   /** The argv. The program is searched in the build, then among the platform's and the host's programs. */
   args: readonly string[]
   /** The environment without PATH, HOME and TMPDIR, which the driver sets. It contains a secret: never logged. */
@@ -34,6 +36,9 @@ export type RunSpec = {
   /** From `takeNetwork`. Without it the lobby shares the network of the machine. */
   network?: RunNetwork | null
 }
+
+/** How the server of a container image runs. `uid` and `gid`: what it sees itself as. */
+export type ImageRoot = { uid: number; gid: number; working_folder: string; stop_signal: NodeJS.Signals }
 
 /** A text file. `path`: within the lobby's writable folder, which it cannot leave (contract/src/files-config.ts). */
 export type ScratchFile = { path: string; content: string }

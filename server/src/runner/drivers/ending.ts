@@ -6,7 +6,7 @@ import { lastLines } from '../../lobby-logs/read.ts'
 import { isAlive, readStat, signal } from '../../procfs.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'
-import { readStatus } from './lobby-folder.ts'
+import { readStatus, readStopSignal } from './lobby-folder.ts'
 import { programOf } from './program-process.ts'
 
 const POLL_MS_MIN = 5
@@ -30,7 +30,7 @@ const SIGNALS_MAX = 64
 
 export type Ending = { deadline_ms: number; done: Promise<void> }
 
-/** Ends a run: SIGTERM to its program, and at `ending.deadline_ms` (performance.now) SIGKILL to all its processes. */
+/** Ends a run: SIGTERM, or the stop signal of its image, to its program, and at `ending.deadline_ms` (performance.now) SIGKILL to all its processes. */
 export async function endRun(
   folder: string,
   handle: Handle,
@@ -53,7 +53,7 @@ export async function endRun(
 /** False when the program has not started yet. Only the program gets the signal, not the monitor. */
 function terminateRun(folder: string, handle: Handle): boolean {
   const program = programOf(folder, handle)
-  return program !== null && signal(program, 'SIGTERM')
+  return program !== null && signal(program, readStopSignal(folder))
 }
 
 function killRun(folder: string, handle: Handle, cgroups: Cgroups | null): void {

@@ -18,6 +18,7 @@ import type { Tier } from './driver.ts'
 import { asUser, MONITOR_ENV } from './monitor.ts'
 import { seccompFilter } from './seccomp.ts'
 import { UID_FIRST } from './uids.ts'
+import { makeRootFolder, probeWritableRoot } from './writable-root.ts'
 
 export type Host = {
   builds_folder: string
@@ -27,6 +28,8 @@ export type Host = {
   files: HostFiles
   /** Null: lobbies run without a sandbox. */
   bubblewrap: { disable_userns: boolean } | null
+  /** Whether lobbies of container images have a writable root. Otherwise they write to /scratch and /tmp only. */
+  has_writable_roots: boolean
   /** Null: lobbies run without limits. */
   cgroups: Cgroups | null
   /** Whether every lobby gets a uid of its own. */
@@ -93,7 +96,8 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
     log.warn({ reason: found.unavailable }, 'lobbies run without limits of memory, CPU and processes')
   }
 
-  const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids }
+  const has_writable_roots = gives_uids && (await canMountRoots(builds_folder, own_folder, log))
+  const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids, has_writable_roots }
   if (sandbox === 'off') {
     log.warn('lobbies run without a sandbox because of MUSTER_SANDBOX=off; run only trusted builds')
     return { ...host, bubblewrap: null, networks: null }
@@ -137,6 +141,12 @@ async function openNetworks(
     options.log.warn({ reason }, 'lobbies share the network of this machine; run only trusted builds')
     return null
   }
+}
+
+async function canMountRoots(builds_folder: string, own_folder: string, log: Logger): Promise<boolean> {
+  const failed = await probeWritableRoot(builds_folder, makeRootFolder(own_folder).mount_point)
+  if (failed !== null) log.warn({ reason: failed }, 'lobbies of container images run with a read-only root')
+  return failed === null
 }
 
 async function tryBubblewrap(

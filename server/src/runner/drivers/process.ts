@@ -21,7 +21,7 @@ import { LoggerClient } from '../logs/logger-client.ts'
 import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
 import { inNamespace } from '../network/namespace.ts'
 import type { ListeningSocket } from '../sockets.ts'
-import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand, SCRATCH_MOUNT } from './bubblewrap.ts'
+import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
 import {
   type Driver,
   type Exit,
@@ -33,7 +33,8 @@ import {
   type Usage,
 } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
-import { findProgram, HOST_PROGRAM_FOLDERS } from './find-program.ts'
+import { findImageProgram } from './find-image-program.ts'
+import { findProgram, HOST_PROGRAM_FOLDERS, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
@@ -43,12 +44,15 @@ import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
 import { createUids, UID_COUNT, type Uids } from './uids.ts'
 import { openUnfinished, type UnfinishedLobbies } from './unfinished.ts'
+import { makeRootFolder, withWritableRoot } from './writable-root.ts'
 
 /** After this time a folder without a recorded end is swept like that of an ended lobby: no caller asked for its end. */
 const UNASKED_MS_MAX = 60 * 60_000
 /** How long `close` waits for control groups to become empty: dead processes stay in them until they are reaped. */
 const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 10
+const NEEDS_SANDBOX =
+  'The build is a container image, and the lobbies of this machine run without bubblewrap. Its operator must install bubblewrap, or remove MUSTER_SANDBOX=off.'
 /** Precision of the end of a run that neither this process nor the run's monitor saw end. */
 const SEEN_MS = 1_000
 
@@ -132,8 +136,7 @@ class ProcessDriver implements Driver {
     const { lobby_id } = spec
     if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
     const folder = this.#makeFolder(lobby_id)
-    const mounted_at = this.#host.bubblewrap ? BUILD_MOUNT : spec.build_folder
-    const program = findProgram(spec.build_folder, mounted_at, spec.args[0] ?? '')
+    const program = this.#findProgram(spec)
     if ('refused' in program) {
       this.note(lobby_id, program.message)
       writeEnded(folder, neverRan(program.refused))
@@ -154,6 +157,13 @@ class ProcessDriver implements Driver {
       writeEnded(folder, neverRan('not_started'))
       throw error
     }
+  }
+
+  #findProgram({ build_folder, image, args, env }: RunSpec): Program {
+    const name = args[0] ?? ''
+    if (!image) return findProgram(build_folder, this.#host.bubblewrap ? BUILD_MOUNT : build_folder, name)
+    if (this.#host.bubblewrap === null) return { refused: 'not_started', message: NEEDS_SANDBOX }
+    return findImageProgram(build_folder, image.working_folder, pathOf({ env, image }), name)
   }
 
   homeOf(lobby_id: string): string {
@@ -313,7 +323,11 @@ class ProcessDriver implements Driver {
       const { sandbox } = this
       const { bubblewrap } = this.#host
       const { boot_id } = this.#machine
-      writeRunFile(folder, { boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null })
+      const stop_signal = spec.image?.stop_signal
+      writeRunFile(folder, {
+        ...{ boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null },
+        ...(stop_signal !== undefined && { stop_signal }),
+      })
       const plan = this.#commandOf(folder, spec, program, uid)
       const files = bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
       await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
@@ -349,9 +363,13 @@ class ProcessDriver implements Driver {
       return { command, args, working_folder: spec.build_folder, seccomp: null }
     }
     const enter = spec.network ? inNamespace(spec.network.namespace) : []
+    const own_root = spec.image && this.#host.has_writable_roots ? makeRootFolder(folder) : null
+    const mount =
+      own_root === null ? [] : withWritableRoot(spec.build_folder, own_root.mount_point, spec.tier.scratch_bytes)
     const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
-    const command = [...enter, ...asUser(uid), ...sandbox, ...program]
-    return { command, args: bubblewrapArgs(files, spec), working_folder: '/', seccomp: files.seccomp }
+    const command = [...enter, ...mount, ...asUser(uid), ...sandbox, ...program]
+    const args = bubblewrapArgs(files, { ...spec, writable_root: own_root?.root ?? null })
+    return { command, args, working_folder: '/', seccomp: files.seccomp }
   }
 
   async #end(handle: Handle, ending: Ending): Promise<void> {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import test from 'node:test'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import {
   ApiError,
   completeUpload,
@@ -12,6 +13,8 @@ import {
   listGameCdnSites,
 } from '@muster/contract'
 import { sql } from 'kysely'
+import { tarOf } from '../../archives/forgery.ts'
+import { forgedImage } from '../../container-images.ts'
 import { startPlatform } from '../../platform.ts'
 import { until } from '../../until.ts'
 import { arrives, buildBody, detailsOf, newBuild, newGame, putFile, refused, tarGz, UNKNOWN_ID } from '../steps.ts'
@@ -194,29 +197,46 @@ test('uploads', async (t) => {
     assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1)
   })
 
-  await t.test('images are stored as they are, and a version that wants to run one is refused', async () => {
-    for (const [kind, compression] of [
-      ['docker_image', 'lz4'],
-      ['oci_bundle', 'none'],
-      ['docker_image', 'gzip'],
-    ]) {
-      const bytes = Buffer.from('no archive at all')
-      const build = await prepareBuild({ ...buildBody(bytes), kind, compression })
+  await t.test('an image is checked when it is completed, and a version may leave args out for it', async () => {
+    const layer = tarOf({ name: 'server', mode: 0o755, body: Buffer.from('#!/bin/sh\n') })
+    const evil = tarOf({ name: '../server' })
+    const upload = async (bytes: Buffer, changes = {}) => {
+      const build = await prepareBuild({ ...buildBody(bytes), kind: 'oci_bundle', ...changes })
       await arrives(platform, build.image_presigned_request!, bytes)
+      return build
+    }
+    const wrong = await upload(forgedImage([layer, evil]))
+    const error = await refused('ARCHIVE_INVALID', complete(wrong.upload_id))
+    assert.equal(error.metadata.reason, 'dots')
+    assert.equal(error.metadata.layer_number, 2)
+    assert.equal((await buildOf(wrong.build_id)).complete, false)
+
+    const createVersion = (image_id: string) => {
+      const config = { matchmaker: { game_modes: { default: { docker: { image_id } } } } }
+      return client.call(createGameVersion, { params, body: { display_name: `of ${image_id}`, config } })
+    }
+    for (const [compression, pack] of [
+      ['none', (bytes: Buffer) => bytes],
+      ['gzip', gzipSync],
+      ['zstd', zstdCompressSync],
+    ] as const) {
+      const image = forgedImage([layer])
+      const build = await upload(pack(image), { compression })
       await complete(build.upload_id)
       assert.equal((await buildOf(build.build_id)).complete, true)
-      const docker = { image_id: build.build_id, args: ['x'] }
-      const config = { matchmaker: { game_modes: { default: { docker } } } }
-      const body = { display_name: `of ${build.build_id}`, config }
-      const error = await refused('VALIDATION_ERROR', client.call(createGameVersion, { params, body }))
-      const path = ['matchmaker', 'game_modes', 'default', 'docker', 'image_id']
-      assert.deepEqual(detailsOf(error), [{ path, reason: 'not_runnable' }])
+      await createVersion(build.build_id)
     }
+    const silent = await upload(forgedImage([layer], { config: { config: {} } }))
+    await complete(silent.upload_id)
+    const path = ['matchmaker', 'game_modes', 'default', 'docker', 'args']
+    const without = await refused('VALIDATION_ERROR', createVersion(silent.build_id))
+    assert.deepEqual(detailsOf(without), [{ path, reason: 'too_few' }])
     for (const change of [
       { kind: 'vm' },
       { compression: 'zstd' },
       { compression: 'lz4' },
       { compression: 'lz4', kind: 'archive' },
+      { compression: 'lz4', kind: 'docker_image' },
     ]) {
       const error = await refused('VALIDATION_ERROR', prepareBuild({ ...buildBody(Buffer.alloc(1)), ...change }))
       assert.deepEqual(detailsOf(error), [{ path: [Object.keys(change)[0]], reason: 'not_allowed' }])

@@ -1,0 +1,64 @@
+// Finds the program of a container image in its root folder, as the sandbox would: links lead from the root of the image,
+// never to files of the machine.
+import { lstatSync, readlinkSync, type Stats } from 'node:fs'
+import { join, posix } from 'node:path'
+import { codeOf } from '../../procfs.ts'
+import type { Program } from './find-program.ts'
+
+/** Links on the way to one program, as in Linux. */
+const LINKS_MAX = 40
+/** Folders of PATH that are searched. */
+const FOLDERS_MAX = 64
+
+/** `search_path`: the PATH of the server. */
+export function findImageProgram(root: string, working_folder: string, search_path: string, name: string): Program {
+  const folders = name.includes('/') ? [''] : search_path.split(':').slice(0, FOLDERS_MAX)
+  for (const folder of folders) {
+    const path = posix.resolve(working_folder, folder, name)
+    const stats = statInside(root, path)
+    if (stats === null || !stats.isFile()) continue
+    if ((stats.mode & 0o001) !== 0) return { command: path }
+    return { refused: 'not_executable', message: `${JSON.stringify(name)} exists in the image, but is not executable.` }
+  }
+  const message = `${JSON.stringify(name)}, the program to start, is not in the image. Correct args, or the entrypoint of the image.`
+  return { refused: 'no_such_file', message }
+}
+
+/** Null when there is nothing at this path. */
+function statInside(root: string, path: string): Stats | null {
+  const names = namesOf(path)
+  let at: string[] = []
+  for (let links = 0; names.length > 0; ) {
+    const name = names.shift()!
+    if (name === '..') {
+      at = at.slice(0, -1)
+      continue
+    }
+    const stats = lstatOrNull(join(root, ...at, name))
+    if (stats === null) return null
+    if (!stats.isSymbolicLink()) {
+      at.push(name)
+      if (names.length === 0) return stats
+      if (!stats.isDirectory()) return null
+      continue
+    }
+    if (++links > LINKS_MAX) return null
+    const target = readlinkSync(join(root, ...at, name))
+    if (posix.isAbsolute(target)) at = []
+    names.unshift(...namesOf(target))
+  }
+  return null
+}
+
+function lstatOrNull(path: string): Stats | null {
+  try {
+    return lstatSync(path)
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'EACCES'].includes(codeOf(error) ?? '')) return null
+    throw error
+  }
+}
+
+function namesOf(path: string): string[] {
+  return path.split('/').filter((name) => name !== '' && name !== '.')
+}
