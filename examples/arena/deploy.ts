@@ -1,6 +1,7 @@
 // Puts the game on a platform: group and game if they are missing, a build, a site, a version that names both, and the
 // version on namespace prod. Everything goes through the public API.
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
@@ -25,6 +26,7 @@ import { archive, type BuiltFile, buildServer, buildSite, contentTypeOf } from '
 const USAGE = `MUSTER_URL=http://localhost:8000 MUSTER_TOKEN=... node ${basename(import.meta.filename)} [options]
 
   --name NAME                The game's name id, and the first part of its host (arena).
+  --image FILE               Run the server from this container image, an output of docker save.
   --max-players NUMBER       Seats of a lobby (8).
   --idle-grace-ms NUMBER     An empty lobby is stopped after this.
   --ready-deadline-ms NUMBER A lobby must be ready within this.
@@ -46,6 +48,7 @@ type Captcha = {
 
 type DeployOptions = {
   name: string
+  image?: string
   captcha?: Captcha
   max_players: number
   idle_grace_ms?: number
@@ -65,7 +68,7 @@ async function deploy(client: Client, url: URL, options: DeployOptions): Promise
   if (namespace === undefined) throw new Error(`The game ${options.name} has no namespace prod.`)
   tell({ game_id, namespace_id: namespace.namespace_id })
 
-  const build_id = await uploadServer(client, game_id, options.name)
+  const build_id = await uploadServer(client, game_id, options)
   const site_id = await uploadSite(client, game_id, options.captcha)
   const config = versionConfig(options, build_id, site_id)
   const display_name = `${new Date().toISOString()} ${build_id.slice(-6)}`
@@ -90,8 +93,8 @@ async function requireGame(client: Client, name: string): Promise<string> {
   return (await client.call(createGame, { body })).game_id
 }
 
-async function uploadServer(client: Client, game_id: string, name: string): Promise<string> {
-  const content = archive(await buildServer())
+async function uploadServer(client: Client, game_id: string, { name, image }: DeployOptions): Promise<string> {
+  const content = image === undefined ? archive(await buildServer()) : await readFile(image)
   const content_type = 'application/gzip'
   // Unique in the game, and it says what is inside.
   const hash = createHash('sha256').update(content).digest('hex').slice(0, 12)
@@ -100,9 +103,12 @@ async function uploadServer(client: Client, game_id: string, name: string): Prom
     body: {
       display_name: `Arena server ${hash}`,
       image_tag: `${name}:${hash}-${Date.now()}`,
-      image_file: { path: 'server.tar.gz', content_type, content_length: content.length },
-      kind: 'archive',
-      compression: 'gzip',
+      image_file: {
+        path: image === undefined ? 'server.tar.gz' : basename(image),
+        content_type,
+        content_length: content.length,
+      },
+      kind: image === undefined ? 'archive' : 'docker_image',
     },
   })
   if (image_presigned_request === undefined) throw new Error('A build in one file has one address.')
@@ -162,7 +168,7 @@ async function put(url: string, content: Buffer, content_type: string): Promise<
 }
 
 function versionConfig(options: DeployOptions, build_id: string, site_id: string): VersionConfig {
-  const { name: _name, captcha, ...limits } = options
+  const { name: _name, image, captcha, ...limits } = options
   return {
     cdn: { site_id },
     matchmaker: {
@@ -172,7 +178,8 @@ function versionConfig(options: DeployOptions, build_id: string, site_id: string
       tier: 'basic-1d2',
       docker: {
         image_id: build_id,
-        args: ['node', 'server/main.js'],
+        // An image names its program itself.
+        ...(image === undefined && { args: ['node', 'server/main.js'] }),
         ports: { game: { protocol: 'http' } },
       },
     },
@@ -188,6 +195,7 @@ function readOptions(): DeployOptions {
   const { values } = parseArgs({
     options: {
       name: { type: 'string', default: 'arena' },
+      image: { type: 'string' },
       'max-players': { type: 'string', default: '8' },
       'idle-grace-ms': { type: 'string' },
       'ready-deadline-ms': { type: 'string' },
@@ -199,6 +207,7 @@ function readOptions(): DeployOptions {
     },
   })
   const options: DeployOptions = { name: values.name, max_players: Number(values['max-players']) }
+  if (values.image !== undefined) options.image = values.image
   if (values['idle-grace-ms'] !== undefined) options.idle_grace_ms = Number(values['idle-grace-ms'])
   if (values['ready-deadline-ms'] !== undefined) options.ready_deadline_ms = Number(values['ready-deadline-ms'])
   if (values['player-deadline-ms'] !== undefined) options.player_deadline_ms = Number(values['player-deadline-ms'])

@@ -56,11 +56,7 @@ export function pythonRoot(folder: string, files: Record<string, string>): strin
   const python = execFileSync('python3', ['-c', 'import os, sys; print(os.path.realpath(sys.executable))'], {
     encoding: 'utf8',
   }).trim()
-  const libraries = execFileSync('ldd', [python], { encoding: 'utf8' })
-  for (const [path] of libraries.matchAll(/\/[^ ]+\.so[^ ]*/g)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true })
-    copyFileSync(path, join(root, path))
-  }
+  copyLibraries(root, python)
   for (const path of [dirname(python), '/usr/bin']) mkdirSync(join(root, path), { recursive: true })
   copyFileSync(python, join(root, python))
   if (python !== '/usr/bin/python3') symlinkSync(python, join(root, 'usr/bin/python3'))
@@ -75,6 +71,24 @@ export function pythonRoot(folder: string, files: Record<string, string>): strin
   })
   writeFiles(root, files)
   return root
+}
+
+/** A root with this Node, its libraries and its own copy of the C library. */
+export function nodeRoot(folder: string, files: Record<string, string>): string {
+  const root = join(folder, 'node-root')
+  copyLibraries(root, process.execPath)
+  mkdirSync(join(root, 'usr/bin'), { recursive: true })
+  copyFileSync(process.execPath, join(root, 'usr/bin/node'))
+  writeFiles(root, files)
+  return root
+}
+
+function copyLibraries(root: string, program: string): void {
+  const libraries = execFileSync('ldd', [program], { encoding: 'utf8' })
+  for (const [path] of libraries.matchAll(/\/[^ ]+\.so[^ ]*/g)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    copyFileSync(path, join(root, path))
+  }
 }
 
 function writeFiles(root: string, files: Record<string, string>): void {
