@@ -78,7 +78,8 @@ export async function say(platform: Platform, lobby_id: string, text: string, re
     .where('lobby_id', '=', lobby_id)
     .executeTakeFirstOrThrow()
   const body = JSON.stringify({ text, repeat })
-  const response = await fetch(`http://127.0.0.1:${ports.game!.port}/std_out`, { method: 'POST', body })
+  const { hostname, port } = ports.game!
+  const response = await fetch(`http://${hostname}:${port}/std_out`, { method: 'POST', body })
   assert.equal(response.status, 200)
 }
 
