@@ -4,6 +4,7 @@ import { cpus } from 'node:os'
 
 const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   analytics: () => import('./analytics/run.ts'),
+  boxes: () => import('./boxes/run.ts'),
   cdn: () => import('./cdn/run.ts'),
   crowd: () => import('./crowd/run.ts'),
   edge: () => import('./edge/run.ts'),

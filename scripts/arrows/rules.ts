@@ -121,7 +121,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Code of a third party: it uses openapi.json and no module of the platform.
   'examples/generated-client': [],
   // Analytics are measured on roll-ups that the platform computes.
-  bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
+  // The boxes of lobbies are measured without a platform.
+  bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena', 'ids', 'runner'],
   // The pages of the commands are made from the program.
   scripts: ['config', 'contract', 'cli'],
 }

@@ -1,0 +1,203 @@
+// What the box of a lobby costs: its start against that of a bare process, requests to a network of its own against
+// loopback, and the memory and processor time of many boxes at rest. Needs root, bubblewrap, iproute2 and nftables.
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseRange } from '@muster/server/config/lobby-network'
+import { newId } from '@muster/server/ids'
+import { createLog } from '@muster/server/observe/log'
+import type { Driver, Handle } from '@muster/server/runner/drivers/driver'
+import { openProcessDriver } from '@muster/server/runner/drivers/process'
+import { verdict } from '../report.ts'
+
+const STARTS = 24
+const ROUNDS = 5
+const ROUND_MS = 1_500
+const PARALLEL = 16
+const BOXES = 200
+const REST_MS = 5_000
+const START_RATIO_MAX = 1.3
+const START_MORE_MS_MAX = 40
+const TRAFFIC_RATIO_MIN = 0.9
+const WAIT_MS_MAX = 30_000
+const POLL_MS = 1
+/** The kernel reports times in hundredths of a second. */
+const TICK_MS = 10
+const HTTP_PORT = 20_000
+const UDP_PORT = 20_001
+const TIER = { cpu_cores: 2, memory_bytes: 2 ** 29, pids_max: 64, scratch_bytes: 2 ** 20 }
+const RATE = 10_000_000_000
+const SERVER = `
+  import { createServer } from 'node:http'
+  import { createSocket } from 'node:dgram'
+  const [http, udp] = process.argv.slice(2).map(Number)
+  const socket = createSocket('udp4', (message, { port, address }) => socket.send(message, port, address))
+  socket.bind(udp, '127.0.0.1', () =>
+    createServer((_, response) => response.end('ok')).listen(http, '127.0.0.1', () => console.log('listening')))`
+
+type Kind = 'box' | 'bare'
+type Started = { handle: Handle; ms: number; host: string }
+type Machine = { driver: Driver; folder: string; build_folder: string }
+
+export async function run(): Promise<void> {
+  const box = await open('required')
+  const bare = await open('off')
+  const machines: Record<Kind, Machine> = { box, bare }
+  try {
+    await measureStarts(machines)
+    await measureTraffic(machines)
+    await measureRest(box)
+  } finally {
+    for (const { driver, folder } of [box, bare]) {
+      for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
+      await driver.sweep()
+      await driver.close({ logger: 'end' })
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+async function open(sandbox: 'required' | 'off'): Promise<Machine> {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-bench-'))
+  chmodSync(folder, 0o711)
+  const driver = await openProcessDriver({
+    data_dir: folder,
+    sandbox,
+    log: createLog({ who: 'bench', level: 'silent' }),
+    network: { range: parseRange('198.18.0.0/15')!, platform: { address: '127.0.0.1', port: 1 } },
+    now: Date.now,
+    ended_kept_ms: null,
+    ended_bytes_max: null,
+  })
+  const build_folder = join(folder, 'builds', 'bench')
+  mkdirSync(build_folder, { recursive: true })
+  writeFileSync(join(build_folder, 'server.mjs'), SERVER)
+  return { driver, folder, build_folder }
+}
+
+async function start({ driver, build_folder }: Machine, args: string[]): Promise<Started> {
+  const began_ms = performance.now()
+  const network = await driver.takeNetwork({ has_internet: true, bytes_per_second: RATE })
+  const started = await driver.start({ lobby_id: newId(Date.now()), build_folder, args, env: {}, tier: TIER, network })
+  if ('refused' in started) throw new Error(started.message)
+  return { handle: started.handle, ms: performance.now() - began_ms, host: network?.address ?? '127.0.0.1' }
+}
+
+/** Until its server listens. */
+async function startServer(machine: Machine, offset = 0): Promise<Started> {
+  const began_ms = performance.now()
+  const ports = [HTTP_PORT + offset, UDP_PORT + offset].map(String)
+  const started = await start(machine, ['node', 'server.mjs', ...ports])
+  for (;;) {
+    const lines = await machine.driver.logs(started.handle.lobby_id, 'stdout', 10)
+    const ms = performance.now() - began_ms
+    if (lines.length > 0) return { ...started, ms }
+    if (ms > WAIT_MS_MAX) throw new Error('The server does not listen.')
+    await sleep(POLL_MS)
+  }
+}
+
+async function end({ driver }: Machine, { handle }: Started): Promise<void> {
+  await driver.stop(handle, 0)
+  await driver.exit(handle)
+}
+
+async function measureStarts(machines: Record<Kind, Machine>): Promise<void> {
+  const times: Record<Kind, number[]> = { box: [], bare: [] }
+  for (let count = 0; count < STARTS; count++) {
+    for (const kind of ['box', 'bare'] as const) {
+      const started = await startServer(machines[kind])
+      times[kind].push(started.ms)
+      await end(machines[kind], started)
+      // The pools are refilled.
+      await sleep(600)
+    }
+  }
+  const [box, bare] = [median(times.box), median(times.bare)]
+  console.log(`start until it listens: in a box ${box.toFixed(1)} ms, bare ${bare.toFixed(1)} ms`)
+  verdict('start in a box against bare', box / bare, START_RATIO_MAX, 'at most')
+  verdict('milliseconds more', box - bare, START_MORE_MS_MAX, 'at most')
+}
+
+async function measureTraffic(machines: Record<Kind, Machine>): Promise<void> {
+  const servers = { box: await startServer(machines.box, 10), bare: await startServer(machines.bare, 20) }
+  const counts: Record<Kind, { http: number[]; udp: number[] }> = {
+    box: { http: [], udp: [] },
+    bare: { http: [], udp: [] },
+  }
+  const offsets = { box: 10, bare: 20 }
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const kind of ['box', 'bare'] as const) {
+      counts[kind].http.push(await countHttp(servers[kind].host, HTTP_PORT + offsets[kind]))
+      counts[kind].udp.push(await countUdp(servers[kind].host, UDP_PORT + offsets[kind]))
+    }
+  }
+  for (const protocol of ['http', 'udp'] as const) {
+    const [box, bare] = [median(counts.box[protocol]), median(counts.bare[protocol])]
+    console.log(`${protocol} in ${ROUND_MS} ms: in a box ${box}, on loopback ${bare}`)
+    verdict(`${protocol} to a box against loopback, without the edge`, box / bare, TRAFFIC_RATIO_MIN, 'at least')
+  }
+  for (const kind of ['box', 'bare'] as const) await end(machines[kind], servers[kind])
+}
+
+async function countHttp(host: string, port: number): Promise<number> {
+  const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL })
+  const end_ms = performance.now() + ROUND_MS
+  let count = 0
+  const client = async (): Promise<void> => {
+    for (; performance.now() < end_ms; count++) {
+      const sent = request({ host, port, agent }).end()
+      const [response] = await once(sent, 'response')
+      await text(response)
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, client))
+  agent.destroy()
+  return count
+}
+
+async function countUdp(host: string, port: number): Promise<number> {
+  const socket = createSocket('udp4')
+  socket.connect(port, host)
+  await once(socket, 'connect')
+  let count = 0
+  socket.on('message', () => {
+    count++
+    socket.send('ping')
+  })
+  for (let sent = 0; sent < PARALLEL; sent++) socket.send('ping')
+  await sleep(ROUND_MS)
+  socket.close()
+  return count
+}
+
+async function measureRest(machine: Machine): Promise<void> {
+  const before_kb = availableMemory()
+  for (let count = 0; count < BOXES; count++) await start(machine, ['/usr/bin/sleep', '3600'])
+  await sleep(2_000)
+  const used_mb = (before_kb - availableMemory()) / 1024
+  const before_ms = usedMs()
+  await sleep(REST_MS)
+  const used_ms = usedMs() - before_ms
+  console.log(`${BOXES} boxes of sleep: ${(used_mb / BOXES).toFixed(2)} MB each`)
+  console.log(`  the runner at rest: ${((100 * used_ms) / REST_MS).toFixed(2)} % of a core`)
+}
+
+/** Processor time of this process, which is the runner here. */
+function usedMs(): number {
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
+
+function availableMemory(): number {
+  return Number(/^MemAvailable:\s+(\d+)/m.exec(readFileSync('/proc/meminfo', 'latin1'))?.[1])
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((one, other) => one - other)[numbers.length >> 1]!
+}
