@@ -112,6 +112,7 @@ const VALUES: Partial<Record<SettingName, string>> = {
   MUSTER_IP_FEEDS: 'tor=https://a.example/list',
   MUSTER_TRUSTED_PROXIES: '10.0.0.0/8',
   MUSTER_EDGE_SOCKET: '/run/edge.sock',
+  MUSTER_DOCKER_SOCKET: '/run/podman/podman.sock',
   MUSTER_DOMAIN_MAIN: 'other.example',
 }
 

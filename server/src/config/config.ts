@@ -169,6 +169,10 @@ export type Config = {
   sandbox: 'required' | 'available' | 'off'
   /** The addresses of lobbies' own networks; null: lobbies share the network of this machine. */
   lobby_network: Range | null
+  /** What runs lobbies. */
+  driver: 'process' | 'docker'
+  /** For the docker driver. `base_image`: null where none is set. */
+  docker: { socket: string; base_image: string | null }
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Settings of the environment as they were given, without secret ones: their value is empty. */
   given_settings: Readonly<Partial<Record<SettingName, string>>>
@@ -179,6 +183,9 @@ const CLIENT_SETTINGS: ReadonlySet<string> = new Set(['MUSTER_URL', 'MUSTER_TOKE
 /** Published address lists. */
 const FEEDS_MAX = 16
 const FEED_INTERVAL_MS_MIN = 3_600_000
+
+/** An image of a container engine: a name with a tag or a digest, or an id. */
+const IMAGE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/
 
 /** The exit code of a program whose configuration has mistakes: starting it again changes nothing. */
 export const CONFIG_EXIT_CODE = 2
@@ -235,6 +242,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...readTrustedProxies(read),
     sandbox: readSandbox(read, mode),
     lobby_network: readLobbyNetwork(read),
+    driver: read.choice('MUSTER_DRIVER'),
+    docker: readDocker(read),
     log_level: read.choice('MUSTER_LOG_LEVEL'),
     given_settings: givenSettings(read),
   }
@@ -407,6 +416,20 @@ function readSandbox(read: SettingsReader, mode: Config['mode']): Config['sandbo
     read.mistakes.push('MUSTER_SANDBOX must be required in production.')
   }
   return sandbox
+}
+
+function readDocker(read: SettingsReader): Config['docker'] {
+  const socket = read.text('MUSTER_DOCKER_SOCKET')
+  if (!socket.startsWith('/')) {
+    read.mistakes.push('MUSTER_DOCKER_SOCKET must be the absolute path of a Unix socket, like /var/run/docker.sock.')
+  }
+  const base_image = read.textOrNull('MUSTER_DOCKER_BASE_IMAGE')
+  if (base_image !== null && !IMAGE_NAME.test(base_image)) {
+    read.mistakes.push(
+      `MUSTER_DOCKER_BASE_IMAGE is ${JSON.stringify(base_image)}, which is not an image: NAME, NAME:TAG, NAME@sha256:DIGEST or an id.`,
+    )
+  }
+  return { socket, base_image }
 }
 
 function deepFreeze<T extends object>(value: T): T {

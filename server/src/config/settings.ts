@@ -561,6 +561,22 @@ export const SETTINGS = {
     default: '198.18.0.0/15',
     doc: 'Private IPv4 range of which each lobby gets an address in a network of its own; at most /21. `machine`: lobbies share the network of this machine, for trusted builds only.',
   },
+  MUSTER_DRIVER: {
+    kind: 'choice',
+    of: ['process', 'docker'],
+    default: 'process',
+    doc: 'What runs lobbies. process: processes of this machine; docker: containers of an engine on this machine, without MUSTER_SANDBOX.',
+  },
+  MUSTER_DOCKER_SOCKET: {
+    kind: 'text',
+    default: '/var/run/docker.sock',
+    doc: 'Unix socket of the container engine, for MUSTER_DRIVER=docker.',
+  },
+  MUSTER_DOCKER_BASE_IMAGE: {
+    kind: 'text',
+    default: '',
+    doc: 'Image that builds of kind `archive` run in, by a name or id that the engine has. Its programs are those that `args` can name. Empty: such builds do not run with MUSTER_DRIVER=docker.',
+  },
   MUSTER_SANDBOX: {
     kind: 'choice',
     of: ['required', 'available', 'off'],

@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { freeBytes } from '../observe/disk.ts'
 import { createLog } from '../observe/log.ts'
+import { EngineClient } from '../runner/drivers/docker/engine.ts'
+import { imageOf } from '../runner/drivers/docker/host.ts'
 import { prepareHost } from '../runner/drivers/host.ts'
 import { networkOptions } from '../runner/network/options.ts'
 import { StartError } from '../start-error.ts'
@@ -51,8 +53,9 @@ export async function examineDisk({ data_dir, uploads, lobbies }: Config): Promi
 
 /** Runs a program under bubblewrap, as the runner does at its start, with a folder of its own. */
 export async function examineSandbox(config: Config): Promise<Finding[]> {
-  const { data_dir, sandbox, roles } = config
+  const { data_dir, sandbox, roles, driver, docker } = config
   if (!roles.includes('runner')) return [skipped('sandbox', 'this machine runs no lobbies')]
+  if (driver === 'docker') return [await examineEngine(docker)]
   const parent = existingFolder(data_dir)
   const warnings: { msg: string; reason?: string }[] = []
   const log = createLog({ who: 'doctor', level: 'warn', to: { write: (line) => void warnings.push(JSON.parse(line)) } })
@@ -78,6 +81,24 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
     return [failed('sandbox', error.message, sandboxRemedy(error.message, parent))]
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Whether the container engine responds, and has the base image. */
+async function examineEngine({ socket, base_image }: Config['docker']): Promise<Finding> {
+  const engine = new EngineClient(socket)
+  try {
+    await engine.call('GET', '/version')
+    const image = await imageOf({ engine, base_image })
+    if (!('refused' in image)) return ok('sandbox', `the container engine on ${socket} responds and has ${base_image}`)
+    const remedy = `docker pull IMAGE && export MUSTER_DOCKER_BASE_IMAGE=IMAGE    (docs/containers.md)`
+    return warning('sandbox', image.message, remedy)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const remedy = 'systemctl start docker, or export MUSTER_DOCKER_SOCKET=PATH'
+    return failed('sandbox', `the container engine does not respond on ${socket}: ${reason}`, remedy)
+  } finally {
+    engine.close()
   }
 }
 

@@ -55,7 +55,7 @@ export class LobbyMeter {
     const due: Handle[] = []
     for (const handle of handles) if (isDue(await this.#metricsOf(handle), ts)) due.push(handle)
     if (due.length === 0) return
-    const usage = this.#driver.usage(due)
+    const usage = await this.#driver.usage(due)
     const counts = await this.#countsOf(due)
     for (const { lobby_id } of due) {
       const used = usage.get(lobby_id)

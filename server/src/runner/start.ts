@@ -6,6 +6,9 @@ import type { Context, RunningRole } from '../context.ts'
 import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
 import { startDiskReport } from './disk.ts'
+import { openDockerDriver } from './drivers/docker/docker.ts'
+import type { Driver } from './drivers/driver.ts'
+import { useDriver } from './drivers/driver-choice.ts'
 import { openProcessDriver } from './drivers/process.ts'
 import { LogAnswers } from './logs/answers.ts'
 import { networkOptions } from './network/options.ts'
@@ -25,17 +28,8 @@ const SWEEP_RUNS_MS = 60_000
  */
 export async function startRunner(ctx: Context): Promise<RunningRole> {
   const wakes = { wake: (): void => undefined }
-  const { data_dir, sandbox, retention, lobbies } = ctx.config
-  const driver = await openProcessDriver({
-    data_dir,
-    sandbox,
-    log: ctx.log,
-    network: networkOptions(ctx.config),
-    now: ctx.now,
-    ended_kept_ms: retention.logs_ms,
-    ended_bytes_max: lobbies.ended_logs_bytes_max,
-    onEnd: () => wakes.wake(),
-  })
+  const { data_dir } = ctx.config
+  const driver = await openDriver(ctx, () => wakes.wake())
   const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())
   const traces = new StartTraces(ctx)
   const loop = new ReconcileLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)), traces)
@@ -73,4 +67,20 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       await driver.close({ logger: end_lobbies ? 'end' : 'keep' })
     },
   }
+}
+
+function openDriver(ctx: Context, onEnd: () => void): Promise<Driver> {
+  const { data_dir, sandbox, retention, lobbies, driver, docker } = ctx.config
+  useDriver(data_dir, driver)
+  const options = {
+    data_dir,
+    log: ctx.log,
+    now: ctx.now,
+    ended_kept_ms: retention.logs_ms,
+    ended_bytes_max: lobbies.ended_logs_bytes_max,
+    onEnd,
+  }
+  return driver === 'docker'
+    ? openDockerDriver({ ...options, docker })
+    : openProcessDriver({ ...options, sandbox, network: networkOptions(ctx.config) })
 }

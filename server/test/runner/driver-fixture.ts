@@ -1,18 +1,63 @@
 // A real driver on a temporary data folder. It is closed with the test: running lobbies and the logger are ended.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
+import { after, type TestContext } from 'node:test'
 import pino from 'pino'
 import { newId } from '../../src/ids.ts'
-import type { Driver, Exit, Handle, RunSpec, Tier } from '../../src/runner/drivers/driver.ts'
+import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
+import type { Driver, Exit, Handle, RunSpec } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
+import { type Engine, missingForEngine, startEngine } from '../container-engine.ts'
 import { until } from '../until.ts'
+import { BASE_IMAGE, importBaseImage } from './base-image.ts'
+import { TIER } from './driver-limits.ts'
 
-export const TIER: Tier = { cpu_cores: 2, memory_bytes: 512 * 1024 ** 2, pids_max: 64, scratch_bytes: 1024 ** 2 }
+export { TIER }
+
 export const SANDBOXES = ['required', 'off'] as const
 export type Sandbox = (typeof SANDBOXES)[number]
+/** What the tests of drivers run with: the process driver with and without bubblewrap, and the docker driver. */
+export const VARIANTS = [...SANDBOXES, 'docker'] as const
+export type Variant = (typeof VARIANTS)[number]
+
+let engine: Promise<Engine> | null = null
+const undo: (() => unknown)[] = []
+// The end of the file, and not of the test that needed it first, ends the engine.
+after(async () => {
+  for (const step of undo.reverse()) await step()
+})
+
+/** One container engine for all tests of a file, with the base image. */
+export function sharedEngine(): Promise<Engine> {
+  engine ??= openEngine()
+  return engine
+}
+
+async function openEngine(): Promise<Engine> {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-engine-'))
+  undo.push(() => rmSync(folder, { recursive: true, force: true }))
+  const file = { after: (step: () => unknown) => void undo.push(step) } as TestContext
+  const started = await startEngine(file, folder, { has_network: false })
+  await importBaseImage(started, join(folder, 'image'))
+  return started
+}
+
+/** Why the tests of a variant cannot run here; null when they can. */
+export function missingFor(variant: Variant): string | null {
+  if (variant === 'docker') return missingForEngine(['dockerd', 'docker', 'docker-init'])
+  return variant === 'required' && !hasBubblewrap() ? 'bubblewrap is not installed' : null
+}
 
 export function hasBubblewrap(): boolean {
   try {
@@ -32,6 +77,8 @@ export type DriverFixture = {
   start(spec: Partial<RunSpec> & Pick<RunSpec, 'args' | 'build_folder'>): Promise<Handle>
   /** Waits for the end. */
   ended(handle: Handle): Promise<Exit>
+  /** The processes or the running containers of a lobby. */
+  processesOf(lobby_id: string): Promise<string[]>
   /** Waits for a line of stdout that matches, and returns its groups. */
   line(handle: Handle, pattern: RegExp): Promise<RegExpExecArray>
 }
@@ -50,18 +97,21 @@ export function makeDataFolder(): string {
 
 export async function openDriver(
   t: TestContext,
-  sandbox: Sandbox,
+  variant: Variant,
   data_dir: string = makeDataFolder(),
 ): Promise<DriverFixture> {
-  const driver = await openProcessDriver({
+  const common = {
     data_dir,
-    sandbox,
     log: pino({ level: 'silent' }),
     network: null,
     now: Date.now,
     ended_kept_ms: null,
     ended_bytes_max: null,
-  })
+  }
+  const driver =
+    variant === 'docker'
+      ? await openDockerDriver({ ...common, docker: { socket: (await sharedEngine()).socket, base_image: BASE_IMAGE } })
+      : await openProcessDriver({ ...common, sandbox: variant })
   t.after(async () => {
     for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
     await driver.sweep()
@@ -77,6 +127,7 @@ export async function openDriver(
       if ('refused' in started) throw new Error(`${started.refused}: ${started.message}`)
       return started.handle
     },
+    processesOf: (lobby_id) => (variant === 'docker' ? containersOf(lobby_id) : Promise.resolve(monitorsOf(lobby_id))),
     ended: (handle) => until('the lobby has ended', () => driver.exit(handle)),
     line: (handle, pattern) =>
       until(`stdout matches ${pattern}`, async () => {
@@ -97,4 +148,23 @@ export function writeBuild(data_dir: string, files: Record<string, string>): str
     chmodSync(join(folder, path), content.startsWith('#!') ? 0o755 : 0o644)
   }
   return folder
+}
+
+export function commandLine(pid: string): string | null {
+  const path = `/proc/${pid}/cmdline`
+  try {
+    return existsSync(path) ? readFileSync(path, 'latin1') : null
+  } catch {
+    return null
+  }
+}
+
+/** Monitors have the lobby's id on their command line. */
+function monitorsOf(lobby_id: string): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && commandLine(name)?.includes(lobby_id))
+}
+
+async function containersOf(lobby_id: string): Promise<string[]> {
+  const listed = await (await sharedEngine()).docker(['ps', '--quiet', '--filter', `name=${lobby_id}`])
+  return listed.split('\n').filter((line) => line !== '')
 }

@@ -40,6 +40,10 @@ export type Cgroups = {
   counters(group: string): { oom_kills: number; pids_refused: number }
   /** Processor time of everything that ever ran in it, in ms of one core; null when not counted, or the group is gone. */
   cpuTime(group: string): number | null
+  /** The most processes and threads at once so far; null when not counted, or the group is gone. */
+  pidsPeak(group: string): number | null
+  /** Its limit of processes and threads; null when the group is gone. */
+  pidsMax(group: string): number | null
   /** Memory that counts against the limit now, without reclaimable cached files; null when the group is gone. */
   memory(group: string): number | null
   /** Sends SIGKILL to every process in it. */
@@ -52,10 +56,16 @@ export type Cgroups = {
   close(): boolean
 }
 
-/** `name`: the platform's group. Returns the reason when control groups cannot be used. */
-export function openCgroups(name: string): Cgroups | { unavailable: string } {
+/**
+ * `name`: the platform's group. Returns the reason when control groups cannot be used. `is_for_engine`: groups are made in
+ * every hierarchy, because a container engine makes groups below them in every one.
+ */
+export function openCgroups(
+  name: string,
+  { is_for_engine = false }: { is_for_engine?: boolean } = {},
+): Cgroups | { unavailable: string } {
   const mounts = readMounts()
-  const first = findVersion2(mounts, name) ?? findVersion1(mounts, name)
+  const first = findVersion2(mounts, name) ?? findVersion1(mounts, name, is_for_engine)
   return first ?? { unavailable: 'control groups are not writable here' }
 }
 
@@ -73,7 +83,7 @@ function readMounts(): Mount[] {
   return mounts
 }
 
-function findVersion1(mounts: Mount[], name: string): Cgroups | null {
+function findVersion1(mounts: Mount[], name: string, is_for_engine: boolean): Cgroups | null {
   const bases = {} as Record<Controller, string>
   for (const controller of CONTROLLERS) {
     const mount = mounts.find((candidate) => candidate.type === 'cgroup' && candidate.options.includes(controller))
@@ -82,7 +92,8 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
     if (!makeGroup(bases[controller])) return null
   }
   const accounts = findAccounts(mounts, name)
-  const folders = [...new Set([...Object.values(bases), ...(accounts === null ? [] : [accounts])])]
+  const others = is_for_engine ? mounts.map(({ folder }) => join(folder, name)).filter(makeGroup) : []
+  const folders = [...new Set([...Object.values(bases), ...(accounts === null ? [] : [accounts]), ...others])]
   return {
     version: 1,
     ...groupsIn(folders),
@@ -110,6 +121,8 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
       const used_ns = accounts === null ? '' : readIfThere(join(accounts, group, 'cpuacct.usage'))
       return used_ns === '' ? null : Math.round(Number(used_ns) / NS_PER_MS)
     },
+    pidsPeak: (group) => numberIn(join(bases.pids, group, 'pids.peak')),
+    pidsMax: (group) => numberIn(join(bases.pids, group, 'pids.max')),
     memory: (group) =>
       memoryIn(join(bases.memory, group), { used: 'memory.usage_in_bytes', cached: 'total_inactive_file' }),
   }
@@ -160,8 +173,15 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
       const path = join(base, group, 'cpu.stat')
       return readIfThere(path) === '' ? null : Math.round(readCounter(path, 'usage_usec') / US_PER_MS)
     },
+    pidsPeak: (group) => numberIn(join(base, group, 'pids.peak')),
+    pidsMax: (group) => numberIn(join(base, group, 'pids.max')),
     memory: (group) => memoryIn(join(base, group), { used: 'memory.current', cached: 'inactive_file' }),
   }
+}
+
+function numberIn(path: string): number | null {
+  const text = readIfThere(path)
+  return text === '' ? null : Number(text)
 }
 
 function memoryIn(folder: string, names: { used: string; cached: string }): number | null {

@@ -43,14 +43,20 @@ export type ImageRoot = { uid: number; gid: number; working_folder: string; stop
 /** A text file. `path`: within the lobby's writable folder, which it cannot leave (contract/src/files-config.ts). */
 export type ScratchFile = { path: string; content: string }
 
+/** `container`: that of a container engine. */
+export type Sandbox = 'bubblewrap' | 'container' | 'none'
+
 /** Identifies one run across restarts of the runner and of the machine. Plain JSON. */
 export type Handle = {
   lobby_id: string
   pid: number
-  /** Ticks since boot, field 22 of /proc/PID/stat. With boot_id it distinguishes a process from a later one of this pid. */
+  /**
+   * Ticks since boot, field 22 of /proc/PID/stat. With boot_id it distinguishes a process from a later one of this pid. Empty
+   * for a container whose processes this machine's /proc does not show.
+   */
   start_time: string
   boot_id: string
-  sandbox: 'bubblewrap' | 'none'
+  sandbox: Sandbox
   /** When it began, in milliseconds since the epoch by the machine's clock. */
   start_ts: number
   /** The uid that belongs to the lobby while it runs; null where lobbies run as the platform's user. */
@@ -114,9 +120,9 @@ export type Started = { handle: Handle } | { refused: ExitReason; message: strin
 
 export type Driver = {
   /** The column `driver` of lobby_runs. */
-  name: 'process'
+  name: 'process' | 'docker'
   /** The sandbox of all lobbies, determined when the driver was opened. */
-  sandbox: 'bubblewrap' | 'none'
+  sandbox: Sandbox
   /** Whether each lobby has a network of its own, so that all may listen on the same number. */
   has_own_network: boolean
   /** The lobby's writable folder, as its program sees it. */
@@ -144,7 +150,7 @@ export type Driver = {
   /** The listening sockets of its processes; null where the system does not show them. */
   listening(handle: Handle): Promise<ListeningSocket[] | null>
   /** Usage by lobby id, without runs that are gone. Cheap enough for a call every five seconds. */
-  usage(handles: readonly Handle[]): Map<string, Usage>
+  usage(handles: readonly Handle[]): Promise<Map<string, Usage>>
   /** The exit of a lobby without a handle: its row was written, and its process may never have been started. */
   exitOf(lobby_id: string): Promise<Exit>
   /**

@@ -121,7 +121,7 @@ async function logsMissingLibrary(folder: string): Promise<boolean> {
 }
 
 /** Without a regular expression: on a hostile line, one with two gaps takes time quadratic in its length. */
-function isAboutLibrary(text: string): boolean {
+export function isAboutLibrary(text: string): boolean {
   if (text.includes('error while loading shared libraries: ')) return true
   if (text.startsWith('bwrap: execvp ')) return text.endsWith(': No such file or directory')
   return text.startsWith('sh: ') && text.includes(': ', 4) && text.endsWith('not found')

@@ -9,21 +9,29 @@ import type { ExitReason } from './driver.ts'
 export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
 const HOST_FOLDERS = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib64/'] as const
 
-export type Program = { command: string } | { refused: ExitReason; message: string }
+export type ProgramFault = { refused: ExitReason; message: string }
+export type Program = { command: string } | ProgramFault
 
 /** `mounted_at`: the path of the build inside the sandbox. `command` is a path for execve, or `node`. */
 export function findProgram(build_folder: string, mounted_at: string, name: string): Program {
   if (isAbsolute(name) && HOST_FOLDERS.some((folder) => name.startsWith(folder))) return check(name, name, name)
+  const in_build = findInBuild(build_folder, mounted_at, name)
+  if (in_build !== null) return in_build
+  if (name.includes('/')) return notFound(name)
+  if (name === 'node') return { command: 'node' }
+  const found = HOST_PROGRAM_FOLDERS.map((folder) => join(folder, name)).find((path) => kindOf(path) === 'file')
+  return found === undefined ? notFound(name) : check(found, found, name)
+}
+
+/** Null where the build has no such file. */
+export function findInBuild(build_folder: string, mounted_at: string, name: string): Program | null {
   const inside = isAbsolute(name) ? relative(mounted_at, name) : name
   const path = resolve(build_folder, inside)
   if (isBeneath(build_folder, path) && kindOf(path) !== 'nothing') {
     if (!isBeneath(realpathSync(build_folder), realpathSync(path))) return notFound(name)
     return check(path, join(mounted_at, relative(build_folder, path)), name)
   }
-  if (name.includes('/')) return notFound(name)
-  if (name === 'node') return { command: 'node' }
-  const found = HOST_PROGRAM_FOLDERS.map((folder) => join(folder, name)).find((path) => kindOf(path) === 'file')
-  return found === undefined ? notFound(name) : check(found, found, name)
+  return null
 }
 
 function check(path: string, command: string, name: string): Program {
@@ -32,12 +40,17 @@ function check(path: string, command: string, name: string): Program {
     accessSync(path, constants.X_OK)
     return { command }
   } catch {
-    return { refused: 'not_executable', message: `${JSON.stringify(name)} exists, but is not executable.` }
+    return notExecutable(name)
   }
 }
 
-function notFound(name: string): Program {
-  const message = `${JSON.stringify(name)}, the first of args, is neither a file of the build nor a program of the platform or the host.`
+export function notExecutable(name: string): ProgramFault {
+  return { refused: 'not_executable', message: `${JSON.stringify(name)} exists, but is not executable.` }
+}
+
+/** `elsewhere`: where else it was searched. */
+export function notFound(name: string, elsewhere = 'the platform or the host'): ProgramFault {
+  const message = `${JSON.stringify(name)}, the first of args, is neither a file of the build nor a program of ${elsewhere}.`
   return { refused: 'no_such_file', message }
 }
 

@@ -221,7 +221,7 @@ class ProcessDriver implements Driver {
     return listeningSocketsOf(handle.pid)
   }
 
-  usage(handles: readonly Handle[]): Map<string, Usage> {
+  async usage(handles: readonly Handle[]): Promise<Map<string, Usage>> {
     return usageOfRuns(handles, this.#machine)
   }
 

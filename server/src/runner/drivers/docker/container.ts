@@ -1,0 +1,167 @@
+// The container of a lobby: how it is made from a RunSpec, and what its labels say after a restart of the runner.
+//
+// A container is: created -> running -> exited (its exit is recorded) -> removed. The engine never restarts it.
+
+import { readFileSync } from 'node:fs'
+import { isGone, readStat } from '../../../procfs.ts'
+import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
+import type { Handle, RunSpec, Tier } from '../driver.ts'
+
+const TMP_MOUNT = '/tmp'
+/** Output of one container that the engine keeps for a runner that is away. */
+const ENGINE_LOG = { 'max-size': '2m', 'max-file': '2' } as const
+
+const LABELS = {
+  platform: 'muster.platform',
+  lobby_id: 'muster.lobby_id',
+  boot_id: 'muster.boot_id',
+  uid: 'muster.uid',
+  group: 'muster.group',
+  has_input: 'muster.has_input',
+  /** Marks the container that writes the files of a lobby and never runs. */
+  file_writer: 'muster.file_writer',
+} as const
+
+/** What the runner must know of a container after a restart. `group`: the control group around it. */
+export type ContainerFacts = {
+  lobby_id: string
+  boot_id: string
+  uid: number | null
+  group: string | null
+  has_input: boolean
+}
+
+export type ContainerState = {
+  Status: string
+  Running: boolean
+  Pid: number
+  ExitCode: number
+  OOMKilled: boolean
+  Error: string
+  StartedAt: string
+  FinishedAt: string
+}
+export type ContainerInspect = { Id: string; Created: string; State: ContainerState; Config: { Labels: Labels } }
+export type ContainerSummary = { Id: string; State: string; Created: number; Labels: Labels }
+type Labels = Readonly<Record<string, string>>
+
+/** Containers and volumes of lobbies have this name. Lobby ids are unique, so a second start of a lobby fails. */
+export const containerName = (lobby_id: string): string => `muster-${lobby_id}`
+
+/** Selects the containers of one platform. */
+export function platformFilter(platform: string): { filters: string } {
+  return { filters: JSON.stringify({ label: [`${LABELS.platform}=${platform}`] }) }
+}
+
+export function labelsOf(platform: string, facts: ContainerFacts): Labels {
+  return {
+    [LABELS.platform]: platform,
+    [LABELS.lobby_id]: facts.lobby_id,
+    [LABELS.boot_id]: facts.boot_id,
+    [LABELS.uid]: facts.uid === null ? '' : String(facts.uid),
+    [LABELS.group]: facts.group ?? '',
+    [LABELS.has_input]: facts.has_input ? 'yes' : '',
+  }
+}
+
+/** Null for a container that this driver did not make. */
+export function factsOf(labels: Labels): ContainerFacts | null {
+  const lobby_id = labels[LABELS.lobby_id]
+  if (lobby_id === undefined) return null
+  const uid = labels[LABELS.uid] ?? ''
+  return {
+    lobby_id,
+    boot_id: labels[LABELS.boot_id] ?? '',
+    uid: uid === '' ? null : Number(uid),
+    group: labels[LABELS.group] || null,
+    has_input: labels[LABELS.has_input] === 'yes',
+  }
+}
+
+export const fileWriterLabels = (labels: Labels): Labels => ({ ...labels, [LABELS.file_writer]: 'yes' })
+export const isFileWriter = (labels: Labels): boolean => labels[LABELS.file_writer] === 'yes'
+
+export function handleOf({ Id, State }: ContainerInspect, { lobby_id, boot_id, uid, group }: ContainerFacts): Handle {
+  // In another pid namespace the number belongs to another process, or to none.
+  const start_time = isOfContainer(State.Pid, Id) ? (readStat(State.Pid)?.start_time ?? '') : ''
+  const start_ts = Date.parse(State.StartedAt)
+  return { lobby_id, pid: State.Pid, start_time, boot_id, sandbox: 'container', start_ts, uid, group, network: null }
+}
+
+/** Whether /proc of this process shows the container's first process by this number. */
+function isOfContainer(pid: number, container_id: string): boolean {
+  try {
+    return pid > 0 && readFileSync(`/proc/${pid}/cgroup`, 'latin1').includes(container_id)
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
+  }
+}
+
+export type ContainerPlan = {
+  spec: RunSpec
+  image_id: string
+  /** Absolute in the container, or a name that the image's PATH finds. */
+  program: string
+  labels: Labels
+  facts: ContainerFacts
+  /** The path of the parent control group; null: the engine's own. It limits processor time. */
+  cgroup_parent: string | null
+  /** The mount of the writable folder where it begins with files (scratch-files.ts); null: an empty folder in memory. */
+  scratch_mount: object | null
+}
+
+/** The body of the request that creates the container. `Env` contains a secret. */
+export function containerBody(plan: ContainerPlan): object {
+  const { spec, facts, scratch_mount } = plan
+  const user = facts.uid === null ? {} : { User: `${facts.uid}:${facts.uid}` }
+  const env = { ...spec.env, HOME: SCRATCH_MOUNT, TMPDIR: TMP_MOUNT }
+  return {
+    Image: plan.image_id,
+    Entrypoint: [plan.program],
+    Cmd: spec.args.slice(1),
+    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    ...user,
+    WorkingDir: BUILD_MOUNT,
+    Labels: plan.labels,
+    OpenStdin: facts.has_input,
+    StdinOnce: false,
+    Tty: false,
+    NetworkDisabled: false,
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: {
+      // The engine's small init is process 1, so that signals have their default effect in the program.
+      Init: true,
+      NetworkMode: 'host',
+      ReadonlyRootfs: true,
+      Mounts: [
+        { Type: 'bind', Source: spec.build_folder, Target: BUILD_MOUNT, ReadOnly: true },
+        ...(scratch_mount === null ? [] : [scratch_mount]),
+      ],
+      Tmpfs: {
+        [TMP_MOUNT]: tmpfsOptions(spec.tier, facts.uid),
+        ...(scratch_mount === null && { [SCRATCH_MOUNT]: tmpfsOptions(spec.tier, facts.uid) }),
+      },
+      ShmSize: spec.tier.scratch_bytes,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      ...limitsOf(spec.tier, plan.cgroup_parent),
+      LogConfig: { Type: 'json-file', Config: ENGINE_LOG },
+      RestartPolicy: { Name: 'no' },
+      AutoRemove: false,
+    },
+  }
+}
+
+/** Where the image has such a folder, the engine keeps its mode, so the owner must be the lobby's user. */
+function tmpfsOptions({ scratch_bytes }: Tier, uid: number | null): string {
+  const owner = uid === null ? 'mode=1777' : `mode=0700,uid=${uid},gid=${uid}`
+  return `rw,exec,nosuid,nodev,size=${scratch_bytes},${owner}`
+}
+
+/** With a group of the platform around the container, that group limits processor time, with its burst (../cgroups.ts). */
+function limitsOf({ memory_bytes, pids_max, cpu_cores }: Tier, cgroup_parent: string | null): object {
+  const limits = { Memory: memory_bytes, MemorySwap: memory_bytes, PidsLimit: pids_max }
+  if (cgroup_parent === null) return { ...limits, NanoCpus: Math.round(cpu_cores * 1e9) }
+  return { ...limits, CgroupParent: cgroup_parent }
+}

@@ -1,0 +1,357 @@
+// The docker driver: a lobby is a container of an engine on this machine. The engine decides what runs, and outlives the
+// runner. The container's name and labels identify the lobby; its folder has its log, its metrics and its exit.
+//
+// A lobby is: started (folder, group, container) -> running -> ended (`exit` returns its exit, once and for all) -> swept
+// (container, volume and group are removed).
+//
+// The build is mounted read-only into a base image. Where the platform may make control groups, each container is below a
+// group of its own (../cgroups.ts), which stays when the container is gone: it counts processor time to the end.
+import { randomInt } from 'node:crypto'
+import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type LogLine, type LogStream, logFile, newestFile } from '../../../lobby-logs/files.ts'
+import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
+import { folderOfLobby } from '../../../lobby-logs/local.ts'
+import { lastLines } from '../../../lobby-logs/read.ts'
+import { childrenOf, identityOf, isAlive, type ProcessId, readBootId, readPageSize } from '../../../procfs.ts'
+import { EndedLogs } from '../../logs/ended-logs.ts'
+import { platformLine } from '../../logs/lines.ts'
+import type { ListeningSocket } from '../../sockets.ts'
+import { SCRATCH_MOUNT } from '../bubblewrap.ts'
+import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from '../driver.ts'
+import { listeningSocketsOf, type Machine, usageOfRuns } from '../inspect.ts'
+import { changeTime, readEnded, writeEnded } from '../lobby-folder.ts'
+import { isSuspended } from '../program-process.ts'
+import { createUids, UID_COUNT, type Uids } from '../uids.ts'
+import { openUnfinished, type UnfinishedLobbies } from '../unfinished.ts'
+import { type ContainerFacts, type ContainerInspect, containerName, factsOf, handleOf } from './container.ts'
+import { containersOf, endContainer, removeContainer, sweepContainers, UNASKED_MS_MAX } from './end-container.ts'
+import { exitOfContainer } from './exit.ts'
+import { type DockerHost, type DockerHostOptions, prepareDockerHost } from './host.ts'
+import { ImagePrograms } from './image-programs.ts'
+import { ContainerInputs } from './input.ts'
+import { ContainerOutput, markOutputOpen, markOutputWhole } from './output.ts'
+import { startContainer } from './start-container.ts'
+import { usageOfContainers } from './usage.ts'
+
+/** How long an exit waits for its log: complete a moment after the exit, unless the engine restarts. */
+const LOG_WAIT_MS_MAX = 5_000
+
+export type DockerDriverOptions = DockerHostOptions & {
+  now: () => number
+  /** How long the logs of an ended lobby are kept at most; null: no limit. */
+  ended_kept_ms: number | null
+  /** How much of the disk the logs of all ended lobbies take at most; null: no limit. */
+  ended_bytes_max: number | null
+  /** A hint that this lobby may have ended. Without it an end is found by calling `exit`. */
+  onEnd?: (lobby_id: string) => void
+}
+
+/** What this process knows of a run. `handle`: null while its container is being made. */
+type ActiveRun = {
+  facts: ContainerFacts
+  handle: Handle | null
+  output: ContainerOutput | null
+  program: ProcessId | null
+  exit: Promise<Exit | null> | null
+}
+type Ending = { deadline_ms: number; done: Promise<void> }
+
+/** Throws a StartError where the engine cannot be used. */
+export async function openDockerDriver(options: DockerDriverOptions): Promise<Driver> {
+  return new DockerDriver(options, await prepareDockerHost(options))
+}
+
+class DockerDriver implements Driver {
+  readonly name = 'docker'
+  readonly sandbox = 'container'
+  readonly has_own_network = false
+  readonly #options: DockerDriverOptions
+  readonly #host: DockerHost
+  readonly #machine: Machine
+  readonly #unfinished: UnfinishedLobbies
+  readonly #ended_logs: EndedLogs
+  readonly #uids: Uids = createUids(randomInt(UID_COUNT))
+  readonly #inputs: ContainerInputs
+  readonly #programs: ImagePrograms
+  /** By lobby id. */
+  readonly #runs = new Map<string, ActiveRun>()
+  readonly #endings = new Map<string, Ending>()
+  #sweeping: Promise<void> | null = null
+  #is_closed = false
+
+  constructor(options: DockerDriverOptions, host: DockerHost) {
+    this.#options = options
+    this.#host = host
+    this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups: host.cgroups }
+    this.#unfinished = openUnfinished(host.lobbies_folder)
+    this.#inputs = new ContainerInputs(host.engine)
+    this.#programs = new ImagePrograms(host.engine)
+    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#unfinished, options)
+  }
+
+  homeOf(): string {
+    return SCRATCH_MOUNT
+  }
+
+  /** Containers have the network of the machine. */
+  takeNetwork(): Promise<null> {
+    return Promise.resolve(null)
+  }
+
+  releaseNetwork(): void {}
+
+  async start(spec: RunSpec): Promise<Started> {
+    const { lobby_id } = spec
+    if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
+    const folder = this.#makeFolder(lobby_id)
+    const run = this.#newRun(spec)
+    this.#runs.set(lobby_id, run)
+    try {
+      const started = await startContainer(this.#host, this.#programs, spec, run.facts)
+      if ('refused' in started) {
+        this.note(lobby_id, started.message)
+        writeEnded(folder, neverRan(started.refused))
+        await this.#giveUp(run)
+        return started
+      }
+      run.handle = started.handle
+      this.#follow(run, folder)
+      return started
+    } catch (error) {
+      await this.#giveUp(run)
+      writeEnded(folder, neverRan('not_started'))
+      throw error
+    }
+  }
+
+  async list(): Promise<Handle[]> {
+    const handles: Handle[] = []
+    for (const summary of await containersOf(this.#host)) {
+      const facts = summary.State === 'running' || summary.State === 'paused' ? factsOf(summary.Labels) : null
+      if (facts === null) continue
+      const known = this.#runs.get(facts.lobby_id)
+      if (known?.handle != null) handles.push(known.handle)
+      // The start of a container that runs already is not over yet.
+      if (known !== undefined) continue
+      const found = await this.#inspect(facts.lobby_id)
+      if (!found?.State.Running) continue
+      const run: ActiveRun = { facts, handle: handleOf(found, facts), output: null, program: null, exit: null }
+      this.#runs.set(facts.lobby_id, run)
+      if (facts.uid !== null) this.#uids.reserve(facts.uid)
+      const folder = this.#folderOf(facts.lobby_id)
+      if (!existsSync(folder)) this.#makeFolder(facts.lobby_id)
+      this.#follow(run, folder)
+      handles.push(run.handle!)
+    }
+    return handles
+  }
+
+  async exit(handle: Handle): Promise<Exit | null> {
+    if (this.#isSeenAlive(handle)) return null
+    const ended = readEnded(this.#folderOf(handle.lobby_id))
+    if (ended !== null) return ended
+    const run = this.#runs.get(handle.lobby_id)
+    if (run === undefined) return this.#recordEnd(handle.lobby_id, handle, null)
+    run.exit ??= this.#recordEnd(handle.lobby_id, handle, run).finally(() => {
+      // A container that still runs, or a failure: the next call asks again.
+      run.exit = null
+    })
+    return run.exit
+  }
+
+  async exitOf(lobby_id: string): Promise<Exit> {
+    const known = readEnded(this.#folderOf(lobby_id)) ?? (await this.#recordEnd(lobby_id, null, null))
+    if (known === null) throw new Error(`Lobby ${lobby_id} runs.`)
+    return known
+  }
+
+  isSuspended(handle: Handle): boolean {
+    const run = this.#runs.get(handle.lobby_id)
+    if (run === undefined || handle.start_time === '') return false
+    // The engine's init is the container's first process, and the program its only child.
+    const program = run.program === null ? childrenOf(handle.pid)[0] : undefined
+    run.program ??= program === undefined ? null : identityOf(program)
+    return run.program !== null && isSuspended(run.program)
+  }
+
+  async listening(handle: Handle): Promise<ListeningSocket[] | null> {
+    return handle.start_time === '' ? null : listeningSocketsOf(handle.pid)
+  }
+
+  async usage(handles: readonly Handle[]): Promise<Map<string, Usage>> {
+    const grouped = handles.filter(({ group }) => group !== null && this.#machine.cgroups !== null)
+    const others = handles.filter((handle) => !grouped.includes(handle))
+    const usage = usageOfRuns(grouped, this.#machine)
+    for (const [lobby_id, used] of await usageOfContainers(this.#host.engine, others)) usage.set(lobby_id, used)
+    return usage
+  }
+
+  async stop(handle: Handle, grace_ms: number): Promise<void> {
+    const deadline_ms = performance.now() + grace_ms
+    const known = this.#endings.get(handle.lobby_id)
+    if (known !== undefined) {
+      known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
+      return known.done
+    }
+    const ending: Ending = { deadline_ms, done: Promise.resolve() }
+    ending.done = endContainer(this.#host.engine, handle, ending, () => this.#isSeenAlive(handle)).finally(() =>
+      this.#endings.delete(handle.lobby_id),
+    )
+    this.#endings.set(handle.lobby_id, ending)
+    return ending.done
+  }
+
+  async write(lobby_id: string, line: string, note: string): Promise<InputResult> {
+    const run = this.#runs.get(lobby_id)
+    if (run?.handle == null || !run.facts.has_input) return 'not_running'
+    const result = await this.#inputs.write(containerName(lobby_id), line)
+    if (result !== 'written') return result
+    try {
+      this.note(lobby_id, note)
+    } catch (error) {
+      // The server has the line already, so the write has not failed.
+      this.#options.log.warn({ err: error, lobby_id }, 'input of a lobby could not be noted in its log')
+    }
+    return result
+  }
+
+  note(lobby_id: string, text: string): void {
+    const folder = this.#folderOf(lobby_id)
+    if (!existsSync(folder)) this.#makeFolder(lobby_id)
+    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
+    appendFileSync(file, platformLine(text, this.#options.now()), { mode: 0o600 })
+  }
+
+  async logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
+    return (await lastLines(this.#folderOf(lobby_id), stream, lines_max)).lines
+  }
+
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweepOnce().finally(() => {
+      this.#sweeping = null
+    })
+    return this.#sweeping
+  }
+
+  async close(how: { logger: 'end' | 'keep' }): Promise<void> {
+    // Its failure is reported to the caller of `sweep`.
+    await this.#sweeping?.catch(() => {})
+    if (how.logger === 'end') await this.#sweepOnce().catch(() => {})
+    this.#is_closed = true
+    await Promise.all([...this.#runs.values()].map(({ output }) => output?.close()))
+    this.#inputs.closeAll()
+    this.#host.engine.close()
+    if (how.logger === 'end') this.#machine.cgroups?.close()
+  }
+
+  #folderOf(lobby_id: string): string {
+    return folderOfLobby(this.#host.lobbies_folder, lobby_id)
+  }
+
+  /** Throws when the folder exists. */
+  #makeFolder(lobby_id: string): string {
+    const folder = this.#folderOf(lobby_id)
+    if (!existsSync(folder)) this.#unfinished.add(lobby_id)
+    mkdirSync(folder, { mode: 0o700 })
+    return folder
+  }
+
+  #newRun({ lobby_id, has_input = false }: RunSpec): ActiveRun {
+    const uid = this.#host.gives_uids ? this.#uids.take() : null
+    const group = this.#machine.cgroups === null ? null : lobby_id
+    const facts = { lobby_id, boot_id: this.#machine.boot_id, uid, group, has_input }
+    return { facts, handle: null, output: null, program: null, exit: null }
+  }
+
+  #isSeenAlive(handle: Handle): boolean {
+    return handle.start_time !== '' && isAlive(handle, this.#machine.boot_id)
+  }
+
+  #inspect(lobby_id: string): Promise<ContainerInspect | null> {
+    return this.#host.engine.find<ContainerInspect>(`/containers/${containerName(lobby_id)}/json`)
+  }
+
+  #follow(run: ActiveRun, folder: string): void {
+    const { engine } = this.#host
+    const { now } = this.#options
+    const { lobby_id } = run.facts
+    markOutputOpen(folder)
+    const onFailure = (text: string): void => this.#options.log.warn({ lobby_id, text }, 'output of a lobby was lost')
+    const output = new ContainerOutput({ engine, container: containerName(lobby_id), folder, now, onFailure })
+    run.output = output
+    void output.done.then(() => {
+      if (!this.#is_closed) this.#options.onEnd?.(lobby_id)
+    })
+  }
+
+  /** Null while the container runs. */
+  async #recordEnd(lobby_id: string, handle: Handle | null, run: ActiveRun | null): Promise<Exit | null> {
+    const folder = this.#folderOf(lobby_id)
+    const found = await this.#inspect(lobby_id)
+    const facts = run?.facts ?? (found === null ? null : factsOf(found.Config.Labels))
+    if (found !== null && (found.State.Running || found.State.Status === 'restarting')) return null
+    // A request of a runner that was killed must not start it later.
+    if (found?.State.Status === 'created') await removeContainer(this.#host.engine, lobby_id)
+    if (found !== null && facts !== null) await this.#logIsWhole(lobby_id, run, folder)
+    const exit = await exitOfContainer(found, {
+      folder,
+      handle,
+      facts,
+      boot_id: this.#machine.boot_id,
+      cgroups: this.#machine.cgroups,
+    })
+    if (existsSync(folder)) writeEnded(folder, exit)
+    this.#inputs.close(containerName(lobby_id))
+    this.#forget(lobby_id)
+    return exit
+  }
+
+  /** A container that ended while no runner followed it is read now. */
+  async #logIsWhole(lobby_id: string, run: ActiveRun | null, folder: string): Promise<void> {
+    const { engine } = this.#host
+    const { now } = this.#options
+    if (!existsSync(folder)) return
+    const onFailure = (text: string): void => this.#options.log.warn({ lobby_id, text }, 'output of a lobby was lost')
+    const output =
+      run?.output ?? new ContainerOutput({ engine, container: containerName(lobby_id), folder, now, onFailure })
+    const late = new AbortController()
+    await Promise.race([output.done, sleep(LOG_WAIT_MS_MAX, undefined, { signal: late.signal }).catch(() => undefined)])
+    late.abort()
+    if (run === null) await output.close()
+  }
+
+  #forget(lobby_id: string): void {
+    const uid = this.#runs.get(lobby_id)?.facts.uid
+    if (uid != null) this.#uids.release(uid)
+    this.#runs.delete(lobby_id)
+  }
+
+  /** Removes what a start has made. A failure is repeated by the next sweep. */
+  async #giveUp(run: ActiveRun): Promise<void> {
+    const { lobby_id } = run.facts
+    this.#forget(lobby_id)
+    try {
+      await removeContainer(this.#host.engine, lobby_id)
+      if (run.facts.group !== null) this.#machine.cgroups?.remove(run.facts.group)
+    } catch (error) {
+      this.#options.log.warn({ err: error, lobby_id }, 'container of a failed start could not be removed')
+    }
+  }
+
+  async #sweepOnce(): Promise<void> {
+    const kept = await sweepContainers(this.#host, this.#options.now(), (lobby_id) => {
+      const run = this.#runs.get(lobby_id)
+      return run === undefined ? 'unknown' : run.handle === null ? 'starting' : 'running'
+    })
+    for (const lobby_id of this.#unfinished.ids()) {
+      if (kept.has(lobby_id) || this.#runs.has(lobby_id)) continue
+      const folder = this.#folderOf(lobby_id)
+      // Without a container there is no more output.
+      markOutputWhole(folder)
+      const is_unasked = (changeTime(folder) ?? 0) < this.#options.now() - UNASKED_MS_MAX
+      if (readEnded(folder) !== null || is_unasked) await this.#ended_logs.trim(lobby_id)
+    }
+    await this.#ended_logs.sweep()
+  }
+}

@@ -1,0 +1,112 @@
+// Ends containers, and removes them with their volumes and control groups.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { folderOfLobby } from '../../../lobby-logs/local.ts'
+import type { Handle } from '../driver.ts'
+import { readEnded } from '../lobby-folder.ts'
+import {
+  type ContainerInspect,
+  type ContainerSummary,
+  containerName,
+  factsOf,
+  isFileWriter,
+  platformFilter,
+} from './container.ts'
+import { type EngineClient, ignoreDone } from './engine.ts'
+import type { DockerHost } from './host.ts'
+
+const POLL_MS_MIN = 10
+/** Longest pause between two checks of whether a container has ended. */
+const POLL_MS_MAX = 200
+const POLL_GROWTH = 1.5
+/** How long a container may remain after its SIGKILL: a process may hang in the kernel. */
+const KILL_WAIT_MS_MAX = 30_000
+/** After this time a container without a recorded end is removed: no caller asked for its end. */
+export const UNASKED_MS_MAX = 60 * 60_000
+
+/** SIGTERM, and at `ending.deadline_ms` (performance.now) SIGKILL. `isSeenAlive`: a cheap check that may say no too early. */
+export async function endContainer(
+  engine: EngineClient,
+  { lobby_id }: Handle,
+  ending: { deadline_ms: number },
+  isSeenAlive: () => boolean,
+): Promise<void> {
+  const path = `/containers/${containerName(lobby_id)}`
+  const signal = (name: string): Promise<unknown> =>
+    engine.call('POST', `${path}/kill`, { query: { signal: name } }).catch(ignoreDone)
+  let is_terminated = false
+  let poll_ms = POLL_MS_MIN
+  while (isSeenAlive() || (await engine.find<ContainerInspect>(`${path}/json`))?.State.Running) {
+    const over_ms = performance.now() - ending.deadline_ms
+    if (over_ms > KILL_WAIT_MS_MAX) throw new Error(`The container of lobby ${lobby_id} does not end.`)
+    if (over_ms >= 0) await signal('SIGKILL')
+    else if (!is_terminated) {
+      await signal('SIGTERM')
+      is_terminated = true
+    }
+    await sleep(poll_ms)
+    poll_ms = Math.min(POLL_MS_MAX, poll_ms * POLL_GROWTH)
+  }
+}
+
+/** All containers of the platform, whatever their state. */
+export function containersOf({ engine, platform }: DockerHost): Promise<ContainerSummary[]> {
+  return engine.call<ContainerSummary[]>('GET', '/containers/json', {
+    query: { all: '1', ...platformFilter(platform) },
+  })
+}
+
+export async function removeContainer(engine: EngineClient, lobby_id: string): Promise<void> {
+  await removeById(engine, containerName(lobby_id))
+  await engine.call('DELETE', `/volumes/${containerName(lobby_id)}`, { query: { force: '1' } }).catch(ignoreDone)
+}
+
+/** `stateOf`: what this runner knows of a lobby. Returns the lobbies whose containers stay. */
+export async function sweepContainers(
+  host: DockerHost,
+  now_ms: number,
+  stateOf: (lobby_id: string) => 'unknown' | 'starting' | 'running',
+): Promise<Set<string>> {
+  const kept = new Set<string>()
+  for (const summary of await containersOf(host)) {
+    const facts = factsOf(summary.Labels)
+    if (facts === null) continue
+    const { lobby_id } = facts
+    const state = stateOf(lobby_id)
+    if (isFileWriter(summary.Labels)) {
+      if (state !== 'starting') await removeById(host.engine, summary.Id)
+    } else if (state !== 'unknown' || !isOver(host, lobby_id, summary, now_ms)) kept.add(lobby_id)
+    else await removeContainer(host.engine, lobby_id)
+  }
+  await sweepVolumes(host, (lobby_id) => kept.has(lobby_id) || stateOf(lobby_id) !== 'unknown')
+  for (const group of host.cgroups?.list() ?? []) {
+    if (!kept.has(group) && stateOf(group) === 'unknown') host.cgroups?.remove(group)
+  }
+  return kept
+}
+
+/** A runner that was killed may leave a volume whose containers are gone. */
+async function sweepVolumes({ engine, platform }: DockerHost, isKept: (lobby_id: string) => boolean): Promise<void> {
+  type Listed = { Volumes: { Name: string; Labels: Record<string, string> | null }[] | null }
+  const { Volumes } = await engine.call<Listed>('GET', '/volumes', { query: platformFilter(platform) })
+  for (const { Name, Labels } of Volumes ?? []) {
+    const facts = factsOf(Labels ?? {})
+    if (facts === null || isKept(facts.lobby_id)) continue
+    await engine.call('DELETE', `/volumes/${Name}`, { query: { force: '1' } }).catch(ignoreDone)
+  }
+}
+
+/** Its exit is recorded, or it never started, or no caller asked for its end. */
+function isOver(
+  { lobbies_folder }: DockerHost,
+  lobby_id: string,
+  { State, Created }: ContainerSummary,
+  now_ms: number,
+): boolean {
+  if (State === 'running' || State === 'paused' || State === 'restarting') return false
+  if (State === 'created' || readEnded(folderOfLobby(lobbies_folder, lobby_id)) !== null) return true
+  return Created * 1_000 < now_ms - UNASKED_MS_MAX
+}
+
+async function removeById(engine: EngineClient, id: string): Promise<void> {
+  await engine.call('DELETE', `/containers/${id}`, { query: { force: '1', v: '1' } }).catch(ignoreDone)
+}

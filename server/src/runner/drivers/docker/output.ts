@@ -1,0 +1,202 @@
+// The output of a lobby in a container. The engine keeps it, a few megabytes at most; the runner follows it and writes it
+// into the lobby's log files, as the logger does for processes. A file beside them has the position up to which the
+// engine's copy was written, so a later runner continues there. After a kill -9 of the runner, at most the lines of one
+// batch are repeated.
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LOG_STREAMS, type LogStream } from '../../../lobby-logs/files.ts'
+import { outputPipe } from '../../../lobby-logs/local.ts'
+import { isGone } from '../../../procfs.ts'
+import { createLines, type Lines, takeChunk, takeEnd, takePause } from '../../logs/lines.ts'
+import { createLogWriter } from '../../logs/log-writer.ts'
+import type { ContainerInspect } from './container.ts'
+import { type EngineClient, EngineError } from './engine.ts'
+import { type Frame, Frames } from './frames.ts'
+
+const POSITION_FILE = 'engine-log.json'
+/** Bytes a second of one lobby that the runner reads from the engine. More output is rotated away by the engine. */
+const READ_BYTES_PER_SECOND_MAX = 4 * 1024 ** 2
+/** How often dropped lines are reported. */
+const PAUSE_MS = 1_000
+/** Pause after the engine closed a stream of a container that still runs. */
+const RETRY_MS = 1_000
+const NS_DIGITS = 9
+
+/** `ts`: the engine's time of the last written message. `count`: written messages of that time. */
+type Position = { ts: string; count: number }
+type Stream = {
+  lines: Lines
+  write: (bytes: Buffer) => void
+  /** Up to the last message after which no line was incomplete. */
+  written: Position
+  read: Position
+}
+
+export type OutputOptions = {
+  engine: EngineClient
+  container: string
+  folder: string
+  now: () => number
+  onFailure: (text: string) => void
+}
+
+/** While the output of a lobby is not whole, a file in the place of its output pipe says so (lobby-logs/local.ts). */
+export function markOutputOpen(folder: string): void {
+  for (const stream of LOG_STREAMS) {
+    const mark = outputPipe(folder, stream)
+    mkdirSync(dirname(mark), { recursive: true, mode: 0o700 })
+    writeFileSync(mark, '', { mode: 0o600 })
+  }
+}
+
+export function markOutputWhole(folder: string): void {
+  for (const stream of LOG_STREAMS) rmSync(outputPipe(folder, stream), { force: true })
+}
+
+export class ContainerOutput {
+  readonly #options: OutputOptions
+  readonly #streams: Record<LogStream, Stream>
+  readonly #closing = new AbortController()
+  readonly #timer: NodeJS.Timeout
+  /** Resolves when the container has ended and its output is written, or after `close`. */
+  readonly done: Promise<void>
+
+  constructor(options: OutputOptions) {
+    this.#options = options
+    const positions = readPositions(options.folder)
+    const open = (stream: LogStream): Stream => ({
+      lines: createLines(0),
+      write: createLogWriter(options.folder, stream, options.onFailure),
+      written: { ...positions[stream] },
+      read: { ...positions[stream] },
+    })
+    this.#streams = { stdout: open('stdout'), stderr: open('stderr') }
+    this.#timer = setInterval(() => this.#reportDropped(options.now()), PAUSE_MS)
+    this.#timer.unref()
+    this.done = this.#follow().finally(() => clearInterval(this.#timer))
+  }
+
+  /** Stops to follow. A later runner continues. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.done
+  }
+
+  async #follow(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      try {
+        await this.#read('1')
+        if (this.#closing.signal.aborted) return
+        if (!(await this.#isRunning())) {
+          // What the engine stored while the stream was closed.
+          await this.#read('0')
+          this.#end()
+          return
+        }
+      } catch (error) {
+        if (this.#closing.signal.aborted) return
+        if (error instanceof EngineError && error.status === 404) return this.#end()
+        // The engine restarts, or has closed the connection: it keeps the output.
+      }
+      await sleep(RETRY_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined)
+    }
+  }
+
+  async #isRunning(): Promise<boolean> {
+    const found = await this.#options.engine.find<ContainerInspect>(`/containers/${this.#options.container}/json`)
+    return found?.State.Running ?? false
+  }
+
+  async #read(follow: '0' | '1'): Promise<void> {
+    for (const stream of LOG_STREAMS) {
+      // A line that was read in part is read again from its beginning.
+      const { written, lines } = this.#streams[stream]
+      this.#streams[stream].read = { ts: '', count: 0 }
+      lines.partial = Buffer.alloc(0)
+      lines.is_skipping = false
+      this.#streams[stream].written = written
+    }
+    const { engine, container } = this.#options
+    const query = { follow, stdout: '1', stderr: '1', timestamps: '1', since: this.#since() }
+    const response = await engine.stream(`/containers/${container}/logs`, query, this.#closing.signal)
+    const frames = new Frames()
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      this.#take(frames.take(chunk))
+      await sleep((chunk.length / READ_BYTES_PER_SECOND_MAX) * 1_000)
+    }
+    if (!response.complete) await once(response, 'close').catch(() => undefined)
+  }
+
+  /** The earlier of both positions, in seconds with nanoseconds. */
+  #since(): string {
+    const earliest = LOG_STREAMS.map((stream) => this.#streams[stream].written.ts).sort()[0] ?? ''
+    if (earliest === '') return '0'
+    const nanoseconds = /\.(\d+)/.exec(earliest)?.[1] ?? ''
+    return `${Math.floor(Date.parse(earliest) / 1_000)}.${nanoseconds.padEnd(NS_DIGITS, '0')}`
+  }
+
+  #take(frames: readonly Frame[]): void {
+    const out: Record<LogStream, Buffer[]> = { stdout: [], stderr: [] }
+    for (const { stream, ts, bytes } of frames) {
+      const state = this.#streams[stream]
+      state.read = ts === state.read.ts ? { ts, count: state.read.count + 1 } : { ts, count: 1 }
+      if (!isAfter(state.read, state.written)) continue
+      out[stream].push(takeChunk(state.lines, bytes, Date.parse(ts)))
+      if (state.lines.partial.length === 0 && !state.lines.is_skipping) state.written = { ...state.read }
+    }
+    let has_written = false
+    for (const stream of LOG_STREAMS) {
+      const bytes = Buffer.concat(out[stream])
+      if (bytes.length === 0) continue
+      this.#streams[stream].write(bytes)
+      has_written = true
+    }
+    if (has_written) this.#keepPosition()
+  }
+
+  #reportDropped(now_ms: number): void {
+    for (const stream of LOG_STREAMS) {
+      const { lines, write } = this.#streams[stream]
+      if (lines.dropped > 0) write(takePause(lines, now_ms))
+    }
+  }
+
+  #end(): void {
+    for (const stream of LOG_STREAMS) {
+      const { lines, write, read } = this.#streams[stream]
+      write(takeEnd(lines, read.ts === '' ? this.#options.now() : Date.parse(read.ts)))
+      this.#streams[stream].written = { ...read }
+    }
+    this.#keepPosition()
+    markOutputWhole(this.#options.folder)
+  }
+
+  #keepPosition(): void {
+    const path = join(this.#options.folder, POSITION_FILE)
+    try {
+      const { stdout, stderr } = this.#streams
+      writeFileSync(`${path}.new`, JSON.stringify({ stdout: stdout.written, stderr: stderr.written }), { mode: 0o600 })
+      renameSync(`${path}.new`, path)
+    } catch (error) {
+      // A full disk also loses the lines.
+      if (!isGone(error)) this.#options.onFailure(`position in the log of ${this.#options.folder}: ${String(error)}`)
+    }
+  }
+}
+
+/** The engine prints all times with the same number of digits, so their order is that of their texts. */
+function isAfter(one: Position, other: Position): boolean {
+  return one.ts === other.ts ? one.count > other.count : one.ts > other.ts
+}
+
+function readPositions(folder: string): Record<LogStream, Position> {
+  const start = { stdout: { ts: '', count: 0 }, stderr: { ts: '', count: 0 } }
+  try {
+    return { ...start, ...(JSON.parse(readFileSync(join(folder, POSITION_FILE), 'utf8')) as typeof start) }
+  } catch (error) {
+    if (isGone(error) || error instanceof SyntaxError) return start
+    throw error
+  }
+}

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { newId } from '../../src/ids.ts'
+import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
+import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { useDriver } from '../../src/runner/drivers/driver-choice.ts'
+import { until } from '../until.ts'
+import { BASE_IMAGE } from './base-image.ts'
+import { howOf, makeDataFolder, missingFor, openDriver, sharedEngine, TIER, writeBuild } from './driver-fixture.ts'
+
+const STARTER = fileURLToPath(new URL('./docker-starter.ts', import.meta.url))
+const COUNT = 2_000
+/** Points in the start of a lobby at which the runner is killed. */
+const POINTS: Record<string, (lobby_id: string) => Promise<boolean> | boolean> = {
+  'nothing exists': () => true,
+  'it has a control group': (lobby_id) => groupsOf(lobby_id).length > 0,
+  'it has a container': async (lobby_id) => (await listed('containers')).includes(`muster-${lobby_id}`),
+  'its files are written': async (lobby_id) => (await listed('containers')).includes(`muster-${lobby_id}-files`),
+  'it runs': async (lobby_id) => (await (await sharedEngine()).docker(['ps'])).includes(lobby_id),
+}
+
+function promise(name: string, run: (t: TestContext) => Promise<void>): void {
+  test(name, async (t) => {
+    const missing = missingFor('docker')
+    return missing === null ? run(t) : t.skip(missing)
+  })
+}
+
+/** A second driver on the same data folder, as after a restart of the runner. It ends no lobby. */
+async function reopen(t: TestContext, data_dir: string) {
+  const { socket } = await sharedEngine()
+  const driver = await openDockerDriver({
+    data_dir,
+    docker: { socket, base_image: BASE_IMAGE },
+    log: pino({ level: 'silent' }),
+    now: Date.now,
+    ended_kept_ms: null,
+    ended_bytes_max: null,
+  })
+  t.after(() => driver.close({ logger: 'keep' }))
+  return driver
+}
+
+async function listed(kind: 'containers' | 'volumes'): Promise<string[]> {
+  const args = kind === 'containers' ? ['ps', '--all', '--format', '{{.Names}}'] : ['volume', 'ls', '--quiet']
+  const text = await (await sharedEngine()).docker(args)
+  return text.split('\n').filter((line) => line !== '')
+}
+
+/** The control groups of a lobby, in every hierarchy. */
+function groupsOf(lobby_id: string): string[] {
+  const hierarchies = ['/sys/fs/cgroup', ...readdirSync('/sys/fs/cgroup').map((name) => join('/sys/fs/cgroup', name))]
+  const parents = hierarchies.flatMap((folder) =>
+    existsSync(join(folder, 'cgroup.procs'))
+      ? readdirSync(folder).flatMap((name) => (name.startsWith('muster-') ? join(folder, name, lobby_id) : []))
+      : [],
+  )
+  return parents.filter((folder) => existsSync(folder))
+}
+
+promise('a lobby in a container sees its build and the image, with no capability and a read-only root', async (t) => {
+  const fixture = await openDriver(t, 'docker')
+  writeFileSync(join(fixture.data_dir, 'secret'), 'canary', { mode: 0o666 })
+  const build_folder = fixture.build({
+    look: `#!/bin/sh
+      cat "$1/secret" && echo LEAK data; ls "$1" && echo LEAK listing
+      cat "$2/docker.sock" && echo LEAK socket
+      echo x > /build/look && echo LEAK write build; echo x > /new && echo LEAK write root
+      head -c 100000000 /dev/zero > /tmp/fill && echo LEAK tmp; head -c 100000000 /dev/zero > /dev/shm/fill && echo LEAK shm
+      head -c 100000000 /dev/zero > "$HOME/fill" && echo LEAK scratch
+      kill -0 "$3" && echo LEAK kill
+      echo "processes $(ls /proc | while read name; do case $name in [0-9]*) echo x;; esac; done | cat)"
+      while read line; do case $line in CapEff*|CapBnd*|NoNewPrivs*|Seccomp:*) echo "$line";; esac; done < /proc/self/status
+      id; echo done`,
+  })
+  const { socket } = await sharedEngine()
+  const handle = await fixture.start({
+    build_folder,
+    args: ['look', fixture.data_dir, join(socket, '..'), String(process.pid)],
+  })
+  await fixture.line(handle, /^done$/)
+  await fixture.ended(handle)
+  const lines = (await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)).map(({ bytes }) => bytes.toString())
+  assert.deepEqual(
+    lines.filter((line) => line.includes('LEAK') || line.includes('canary')),
+    [],
+  )
+  for (const name of ['CapEff', 'CapBnd']) assert.ok(lines.includes(`${name}:\t0000000000000000`), name)
+  assert.ok(lines.includes('NoNewPrivs:\t1'))
+  assert.ok(lines.includes('Seccomp:\t2'))
+  assert.ok(lines.some((line) => line.startsWith(`uid=${handle.uid} `)))
+})
+
+promise('files are in the writable folder before the program starts, and the program may replace them', async (t) => {
+  const fixture = await openDriver(t, 'docker')
+  const build_folder = fixture.build({
+    'server.js': `
+      const fs = require('fs')
+      const folder = process.env.HOME
+      console.log('read ' + fs.readFileSync(folder + '/a/b/config.txt', 'utf8') + fs.readFileSync(folder + '/top'))
+      fs.writeFileSync(folder + '/a/b/new', 'new')
+      fs.renameSync(folder + '/a/b/new', folder + '/a/b/config.txt')
+      try { fs.writeFileSync(folder + '/large', Buffer.alloc(${2 * TIER.scratch_bytes})) } catch (error) { console.log(error.code) }
+      console.log('renamed ' + fs.readFileSync(folder + '/a/b/config.txt'))`,
+  })
+  const files = [
+    { path: 'a/b/config.txt', content: 'first ' },
+    { path: 'top', content: 'é'.repeat(5_000) },
+  ]
+  const handle = await fixture.start({ build_folder, args: ['node', 'server.js'], files })
+  await fixture.line(handle, /^read first é{5000}$/)
+  await fixture.line(handle, /^ENOSPC$/)
+  await fixture.line(handle, /^renamed new$/)
+  assert.deepEqual(howOf(await fixture.ended(handle)), { exit_code: 0, reason: 'exit' })
+  await fixture.driver.sweep()
+  assert.ok(!(await listed('volumes')).some((name) => name.includes(handle.lobby_id)))
+})
+
+promise('a later runner takes a lobby over, and its log has every line once', async (t) => {
+  const fixture = await openDriver(t, 'docker')
+  const build_folder = fixture.build({
+    'counts.js': `
+      let count = 0
+      const timer = setInterval(() => {
+        for (let more = 0; more < 20; more++) console.log('line ' + count++)
+        if (count >= ${COUNT}) { clearInterval(timer); process.exitCode = 9 }
+      }, 5)
+      process.stdin.resume().unref?.()`,
+  })
+  const handle = await fixture.start({ build_folder, args: ['node', 'counts.js'], has_input: true })
+  await fixture.line(handle, /^line 100$/)
+  await fixture.driver.close({ logger: 'keep' })
+  const next = await reopen(t, fixture.data_dir)
+  const [taken] = await next.list()
+  // It may have ended already, as its exit says.
+  if (taken !== undefined) assert.deepEqual(taken, handle)
+  const exit = await until('it has ended', () => next.exit(handle))
+  assert.deepEqual(howOf(exit), { exit_code: 9, reason: 'exit' })
+  assert.ok((exit.cpu_ms ?? 0) > 0 && exit.ran!.start_ts === handle.start_ts && exit.ran!.end_ts >= handle.start_ts)
+  const lines = (await next.logs(handle.lobby_id, 'stdout', 2 * COUNT)).map(({ bytes }) => bytes.toString())
+  assert.deepEqual(
+    lines,
+    Array.from({ length: COUNT }, (_, index) => `line ${index}`),
+  )
+})
+
+promise('an end without a runner is found by the next one, with its log', async (t) => {
+  const fixture = await openDriver(t, 'docker')
+  const build_folder = fixture.build({ run: '#!/bin/sh\nread -r line\necho "got $line" >&2\nexit 5\n' })
+  const handle = await fixture.start({ build_folder, args: ['run'], has_input: true })
+  await fixture.driver.write(handle.lobby_id, 'go', 'note')
+  await fixture.driver.close({ logger: 'keep' })
+  await until('it has ended', async () => (await fixture.processesOf(handle.lobby_id)).length === 0)
+  const next = await reopen(t, fixture.data_dir)
+  assert.deepEqual(await next.list(), [])
+  assert.deepEqual(howOf(await next.exitOf(handle.lobby_id)), { exit_code: 5, reason: 'exit' })
+  const errors = (await next.logs(handle.lobby_id, 'stderr', 10)).map(({ bytes }) => bytes.toString())
+  assert.deepEqual(errors, ['[muster] note', 'got go'])
+})
+
+promise('a runner that is killed during starts leaves no container, volume or control group', async (t) => {
+  const { socket } = await sharedEngine()
+  const data_dir = makeDataFolder()
+  const build_folder = writeBuild(data_dir, { run: '#!/bin/sh\nsleep 600\n' })
+  const seen = new Set<string>()
+  for (const [point, isReached] of Object.entries(POINTS)) {
+    const args = [STARTER, socket, data_dir, build_folder]
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    let begun = 0
+    let last = ''
+    for await (const line of createInterface({ input: child.stdout })) {
+      const [word, lobby_id = ''] = line.split(' ')
+      seen.add(lobby_id)
+      last = lobby_id
+      // The second lobby has files.
+      if (word === 'starting' && ++begun === 2) break
+    }
+    await until(`the start has reached the point: ${point}`, () => isReached(last))
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  const fixture = await openDriver(t, 'docker', data_dir)
+  const { driver } = fixture
+  // The engine completes a request of a runner that was killed, so a container may begin to run after the list was read.
+  const handles = await until('every lobby that was begun runs or has an end', async () => {
+    const listed = await driver.list()
+    const others = [...seen].filter((id) => !listed.some(({ lobby_id }) => lobby_id === id))
+    const exits = await Promise.allSettled(others.map((lobby_id) => driver.exitOf(lobby_id)))
+    for (const exit of exits) {
+      if (exit.status === 'fulfilled') assert.match(exit.value.reason, /^(lost|not_started)$/)
+    }
+    return exits.every(({ status }) => status === 'fulfilled') ? listed : null
+  })
+  const running = new Set(handles.map(({ lobby_id }) => lobby_id))
+  assert.ok(handles.length >= Object.keys(POINTS).length, `${handles.length} lobbies run`)
+  await fixture.driver.sweep()
+  const names = (await listed('containers')).filter((name) => [...seen].some((lobby_id) => name.includes(lobby_id)))
+  assert.deepEqual(names.sort(), [...running].map((lobby_id) => `muster-${lobby_id}`).sort())
+  await Promise.all(handles.map((handle) => endNow(fixture.driver, handle)))
+  // The engine removes its own groups in its own time.
+  await until('nothing is left', async () => {
+    await driver.sweep()
+    const left = [...(await listed('containers')), ...(await listed('volumes'))]
+    return [...seen].every(
+      (lobby_id) =>
+        !left.some((name) => name.includes(lobby_id)) &&
+        !existsSync(join(data_dir, 'lobbies', '.unfinished', lobby_id)) &&
+        groupsOf(lobby_id).length === 0,
+    )
+  })
+})
+
+promise('without the base image or the engine, the reason and the remedy are named', async (t) => {
+  const { socket } = await sharedEngine()
+  const data_dir = makeDataFolder()
+  const common = { data_dir, log: pino({ level: 'silent' }), now: Date.now, ended_kept_ms: null, ended_bytes_max: null }
+  const build_folder = writeBuild(data_dir, { run: '#!/bin/sh\n' })
+  for (const [base_image, message] of [
+    [null, /sets MUSTER_DOCKER_BASE_IMAGE/],
+    ['no-such-image:1', /no image no-such-image:1.*MUSTER_DOCKER_BASE_IMAGE/],
+  ] as const) {
+    const driver = await openDockerDriver({ ...common, docker: { socket, base_image } })
+    t.after(() => driver.close({ logger: 'end' }))
+    const lobby_id = newId(Date.now())
+    const started = await driver.start({ lobby_id, build_folder, args: ['run'], env: {}, tier: TIER })
+    assert.ok('refused' in started && started.refused === 'no_build')
+    assert.match(started.message, message)
+  }
+  const driver = await openDockerDriver({ ...common, docker: { socket, base_image: BASE_IMAGE } })
+  t.after(() => driver.close({ logger: 'end' }))
+  const image = { uid: 0, gid: 0, working_folder: '/', stop_signal: 'SIGTERM' } as const
+  const spec = { lobby_id: newId(Date.now()), build_folder, args: ['run'], env: {}, tier: TIER, image }
+  const started = await driver.start(spec)
+  assert.ok('refused' in started && started.refused === 'no_build')
+  assert.match(started.message, /is a container image.*MUSTER_DRIVER=process/)
+  const opening = openDockerDriver({ ...common, docker: { socket: `${socket}.none`, base_image: BASE_IMAGE } })
+  await assert.rejects(opening, /StartError|docker\.sock\.none: .*MUSTER_DOCKER_SOCKET/)
+})
+
+test('the driver of a data folder changes only when no lobby of the former one is open', async (t) => {
+  const fixture = await openDriver(t, 'off')
+  const build_folder = fixture.build({ run: '#!/bin/sh\nsleep 600\n' })
+  useDriver(fixture.data_dir, 'process')
+  const handle = await fixture.start({ build_folder, args: ['run'] })
+  assert.throws(() => useDriver(fixture.data_dir, 'docker'), /1 lobbies of the process driver.*MUSTER_DRIVER=process/)
+  useDriver(fixture.data_dir, 'process')
+  await endNow(fixture.driver, handle)
+  useDriver(fixture.data_dir, 'docker')
+  useDriver(fixture.data_dir, 'docker')
+})
+
+async function endNow(driver: Awaited<ReturnType<typeof openDriver>>['driver'], handle: Handle): Promise<void> {
+  await driver.stop(handle, 0)
+  await driver.exit(handle)
+}

@@ -1,0 +1,4 @@
+// The limits of lobbies that tests of drivers start.
+import type { Tier } from '../../src/runner/drivers/driver.ts'
+
+export const TIER: Tier = { cpu_cores: 2, memory_bytes: 512 * 1024 ** 2, pids_max: 64, scratch_bytes: 1024 ** 2 }
