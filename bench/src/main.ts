@@ -11,6 +11,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   find: () => import('./find/run.ts'),
   hub: () => import('./hub/run.ts'),
   idle: () => import('./idle/run.ts'),
+  images: () => import('./images/run.ts'),
   rays: () => import('./find/rays.ts'),
   tail: () => import('./find/tail.ts'),
   upload: () => import('./upload/run.ts'),
