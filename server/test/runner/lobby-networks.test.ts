@@ -200,6 +200,24 @@ promise('nothing is left on the machine after the last lobby', async (t) => {
   assert.deepEqual(traces(world), before)
 })
 
+promise('a runner that ends leaves the networks of its lobbies, and without lobbies nothing', async (t) => {
+  const world = await makeWorld(t)
+  const before = traces(world)
+  const host = await world.host({ is_quiet: true })
+  const { lobby_id, network } = await host.call<Handle>({ start: { program: ECHO } })
+  await host.call({ close: 'keep' })
+  await host.kill()
+  assert.deepEqual(namespacesOf(world.machine), [network!.namespace])
+  const next = await world.host({ is_quiet: true })
+  assert.deepEqual(await next.call({ list: true }), { lobby_ids: [lobby_id] })
+  await next.call({ line: lobby_id, pattern: '^listening$' })
+  assert.deepEqual(await next.call({ connect: network!.address, port: 20_000, send: 'still' }), { text: 'still' })
+  await next.call({ stop: lobby_id })
+  await next.call({ exit: lobby_id })
+  await next.call({ close: 'keep' })
+  assert.deepEqual(traces(world), before)
+})
+
 promise('a runner killed twenty times during starts and stops leaves nothing behind', async (t) => {
   const world = await makeWorld(t)
   const before = traces(world)

@@ -78,7 +78,7 @@ export async function makeWorld(t: TestContext): Promise<World> {
   const hosts: Host[] = []
   t.after(async () => {
     for (const host of hosts) await host.kill()
-    for (const namespace of [machine, internet]) ip(['netns', 'del', namespace])
+    for (const namespace of [...namespacesOf(machine), machine, internet]) ip(['netns', 'del', namespace])
     rmSync(data_dir, { recursive: true, force: true })
   })
   ip(['netns', 'add', machine])

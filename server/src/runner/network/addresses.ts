@@ -16,6 +16,8 @@ export const NETWORKS_MAX = BLOCK_SIZE - 1 - FIRST_LOBBY
 
 export type Block = {
   number: number
+  /** Distinguishes the platform's namespaces, whose names are unique on the whole machine. */
+  owner: string
   /** The interface that holds the machine's addresses. */
   interface: string
   /** Where lobbies reach the platform and DNS. */
@@ -35,14 +37,15 @@ export type NetworkNames = {
 
 export const blocksIn = ({ bits }: Range): number => 2 ** (BLOCK_BITS - bits)
 
-export function blockIn({ first }: Range, position: number): Block {
-  return blockOf(first / BLOCK_SIZE + position)
+export function blockIn({ first }: Range, position: number, owner: string): Block {
+  return blockOf(first / BLOCK_SIZE + position, owner)
 }
 
-export function blockOf(number: number): Block {
+export function blockOf(number: number, owner: string): Block {
   const first = number * BLOCK_SIZE
   return {
     number,
+    owner,
     interface: `${MACHINE_PREFIX}${number.toString(36)}`,
     services: addressOfNumber(first + SERVICES),
     edge: addressOfNumber(first + EDGE),
@@ -56,7 +59,7 @@ export const MACHINE_PREFIX = 'mst'
 export const LOBBY_PREFIX = 'mv'
 
 export const lobbyPrefix = ({ number }: Block): string => `${LOBBY_PREFIX}${number.toString(36)}x`
-export const namespacePrefix = ({ number }: Block): string => `muster-${number.toString(36)}-`
+export const namespacePrefix = ({ owner }: Block): string => `muster-${owner}-`
 
 export function namesOf(block: Block, index: number): NetworkNames {
   return {

@@ -21,7 +21,7 @@ export async function claimBlock(range: Range, data_dir: string): Promise<Block>
   const own = links
     .map(({ ifname, address }) => (address === mac ? numberIn(ifname) : null))
     .find((one) => one !== null)
-  const block = own == null ? await claimNew(range, mac, data_dir) : blockOf(own)
+  const block = own == null ? await claimNew(range, mac, data_dir) : blockOf(own, ownerOf(data_dir))
   // Repeated for a claim that was interrupted.
   writeFileSync(`/proc/sys/net/ipv6/conf/${block.interface}/disable_ipv6`, '1')
   await ipBatch([
@@ -40,7 +40,7 @@ async function claimNew(range: Range, mac: string, data_dir: string): Promise<Bl
   const start = Number.parseInt(hash('sha256', data_dir).slice(0, 8), 16)
   const networks = [...ownAddresses(), ...routes()]
   for (let tried = 0; tried < Math.min(count, TRIES_MAX); tried++) {
-    const block = blockIn(range, (start + tried) % count)
+    const block = blockIn(range, (start + tried) % count, ownerOf(data_dir))
     if (networks.some(({ first, bits }) => overlaps(block, first, bits))) continue
     try {
       await run(['ip', 'link', 'add', 'name', block.interface, 'address', mac, 'type', 'bridge'])
@@ -62,8 +62,10 @@ async function bridges(): Promise<Link[]> {
 
 function numberIn(name: string): number | null {
   const number = Number.parseInt(name.slice(MACHINE_PREFIX.length), 36)
-  return Number.isInteger(number) && blockOf(number).interface === name ? number : null
+  return Number.isInteger(number) && blockOf(number, '').interface === name ? number : null
 }
+
+const ownerOf = (data_dir: string): string => hash('sha256', data_dir).slice(0, 12)
 
 /** A locally administered address. */
 function macOf(data_dir: string): string {

@@ -136,8 +136,13 @@ export class LobbyNetworks {
     } else if (is_changed) await this.#writeTable()
   }
 
-  /** Removes the networks that are not in use. Those of lobbies stay. */
+  /** Removes the networks that are not in use. Those of lobbies stay; without any, nothing stays on the machine. */
   async close(): Promise<void> {
+    await this.#closeSpare()
+    if (listNetworks(this.#block).length === 0) await this.#removeRules()
+  }
+
+  async #closeSpare(): Promise<void> {
     this.#is_closed = true
     if (this.#refilling !== null) clearTimeout(this.#refilling)
     // A refill under way may add spare networks.
@@ -147,8 +152,12 @@ export class LobbyNetworks {
 
   /** After the last lobby: removes everything from the machine. */
   async remove(): Promise<void> {
-    await this.close()
+    await this.#closeSpare()
     await removeNamespaces(listNetworks(this.#block))
+    await this.#removeRules()
+  }
+
+  async #removeRules(): Promise<void> {
     await this.#nft(removeTableText(this.#table)).catch(() => undefined)
     this.#forwarding.close()
     await releaseBlock(this.#block)
