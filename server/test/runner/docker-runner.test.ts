@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../until.ts'
+import { BASE_IMAGE } from './base-image.ts'
+import { missingFor, sharedEngine } from './driver-fixture.ts'
+import { openRunner } from './runner-fixture.ts'
+
+const SERVER = `
+  import { readFileSync } from 'node:fs'
+  import { createServer } from 'node:http'
+  process.on('SIGTERM', () => process.exit(0))
+  const file = readFileSync(process.env.HOME + '/config', 'utf8')
+  createServer((_, answer) => answer.end(file)).listen(Number(process.env.PORT), process.env.HOST)`
+
+test('the runner starts a wanted lobby in a container, takes it over after a restart, and ends it', async (t) => {
+  const missing = missingFor('docker')
+  if (missing !== null) return t.skip(missing)
+  const { socket, docker } = await sharedEngine()
+  const fixture = await openRunner(t, 'off', {
+    MUSTER_DRIVER: 'docker',
+    MUSTER_DOCKER_SOCKET: socket,
+    MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE,
+  })
+  const first = await fixture.start()
+  const version_id = await fixture.version(
+    { 'server.mjs': SERVER },
+    {
+      args: ['node', 'server.mjs'],
+      ports: { game: { protocol: 'http' } },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a placeholder of the version config.
+      files: { config: 'lobby ${LOBBY_ID}' },
+    },
+  )
+  const lobby_id = await fixture.lobby(version_id)
+  const started = await fixture.run(lobby_id, 'the run starts', ({ start_ts }) => start_ts !== null)
+  const { hostname = '', port = 0 } = started.ports.game ?? {}
+  const ask = () =>
+    fetch(`http://${hostname}:${port}/`).then(
+      (response) => response.text(),
+      () => null,
+    )
+  assert.equal(await until('the server responds', ask), `lobby ${lobby_id}`)
+
+  await first.stop({ end_lobbies: false })
+  assert.equal(await ask(), `lobby ${lobby_id}`)
+  await fixture.start()
+  await fixture.unwant(lobby_id)
+  const ended = await fixture.run(lobby_id, 'the run ends', ({ exit_ts }) => exit_ts !== null)
+  assert.deepEqual([ended.exit_reason, ended.exit_code, ended.start_ts], ['stopped', 0, started.start_ts])
+  assert.ok(Number(ended.cpu_ms) > 0)
+  assert.ok(!(await docker(['ps'])).includes(lobby_id))
+})
