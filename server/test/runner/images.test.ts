@@ -4,10 +4,12 @@ import { readdir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
+import { folderOfLobby } from '../../src/lobby-logs/local.ts'
 import { checkImage } from '../../src/objects/container-image/image.ts'
 import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
 import { quickDifference, readManifest } from '../../src/runner/build-manifest.ts'
 import type { Exit, RunSpec } from '../../src/runner/drivers/driver.ts'
+import { logIsWhole } from '../../src/runner/drivers/ending.ts'
 import { LayerCache } from '../../src/runner/images/layer-cache.ts'
 import { readUnpackedImage, unpackImage } from '../../src/runner/images/unpack-image.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
@@ -47,13 +49,14 @@ async function unpack({ folder, cache }: Store, path: string, kind: ImageKind) {
 type Ran = { exit: Exit; stdout: string; stderr: string }
 
 async function run(
-  { driver, start, ended }: DriverFixture,
+  { driver, start, ended, data_dir }: DriverFixture,
   { build_folder, image }: Pick<Awaited<ReturnType<typeof unpack>>, 'build_folder' | 'image'>,
   spec: Partial<RunSpec> = {},
 ): Promise<Ran> {
   const args = [...image.entrypoint, ...image.cmd]
   const handle = await start({ build_folder, image, args, env: image.env, ...spec })
   const exit = await ended(handle)
+  await logIsWhole(folderOfLobby(join(data_dir, 'lobbies'), handle.lobby_id))
   const textOf = async (stream: 'stdout' | 'stderr') =>
     (await driver.logs(handle.lobby_id, stream, 1_000)).map(({ bytes }) => `${bytes}\n`).join('')
   return { exit, stdout: await textOf('stdout'), stderr: await textOf('stderr') }
