@@ -16,6 +16,7 @@ const PATH = /`([a-z0-9/.-]+(?:\.(?:ts|md|json|yaml)|\/))`/g
 const NOT_SOURCES = new Set([
   '.ended/',
   '.well-known/',
+  'builds.layers/',
   'builds.manifests/',
   'builds/',
   'compiled/',
@@ -27,6 +28,7 @@ const NOT_SOURCES = new Set([
   'lobbies/.unfinished/',
   'objects/damaged/',
   'postgres/',
+  'run.json',
   'x.test.ts',
 ])
 

@@ -70,11 +70,8 @@ test('parts that do not fit together are reported without a platform', (t) => {
   assert.deepEqual(check('site: { folder: ../x }\n'), ['1:17 site.folder outside'])
   assert.deepEqual(check('site: { folder: x }\n'), ['1:17 site.folder not_found'])
   assert.deepEqual(check('site: { folder: x, build: make }\n'), [])
-  const docker = '  docker:\n    args: [x]\n    ports:\n      game: { port: 80 }\n    env: { PORT_A: "1" }\n'
-  assert.deepEqual(check(`server: {}\n${modes}${docker}`), [
-    '7:21 matchmaker.docker.ports.game.port not_supported',
-    '8:20 matchmaker.docker.env.PORT_A conflicts_with_default',
-  ])
+  const docker = '  docker:\n    args: [x]\n    ports:\n      game: {}\n    env: { PORT_A: "1" }\n'
+  assert.deepEqual(check(`server: {}\n${modes}${docker}`), ['8:20 matchmaker.docker.env.PORT_A conflicts_with_default'])
   // Only a platform knows its regions, tiers and ports: what names them is not a mistake here.
   const platform = '  regions: { moon: { tier: big } }\n  docker: { args: [x], ports: { a: { protocol: tcp_tls } } }\n'
   assert.deepEqual(check(`server: {}\n${modes}${platform}`), [])

@@ -5,7 +5,8 @@ import Type from 'typebox'
 export const FILES_MAX = 4
 /** Longest content of one file, before its placeholders are filled. */
 const FILE_LENGTH_MAX = 16 * 1024
-const SEGMENT = String.raw`(?!\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,64}`
+/** Any name but "." and "..", without lookahead: tools that make examples from patterns know none. */
+const SEGMENT = String.raw`(?:[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}|\.[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}|\.\.[A-Za-z0-9._-]{1,62})`
 const PATH_PATTERN = `^${SEGMENT}(?:/${SEGMENT}){0,3}$`
 
 export const FilesConfig = Type.Record(

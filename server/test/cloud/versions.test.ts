@@ -180,8 +180,10 @@ test('versions', async (t) => {
       { path: [...path, 'env', 'PLATFORM_TOKEN'], reason: 'conflicts_with_default' },
       { path: [...path, 'env', 'PORT_HTTP'], reason: 'conflicts_with_default' },
     ])
-    const ports = { one: { protocol: 'http', port: 80 }, two: { protocol: 'http' } }
-    await wrong({ matchmaker: { docker: { ...docker, ports }, game_modes: { default: {} } } }, [
+    const ports = { one: { protocol: 'tcp', port: 80 }, two: { protocol: 'http' } }
+    const host = { ...docker, ports, network_mode: 'host' }
+    await wrong({ matchmaker: { docker: host, game_modes: { default: {} } } }, [
+      { path: [...path, 'network_mode'], reason: 'host_networking_disabled' },
       { path: [...path, 'ports', 'one', 'port'], reason: 'not_supported' },
     ])
     const some = (prefix: string) =>

@@ -34,7 +34,8 @@ export async function runTwoMatchmakers(
   const folder = await mkdtemp(join(tmpdir(), 'muster-faults-'))
   const [first_port, second_port] = await freePorts(2)
   const urls = [first_port, second_port].map((port) => `http://127.0.0.1:${port}`) as [string, string]
-  const env = { MUSTER_MATCHMAKER_PORT: String(first_port) }
+  // The lobbies call both matchmakers at ports of this machine, which a network of their own would not reach.
+  const env = { MUSTER_MATCHMAKER_PORT: String(first_port), MUSTER_LOBBY_NETWORK: 'machine' }
   let second: ChildProcess | null = null
   try {
     return await withRun(

@@ -13,6 +13,8 @@ type Schema = {
   minimum?: number
   maximum?: number
   minLength?: number
+  maxProperties?: number
+  anyOf?: Schema[]
   maxLength?: number
   maxItems?: number
   properties?: Record<string, Schema>
@@ -88,6 +90,7 @@ function textOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
 function goodOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum)
   if ('const' in schema) return fc.constant(schema.const)
+  if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map((choice) => goodOf(choice, ids)))
   switch (schema.type) {
     case 'string':
       return textOf(schema, ids)
@@ -105,7 +108,9 @@ function goodOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
       if (entry !== undefined) {
         const [pattern, member] = entry
         const name = pattern === '^.*$' ? textOf({}, ids) : ofPattern(pattern)
-        return fc.dictionary(name as fc.Arbitrary<string>, goodOf(member, ids), { maxKeys: ITEMS_MAX })
+        return fc.dictionary(name as fc.Arbitrary<string>, goodOf(member, ids), {
+          maxKeys: Math.min(schema.maxProperties ?? ITEMS_MAX, ITEMS_MAX),
+        })
       }
       const members = Object.entries(schema.properties ?? {}).map(([name, member]) => [name, goodOf(member, ids)])
       return fc.record(Object.fromEntries(members), { requiredKeys: schema.required ?? [] } as never)

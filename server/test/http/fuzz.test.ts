@@ -118,17 +118,20 @@ async function tryOne(world: World, operation: Operation, checks: Checks, reques
   // An absent body is for the operation to judge, and JSON has no undefined.
   if (more.body !== undefined) {
     const sent: unknown = JSON.parse(more.body)
-    const fits = sent === null || checks.isBody(sent) || checks.isBody(withoutNulls(sent))
+    const fits =
+      sent === null || checks.isBody(sent) || checks.isBody(withoutNulls(sent, operation.body as ObjectSchema))
     assert.ok(fits, `taken, though it does not fit the contract: ${more.body}`)
   }
 }
 
+type ObjectSchema = { required?: string[]; items?: ObjectSchema; properties?: Record<string, ObjectSchema> }
+
 /** A null for an optional member counts as absent. */
-function withoutNulls(value: unknown): unknown {
+function withoutNulls(value: unknown, schema: ObjectSchema | undefined): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(withoutNulls)
-  const members = Object.entries(value).filter(([, member]) => member !== null)
-  return Object.fromEntries(members.map(([name, member]) => [name, withoutNulls(member)]))
+  if (Array.isArray(value)) return value.map((item) => withoutNulls(item, schema?.items))
+  const members = Object.entries(value).filter(([name, member]) => member !== null || schema?.required?.includes(name))
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutNulls(member, schema?.properties?.[name])]))
 }
 
 function requireAnswer({ headers, text }: Answer, { isAnswer }: Checks): void {

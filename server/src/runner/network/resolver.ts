@@ -18,7 +18,9 @@ export function readResolver(files: readonly string[] = FILES): string | null {
 
 function nameserversIn(file: string): string[] {
   try {
-    return [...readFileSync(file, 'latin1').matchAll(/^\s*nameserver[ \t]+(\S+)/gm)].map(([, address = '']) => address)
+    return [...readFileSync(file, 'latin1').matchAll(/^[ \t]*nameserver[ \t]+(\S+)/gm)].map(
+      ([, address = '']) => address,
+    )
   } catch (error) {
     if (isGone(error)) return []
     throw error
