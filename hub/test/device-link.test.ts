@@ -27,6 +27,7 @@ test('a person lets a program in by its link, and refuses another one, by keyboa
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
     await page.getByRole('heading', { level: 1, name: 'Let a program in' }).waitFor()
     assert.equal(page.url(), device_link_url)
+    await confirm.waitFor()
     const text = (await page.locator('main').textContent()) ?? ''
     assert.ok(text.includes(NAME), text)
     assert.ok(text.includes(`…${device_link_id.slice(-8)}`), text)
