@@ -1,6 +1,6 @@
 // The network of a lobby: what a server reaches from inside, what reaches it, and what is left on the machine afterwards.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -185,6 +185,34 @@ promise('rules that another program removed are restored', async (t) => {
   inMachine(world, ['nft', 'flush', 'ruleset'])
   await host.call({ sweep: true })
   assert.deepEqual(sorted(text()), sorted(before))
+})
+
+promise('no address of the machine appears or disappears, which would end requests of browsers on it', async (t) => {
+  const world = await makeWorld(t)
+  const monitor = spawn('ip', ['-n', world.machine, '-oneline', 'monitor', 'address'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.after(() => monitor.kill())
+  let text = ''
+  monitor.stdout.on('data', (part) => {
+    text += String(part)
+  })
+  /** A change of ours: what happened before it has been printed when it is. */
+  async function mark(address: string): Promise<void> {
+    await until('the monitor prints the mark', () => {
+      inMachine(world, ['ip', 'addr', 'replace', `${address}/32`, 'dev', 'up0'])
+      return text.includes(`${address}/32`)
+    })
+  }
+  await mark('203.0.113.1')
+  const host = await world.host()
+  const { lobby_id } = await host.call<Handle>({ start: { program: ECHO } })
+  await host.call({ stop: lobby_id })
+  await host.call({ exit: lobby_id })
+  await host.call({ close: 'end' })
+  await mark('203.0.113.2')
+  const others = text.split('\n').filter((line) => line !== '' && !/inet 203\.0\.113\.[12]\/32/.test(line))
+  assert.deepEqual(others, [])
 })
 
 promise('nothing is left on the machine after the last lobby', async (t) => {

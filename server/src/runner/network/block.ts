@@ -24,9 +24,12 @@ export async function claimBlock(range: Range, data_dir: string): Promise<Block>
   const block = own == null ? await claimNew(range, mac, data_dir) : blockOf(own, ownerOf(data_dir))
   // Repeated for a claim that was interrupted.
   writeFileSync(`/proc/sys/net/ipv6/conf/${block.interface}/disable_ipv6`, '1')
+  // Local routes instead of addresses: when an address of the machine appears, browsers on it end their open requests.
   await ipBatch([
-    ...[block.services, block.edge].map((address) => `addr replace ${address}/32 dev ${block.interface}`),
     `link set ${block.interface} up`,
+    ...[block.services, block.edge].map(
+      (address) => `route replace local ${address}/32 dev ${block.interface} table local`,
+    ),
   ])
   return block
 }
