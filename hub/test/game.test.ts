@@ -17,8 +17,12 @@ import {
 import { tarGz } from '../../server/test/builds.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
+import { until } from '../../server/test/until.ts'
 import { joined } from './people.ts'
 import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
+
+/** The editor explains what is below the pointer after 0.3 seconds. */
+const HOVER_MS_MAX = 2_000
 
 test('the pages of a game', async (t) => {
   const mail = await startMailServer(t)
@@ -83,8 +87,16 @@ test('the pages of a game', async (t) => {
     const config = { ...version.config, matchmaker: { ...version.config.matchmaker!, max_player: 3 } }
     await editor.fill(JSON.stringify(config, null, 2))
     await page.locator('.cm-lint-marker-error').first().waitFor()
-    await page.locator('.cm-lintRange-error').first().hover()
-    await page.getByText(/matchmaker\.max_player: /).waitFor()
+    // A check that ends under the pointer hides the explanation until the pointer moves again.
+    await until('the mistake is explained', async () => {
+      await page.mouse.move(0, 0)
+      await page.locator('.cm-lintRange-error').first().hover()
+      const explanation = page.getByText(/matchmaker\.max_player: /)
+      return explanation.waitFor({ timeout: HOVER_MS_MAX }).then(
+        () => true,
+        () => false,
+      )
+    })
     await editor.fill(JSON.stringify({ ...version.config }, null, 2))
     await page.getByLabel('Name of the version').fill('third')
     await page.getByRole('button', { name: 'Create the version' }).click()

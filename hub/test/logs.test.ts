@@ -1,14 +1,14 @@
 // One lobby and its log, in a real Chromium: the servers are real programs that write what the tests tell them.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { say, talkingGame, talkingLobby } from '../../server/test/cloud/lobbies/talking-server.ts'
 import { find, idOf } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import { until } from '../../server/test/until.ts'
 import { isTooWide, violationsOf } from './axe.ts'
-import { openHub, openView, PHONE, signInAsAdmin, useSession, WIDE } from './steps.ts'
+import { openHub, openView, PHONE, signInAsAdmin, useSession, type View, WIDE } from './steps.ts'
 
 const MANY_LINES = 3_000
 const SCRIPT = [
@@ -42,12 +42,17 @@ test('a lobby and its log', async (t) => {
   const game = await talkingGame(platform, { standard_input: true })
   const lobby_id = await talkingLobby(platform, game, { std_out: `${SCRIPT}\n`, std_err: 'a complaint\n' })
   const path = `/games/${game.game_id}/namespaces/${game.namespace_id}/lobbies/${lobby_id}`
+  /** The page of the lobby, as the operator sees it. */
+  async function openLobby(line = '', options: BrowserContextOptions = {}): Promise<View> {
+    const view = await openView(hub!, options)
+    await signInAsAdmin(hub!, view)
+    await view.page.goto(`${hub!.url}${path}${line}`)
+    return view
+  }
 
   await t.test('the log shows colours, folds carriage returns, and keeps markup as text', async () => {
-    const view = await openView(hub)
+    const view = await openLobby()
     const { page } = view
-    await signInAsAdmin(hub, view)
-    await page.goto(`${hub.url}${path}`)
     await page.getByText('last of the start').waitFor()
     // The two streams arrive in their own time.
     await page.getByText('a complaint').waitFor()
@@ -67,10 +72,8 @@ test('a lobby and its log', async (t) => {
   await t.test(
     'filters find lines by text, by expression and by level, and say what is wrong with an expression',
     async () => {
-      const view = await openView(hub)
+      const view = await openLobby()
       const { page } = view
-      await signInAsAdmin(hub, view)
-      await page.goto(`${hub.url}${path}`)
       await page.getByText('last of the start').waitFor()
       const shown = async (numbers: string[]): Promise<void> => {
         await until(`only ${numbers}`, async () => {
@@ -105,10 +108,8 @@ test('a lobby and its log', async (t) => {
   await t.test(
     'a log of many lines follows its end, pauses when scrolled up, and goes from error to error by n and p',
     async () => {
-      const view = await openView(hub)
+      const view = await openLobby()
       const { page } = view
-      await signInAsAdmin(hub, view)
-      await page.goto(`${hub.url}${path}`)
       await page.getByText('last of the start').waitFor()
       await say(platform, lobby_id, 'line number #\n', MANY_LINES)
       await page.getByText(`line number ${MANY_LINES - 1}`, { exact: true }).waitFor()
@@ -139,10 +140,8 @@ test('a lobby and its log', async (t) => {
   )
 
   await t.test('a link to a line opens the log there', async () => {
-    const view = await openView(hub)
+    const view = await openLobby('#L1500')
     const { page } = view
-    await signInAsAdmin(hub, view)
-    await page.goto(`${hub.url}${path}#L1500`)
     await page.locator('[data-line=L1500].bg-mark').waitFor()
     await page.locator('[data-line=L1503] button').click()
     await page.waitForURL(/#L1503$/)
@@ -151,10 +150,8 @@ test('a lobby and its log', async (t) => {
   })
 
   await t.test('a click in the timeline shows the log at that moment', async () => {
-    const view = await openView(hub)
+    const view = await openLobby()
     const { page } = view
-    await signInAsAdmin(hub, view)
-    await page.goto(`${hub.url}${path}`)
     await page.getByText('after the pause 0').waitFor()
     await page.getByRole('button', { name: 'server started' }).click()
     await page.getByText('plain <b>text</b>').waitFor()
@@ -164,10 +161,8 @@ test('a lobby and its log', async (t) => {
   })
 
   await t.test('the console writes a line, and the arrow keys bring it back', async () => {
-    const view = await openView(hub)
+    const view = await openLobby()
     const { page } = view
-    await signInAsAdmin(hub, view)
-    await page.goto(`${hub.url}${path}`)
     const input = page.getByLabel('Line for the standard input of the server')
     await input.fill('hello from the hub')
     await page.keyboard.press('Enter')
@@ -183,10 +178,8 @@ test('a lobby and its log', async (t) => {
   })
 
   await t.test('the download has the whole log', async () => {
-    const view = await openView(hub)
+    const view = await openLobby()
     const { page } = view
-    await signInAsAdmin(hub, view)
-    await page.goto(`${hub.url}${path}`)
     const downloading = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Download stdout' }).click()
     const download = await downloading
@@ -219,10 +212,8 @@ test('a lobby and its log', async (t) => {
     await t.test(
       `${colorScheme}, ${viewport.width} wide: axe finds nothing, and nothing scrolls sideways`,
       async () => {
-        const view = await openView(hub, { colorScheme, viewport, bypassCSP: true })
+        const view = await openLobby('#L2', { colorScheme, viewport, bypassCSP: true })
         const { page } = view
-        await signInAsAdmin(hub, view)
-        await page.goto(`${hub.url}${path}#L2`)
         await page.locator('[data-line=L2].bg-mark').waitFor()
         await page.getByRole('img', { name: /^Memory/ }).waitFor()
         assert.deepEqual(await violationsOf(page), [])
@@ -235,10 +226,8 @@ test('a lobby and its log', async (t) => {
   await t.test(
     'a player is removed, and after a stop the page says how the lobby ended, and the log is complete',
     async () => {
-      const view = await openView(hub)
+      const view = await openLobby()
       const { page } = view
-      await signInAsAdmin(hub, view)
-      await page.goto(`${hub.url}${path}`)
       const players = page.getByRole('table', { name: 'Players' }).locator('tbody tr')
       const seat = await find(game)
       assert.equal(seat.lobby.lobby_id, lobby_id)

@@ -24,31 +24,24 @@ const SCHEMA = VersionConfig as unknown as Schema
 const CHECK_AFTER_MS = 400
 
 export type EditorProps = {
-  text: string
+  /** Read once: afterwards the text is that of the editor, so a late render never overwrites what is typed. */
+  initial_text: string
   onChange: (text: string) => void
   /** Asks the platform. Paths are those of members of the config. */
   check: (config: unknown) => Promise<{ errors: readonly ErrorDetail[]; warnings: readonly ErrorDetail[] }>
 }
 
-export default function Editor({ text, onChange, check }: EditorProps) {
+export default function Editor({ initial_text, onChange, check }: EditorProps) {
   const frame = useRef<HTMLDivElement>(null)
-  const view = useRef<EditorView | null>(null)
   const latest = useRef({ onChange, check })
   latest.current = { onChange, check }
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the editor is made once; `text` is followed below.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the editor is made once.
   useEffect(() => {
     if (frame.current === null) return
-    const made = new EditorView({ doc: text, parent: frame.current, extensions: extensionsOf(latest) })
-    view.current = made
+    const made = new EditorView({ doc: initial_text, parent: frame.current, extensions: extensionsOf(latest) })
     return () => made.destroy()
   }, [])
-
-  useEffect(() => {
-    const now = view.current
-    if (now === null || now.state.doc.toString() === text) return
-    now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: text } })
-  }, [text])
 
   return <div ref={frame} className="min-h-80 overflow-hidden rounded-b-lg" />
 }

@@ -94,7 +94,7 @@ function VersionForm({ config }: { config: Config | null }) {
         <Section title="Config" actions={<CopyButton text={text} label="Copy the config" />}>
           <Suspense fallback={<Loading what="Loading the editor" />}>
             <Editor
-              text={text}
+              initial_text={text}
               onChange={setText}
               check={(config_now) => call(validateGameVersion, { params, body: { display_name, config: config_now } })}
             />
