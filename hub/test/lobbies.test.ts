@@ -52,9 +52,9 @@ async function shownOf(page: Page): Promise<Record<string, string[]>> {
 async function wantedOf({ ctx }: Platform, { namespace_id }: TestGame): Promise<Record<string, string[]>> {
   const { rows } = await ctx.pool.query<Record<string, string | boolean | number>>(
     `select l.lobby_id, l.game_mode, l.is_closed, l.is_stalled, l.ready_ts is not null as is_ready, l.max_players_normal,
-        l.version_id <> n.version_id as is_outdated,
+        l.version_id <> n.version_id as is_outdated, v.display_name as version,
         (select count(*)::int from players p where p.lobby_id = l.lobby_id and p.remove_ts is null) as taken
-      from lobbies l join namespaces n using (namespace_id) where namespace_id = $1 and l.stop_ts is null`,
+      from lobbies l join namespaces n using (namespace_id) join versions v on v.version_id = l.version_id where namespace_id = $1 and l.stop_ts is null`,
     [namespace_id],
   )
   return Object.fromEntries(
@@ -69,7 +69,9 @@ async function wantedOf({ ctx }: Platform, { namespace_id }: TestGame): Promise<
               ? 'idle'
               : 'ready'
       const states = row.is_outdated ? `${state} outdated` : state
-      return [row.lobby_id, [states, `${row.taken} / ${row.max_players_normal}`, row.game_mode as string, 'Local']]
+      const seats = `${row.taken} / ${row.max_players_normal}`
+      // No process runs, so no sample is taken of one.
+      return [row.lobby_id, [states, seats, row.game_mode as string, row.version as string, 'Local', '', '']]
     }),
   )
 }

@@ -1,6 +1,6 @@
 // The running lobbies of a namespace now, and their changes over a WebSocket.
 import Type, { type Static } from 'typebox'
-import { GameId, Id, LobbyId, NamespaceId, RegionId } from '../ids.ts'
+import { GameId, Id, LobbyId, NamespaceId, RegionId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { object, Timestamp } from '../records.ts'
 
@@ -11,6 +11,7 @@ export const LobbySummaryAnalytics = object(
     lobby_id: LobbyId,
     lobby_group_id: Id('Id of the game mode.'),
     lobby_group_name_id: Type.String({ description: 'Name of the game mode in the version config.' }),
+    version_id: VersionId,
     region_id: RegionId,
     create_ts: Timestamp('When the lobby was created.'),
     is_ready: Type.Boolean({ description: 'Whether the server has called ready.' }),
@@ -25,6 +26,25 @@ export const LobbySummaryAnalytics = object(
     max_players_party: Count('Maximum number of players when a party comes.'),
     total_player_count: Count('Taken seats, reserved and connected.'),
     registered_player_count: Count('Connected players.'),
+    limits: object(
+      {
+        cpu_cores: Type.Number({ exclusiveMinimum: 0, description: 'Cores that it may keep busy.' }),
+        memory_bytes: Count('Memory that it may use, in bytes.'),
+      },
+      'What the tier gave the lobby when it was created.',
+    ),
+    usage: Type.Optional(
+      object(
+        {
+          cpu_cores: Type.Number({
+            minimum: 0,
+            description: 'Cores that were busy on average since the sample before.',
+          }),
+          memory_bytes: Count('Memory in use at the sample, in bytes, without cached files.'),
+        },
+        'The newest sample of its processes: every five seconds at first, at least once a minute later. Absent before the first one.',
+      ),
+    ),
   },
   'A lobby that runs or starts.',
 )

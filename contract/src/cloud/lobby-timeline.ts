@@ -53,10 +53,13 @@ export const LobbyTimelineEvent = object(
           'Exit code of the server, with `exited`; 128 plus the signal number when a signal ended it. 127: the program does not exist. -1: unknown.',
       }),
     ),
-    ray_id: Type.Optional(described(RayId, 'Ray of the request that started the lobby. Only with `requested`.')),
+    ray_id: Type.Optional(
+      described(RayId, 'Ray of the request: with `requested`, and with `player_reserved` while the ray is kept.'),
+    ),
     operation: Type.Optional(
       Type.String({
-        description: 'Operation of the request that started the lobby. Only with `requested`. Example: `lobbies.find`.',
+        description:
+          'Operation that started the lobby, with `requested`, or that took the seat, with `player_reserved` while its ray is kept. Example: `lobbies.find`.',
       }),
     ),
   },

@@ -113,6 +113,21 @@ export const LogsLobbySummary = object(
     ready_ts: Type.Optional(Timestamp('When the server called ready. Absent before.')),
     status: object(
       {
+        live: Type.Optional(
+          object(
+            {
+              is_idle: Type.Boolean({
+                description: 'Whether the lobby has no players: no seat is reserved or connected.',
+              }),
+              is_closed: Type.Boolean({ description: 'Whether find leaves the lobby out.' }),
+              is_stalled: Type.Boolean({
+                description: 'Whether the server has stopped responding. A stalled lobby takes no new players.',
+              }),
+              is_outdated: Type.Boolean({ description: 'Whether another version is deployed now.' }),
+            },
+            'State of the running lobby. Absent when it has stopped.',
+          ),
+        ),
         running: object({}, 'Always present, because known clients require it. Use `stopped` to tell the state.'),
         stopped: Type.Optional(
           object(

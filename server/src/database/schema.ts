@@ -65,6 +65,7 @@ export type Schema = {
   edge_reports: EdgeReportTable
   lobby_connections: LobbyConnectionTable
   lobby_traffic: LobbyTrafficTable
+  lobby_usage: LobbyUsageTable
   identities: IdentityTable
   runners: RunnerTable
   log_questions: LogQuestionTable
@@ -765,6 +766,9 @@ type EdgeReportTable = { edge_id: string; report_seq: number; change_seq: number
 
 /** Bytes between clients and a lobby, over all edges. Not logged. One without traffic for an hour is removed. */
 type LobbyTrafficTable = { lobby_id: string; bytes_in: number; bytes_out: number; ts: Generated<Date> }
+
+/** What a running lobby uses, as of its newest sample: busy cores, and bytes of memory. Not logged. */
+type LobbyUsageTable = { lobby_id: string; namespace_id: string; cpu_cores: number; memory_bytes: number }
 
 /** Open connections to a lobby through an edge, as of the report `change_seq`. One that is 0 stays for a minute. */
 type LobbyConnectionTable = { edge_id: string; lobby_id: string; connection_count: number; change_seq: number }

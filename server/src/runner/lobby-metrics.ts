@@ -1,5 +1,6 @@
 // Samples what running lobbies use, and stores it beside their logs (lobby-logs/lobby-metrics.ts). All lobbies that are due are
-// sampled together: a young one every five seconds, an older one at least every minute.
+// sampled together: a young one every five seconds, an older one at least every minute. The newest sample of each is in the
+// table `lobby_usage`.
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
@@ -14,11 +15,30 @@ import {
 } from '../lobby-logs/lobby-metrics.ts'
 import { folderOfLobby } from '../lobby-logs/local.ts'
 import { isGone } from '../procfs.ts'
-import type { Driver, Handle } from './drivers/driver.ts'
+import type { Driver, Handle, Usage } from './drivers/driver.ts'
 
 /** Longest time between two samples, in milliseconds: memory that rises and falls in between is not seen. */
 const SAMPLE_EVERY_MS_MAX = 60_000
 
+/** Rows of ended runs that one sweep removes. */
+const ENDED_ROWS_MAX = 10_000
+
+/** Of lobbies that still run: a sample may be stored after the end of its lobby. */
+const STORE_SQL = `
+  insert into lobby_usage (lobby_id, namespace_id, cpu_cores, memory_bytes)
+  select lobby_id, namespace_id, used.cpu_cores, used.memory_bytes
+    from unnest($1::uuid[], $2::float8[], $3::bigint[]) as used (lobby_id, cpu_cores, memory_bytes) join lobbies using (lobby_id)
+    where stop_ts is null order by lobby_id
+  on conflict (lobby_id) do update set cpu_cores = excluded.cpu_cores, memory_bytes = excluded.memory_bytes`
+
+const REMOVE_SQL = `
+  delete from lobby_usage where lobby_id in (
+    select lobby_id from lobby_usage u
+      where not exists (select from lobby_runs r where r.lobby_id = u.lobby_id and r.exit_ts is null)
+      order by lobby_id limit ${ENDED_ROWS_MAX} for update skip locked
+  )`
+
+type NewestUse = { lobby_id: string; cpu_cores: number; memory_bytes: number }
 type Counts = Required<Pick<Sample, 'player_count' | 'traffic'>>
 
 export class LobbyMeter {
@@ -48,6 +68,11 @@ export class LobbyMeter {
     }
   }
 
+  /** Removes what is stored of runs that have ended, on any machine. */
+  async sweep(): Promise<void> {
+    await this.#ctx.pool.query(REMOVE_SQL)
+  }
+
   async #sampleDue(handles: readonly Handle[]): Promise<void> {
     const ids = new Set(handles.map(({ lobby_id }) => lobby_id))
     for (const lobby_id of this.#metrics.keys()) if (!ids.has(lobby_id)) this.#metrics.delete(lobby_id)
@@ -57,13 +82,29 @@ export class LobbyMeter {
     if (due.length === 0) return
     const usage = await this.#driver.usage(due)
     const counts = await this.#countsOf(due)
+    const newest: NewestUse[] = []
     for (const { lobby_id } of due) {
       const used = usage.get(lobby_id)
       const metrics = this.#metrics.get(lobby_id)
       if (used === undefined || metrics === undefined) continue
+      newest.push({ lobby_id, cpu_cores: busyCoresSince(metrics, ts, used), memory_bytes: used.memory_bytes })
       addSample(metrics, { ts, ...used, ...counts.get(lobby_id) })
       await write(folderOfLobby(this.#lobbies_folder, lobby_id), metrics)
     }
+    if (newest.length > 0) await this.#store(newest)
+  }
+
+  /** For the pages that show all running lobbies. The files beside the logs have the whole life of each. */
+  async #store(newest: readonly NewestUse[]): Promise<void> {
+    await this.#ctx.pool.query({
+      name: 'lobby-usage',
+      text: STORE_SQL,
+      values: [
+        newest.map(({ lobby_id }) => lobby_id),
+        newest.map(({ cpu_cores }) => cpu_cores),
+        newest.map(({ memory_bytes }) => memory_bytes),
+      ],
+    })
   }
 
   /** Players and traffic, as the matchmaker and the edges report them. Without the database: none, for this sample. */
@@ -90,6 +131,10 @@ export class LobbyMeter {
     this.#metrics.set(lobby_id, metrics)
     return metrics
   }
+}
+
+function busyCoresSince({ seen_ts, seen_cpu_ms }: LobbyMetrics, ts: number, { cpu_ms }: Usage): number {
+  return Math.max(0, cpu_ms - seen_cpu_ms) / Math.max(1, ts - seen_ts)
 }
 
 /** True in the first second of a lobby, and then whenever a step of the clock is over. */

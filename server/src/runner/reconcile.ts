@@ -112,16 +112,17 @@ export class ReconcileLoop {
     this.#listening.wake()
   }
 
-  /** Removes the files of ended lobbies and of unused builds. */
+  /** Removes the files and the usage of ended lobbies, and unused builds. */
   async sweep(): Promise<void> {
     try {
       await this.#driver.sweep()
+      await this.#meter.sweep()
       const used = [...this.#runs.values()].map(({ build_id }) => build_id)
       this.#builds.check()
       // While the build of some run is unknown no build is removed.
       if (!used.includes(null)) await this.#builds.sweep(new Set(used.flatMap((build_id) => build_id ?? [])))
     } catch (error) {
-      this.#ctx.log.error({ err: error }, 'files of ended lobbies could not be removed')
+      this.#ctx.log.error({ err: error }, 'what ended lobbies left could not be removed')
     }
   }
 

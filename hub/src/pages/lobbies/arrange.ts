@@ -5,8 +5,11 @@ import type { LiveLobby } from './live-lobbies.ts'
 export const LOBBY_STATES = ['starting', 'ready', 'idle', 'closed', 'stalled', 'outdated'] as const
 export type LobbyState = (typeof LOBBY_STATES)[number]
 
+/** What the state of a lobby follows from. */
+export type LobbyFlags = Pick<LiveLobby, 'is_ready' | 'is_idle' | 'is_closed' | 'is_stalled' | 'is_outdated'>
+
 /** The one state that matters most. A lobby may be outdated besides. */
-export function stateOf(lobby: LiveLobby): Exclude<LobbyState, 'outdated'> {
+export function stateOf(lobby: LobbyFlags): Exclude<LobbyState, 'outdated'> {
   if (lobby.is_stalled) return 'stalled'
   if (!lobby.is_ready) return 'starting'
   if (lobby.is_closed) return 'closed'
@@ -22,12 +25,20 @@ function passes(lobby: LiveLobby, { state, mode, region, text }: LobbyFilter): b
   return text === '' || lobby.lobby_id.includes(text) || lobby.lobby_group_name_id.includes(text)
 }
 
+/** What the lobby uses, as a share of its limit. Undefined before the first sample. */
+export function useShare({ usage, limits }: LiveLobby, of: 'cpu_cores' | 'memory_bytes'): number | undefined {
+  return usage === undefined ? undefined : usage[of] / limits[of]
+}
+
 export const SORTS: Readonly<Record<string, (lobby: LiveLobby) => string | number>> = {
   lobby: (lobby) => lobby.lobby_id,
   state: (lobby) => LOBBY_STATES.indexOf(stateOf(lobby)),
   players: (lobby) => lobby.total_player_count,
   mode: (lobby) => lobby.lobby_group_name_id,
+  version: (lobby) => lobby.version_id,
   region: (lobby) => lobby.region_id,
+  cpu: (lobby) => useShare(lobby, 'cpu_cores') ?? -1,
+  memory: (lobby) => useShare(lobby, 'memory_bytes') ?? -1,
   age: (lobby) => -Date.parse(lobby.create_ts),
 }
 

@@ -14,11 +14,11 @@ import { Page } from '../../parts/page.tsx'
 import { Age } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
-import { useMay } from '../game/game.ts'
+import { useMay, versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { arrange, LOBBY_STATES, type LobbyFilter, SORTS, type Totals, totalsOf } from './arrange.ts'
 import { type LiveLobby, type LiveLobbies as Store, useLiveLobbies } from './live-lobbies.ts'
-import { LobbyStates, regionName, SeatBar, STATE_HELP } from './lobby-parts.tsx'
+import { LobbyStates, regionName, SeatBar, STATE_HELP, UseBar } from './lobby-parts.tsx'
 import { StopLobbies } from './stop-lobbies.tsx'
 
 const VIEW = ['state', 'mode', 'region', 'text', 'sort', 'order'] as const
@@ -246,7 +246,15 @@ function useColumns({ selected, toggle }: Selection, may_stop: boolean): Column<
       { id: 'state', title: 'State', width: 10, cell: (lobby) => <LobbyStates lobby={lobby} /> },
       { id: 'players', title: 'Players', width: 12, cell: (lobby) => <SeatBar lobby={lobby} /> },
       { id: 'mode', title: 'Mode', width: 10, cell: (lobby) => lobby.lobby_group_name_id },
+      {
+        id: 'version',
+        title: 'Version',
+        width: 9,
+        cell: ({ version_id }) => <span className="wrap-anywhere">{versionName(game, version_id)}</span>,
+      },
       { id: 'region', title: 'Region', width: 8, cell: (lobby) => regionName(game, lobby.region_id) },
+      { id: 'cpu', title: 'CPU', width: 9, cell: (lobby) => <UseBar lobby={lobby} of="cpu_cores" /> },
+      { id: 'memory', title: 'Memory', width: 10, cell: (lobby) => <UseBar lobby={lobby} of="memory_bytes" /> },
       { id: 'age', title: 'Age', width: 7, is_number: true, cell: (lobby) => <Age since={lobby.create_ts} /> },
     ]
     const sortable = columns.map((column) => ({ ...column, sortBy: SORTS[column.id]! }))

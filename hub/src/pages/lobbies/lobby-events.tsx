@@ -38,7 +38,25 @@ export function useTimeline(game_id: string, lobby_id: string) {
     if (is_empty && hasNextPage && !isFetching) void fetchNextPage()
   }, [is_empty, hasNextPage, isFetching, fetchNextPage])
   const entries = useEntries(read.data?.pages, (page) => page.events)
-  return { events: useMemo(() => eventsOf(entries), [entries]), read }
+  return {
+    events: useMemo(() => eventsOf(entries), [entries]),
+    seats: useMemo(() => seatsOf(entries), [entries]),
+    read,
+  }
+}
+
+/** The request that took a seat, where its ray is kept. */
+export type SeatRequest = { ray_id: string; operation: string } | 'not kept'
+
+/** By player. Of players whose event is on a later page, nothing is known. */
+function seatsOf(entries: readonly LobbyTimelineEvent[]): ReadonlyMap<string, SeatRequest> {
+  return new Map(
+    entries.flatMap(({ kind, player_id, ray_id, operation }) => {
+      if (kind !== 'player_reserved' || player_id === undefined) return []
+      const request = ray_id === undefined || operation === undefined ? 'not kept' : { ray_id, operation }
+      return [[player_id, request] as const]
+    }),
+  )
 }
 
 function eventsOf(entries: readonly LobbyTimelineEvent[]): LobbyEvent[] {
@@ -68,10 +86,11 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone'> {
   const player = `player ${shortId(event.player_id ?? '')}`
+  const by = event.operation === undefined ? '' : ` by ${event.operation}`
   const reason = REASONS[event.reason ?? ''] ?? event.reason ?? 'unknown'
   switch (event.kind) {
     case 'requested':
-      return { text: `requested by ${event.operation}`, tone: 'plain' }
+      return { text: `requested${by}`, tone: 'plain' }
     case 'created':
       return { text: 'created', tone: 'plain' }
     case 'process_started':
@@ -81,7 +100,7 @@ function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone'> {
     case 'ready':
       return { text: 'server ready', tone: 'good' }
     case 'player_reserved':
-      return { text: `${player} reserved a seat`, tone: 'plain' }
+      return { text: `${player} reserved a seat${by}`, tone: 'plain' }
     case 'player_connected':
       return { text: `${player} connected`, tone: 'plain' }
     case 'player_left':

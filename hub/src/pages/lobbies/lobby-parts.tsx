@@ -1,8 +1,9 @@
 // Parts of the pages about lobbies: the state in words, and the seats as a bar.
+import { barColor } from '../../parts/meter.tsx'
 import { Badge, type Tone } from '../../parts/notice.tsx'
-import { count } from '../../parts/numbers.ts'
+import { bytes, count, plural } from '../../parts/numbers.ts'
 import type { Game } from '../game/game.ts'
-import { type LobbyState, stateOf } from './arrange.ts'
+import { type LobbyFlags, type LobbyState, stateOf, useShare } from './arrange.ts'
 import type { LiveLobby } from './live-lobbies.ts'
 
 const TONES: Record<LobbyState, Tone> = {
@@ -22,7 +23,7 @@ export const STATE_HELP: Record<LobbyState, string> = {
   outdated: 'Another version is deployed now.',
 }
 
-export function LobbyStates({ lobby }: { lobby: LiveLobby }) {
+export function LobbyStates({ lobby }: { lobby: LobbyFlags }) {
   const state = stateOf(lobby)
   return (
     <span className="inline-flex gap-1">
@@ -55,6 +56,25 @@ export function SeatBar({ lobby }: { lobby: LiveLobby }) {
       </span>
       <span className="numbers w-14 text-right whitespace-nowrap">
         {count(taken)} / {count(seats)}
+      </span>
+    </span>
+  )
+}
+
+/** What the lobby uses of one limit, in numbers and as a bar. Nothing before the first sample. */
+export function UseBar({ lobby, of }: { lobby: LiveLobby; of: 'cpu_cores' | 'memory_bytes' }) {
+  const share = useShare(lobby, of)
+  if (share === undefined) return null
+  const used = lobby.usage?.[of] ?? 0
+  const limit = lobby.limits[of]
+  const title = of === 'cpu_cores' ? `${used} of ${plural(limit, 'core')}` : `${bytes(used)} of ${bytes(limit)}`
+  return (
+    <span className="flex items-center gap-2" title={title}>
+      <span aria-hidden="true" className="h-2 min-w-6 flex-1 overflow-hidden rounded-sm bg-code">
+        <span className={`block h-full ${barColor(share)}`} style={{ width: `${Math.min(100, share * 100)}%` }} />
+      </span>
+      <span className="numbers w-16 text-right whitespace-nowrap">
+        {of === 'cpu_cores' ? `${Math.round(share * 100)} %` : bytes(used)}
       </span>
     </span>
   )

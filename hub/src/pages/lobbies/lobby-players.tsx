@@ -1,7 +1,10 @@
 // The players of a lobby, and removing one.
+
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { deleteMatchmakerLobbyPlayer, listMatchmakerLobbyPlayers } from '../../api/operations.gen.ts'
+import { deleteMatchmakerLobbyPlayer, getRayPerfLogs, listMatchmakerLobbyPlayers } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'
+import { gameLink, rayLink } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
 import { ShortId, shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
@@ -11,12 +14,20 @@ import { Badge } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { useMay } from '../game/game.ts'
-import type { Player } from './lobby-events.tsx'
+import type { Player, SeatRequest } from './lobby-events.tsx'
 
-type LobbyPlayersProps = { game_id: string; lobby_id: string; players: readonly Player[]; is_over: boolean }
+type LobbyPlayersProps = {
+  game_id: string
+  lobby_id: string
+  players: readonly Player[]
+  seats: ReadonlyMap<string, SeatRequest>
+  is_over: boolean
+}
 
-export function LobbyPlayers({ game_id, lobby_id, players, is_over }: LobbyPlayersProps) {
-  const may_remove = useMay()(deleteMatchmakerLobbyPlayer)
+export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: LobbyPlayersProps) {
+  const may = useMay()
+  const may_remove = may(deleteMatchmakerLobbyPlayer)
+  const may_explain = may(getRayPerfLogs)
   const [removing, setRemoving] = useState<Player | null>(null)
   const columns: Column<Player>[] = [
     { id: 'player', title: 'Player', cell: ({ player_id }) => <ShortId id={player_id} /> },
@@ -45,6 +56,13 @@ export function LobbyPlayers({ game_id, lobby_id, players, is_over }: LobbyPlaye
       cell: ({ connect_ts }) => (connect_ts === undefined ? '' : <Ago ts={connect_ts} />),
     },
   ]
+  if (may_explain) {
+    columns.push({
+      id: 'why',
+      title: 'Why here',
+      cell: ({ player_id }) => <WhyHere game_id={game_id} player_id={player_id} request={seats.get(player_id)} />,
+    })
+  }
   if (may_remove) {
     columns.push({
       id: 'remove',
@@ -72,6 +90,19 @@ export function LobbyPlayers({ game_id, lobby_id, players, is_over }: LobbyPlaye
         <RemovePlayer params={{ game_id, lobby_id, player_id: removing.player_id }} onClose={() => setRemoving(null)} />
       )}
     </Section>
+  )
+}
+
+type WhyHereProps = { game_id: string; player_id: string; request: SeatRequest | undefined }
+
+/** The request that took the seat. Its page explains the decision. */
+function WhyHere({ game_id, player_id, request }: WhyHereProps) {
+  if (request === 'not kept') return <span title="Of busy moments, only some requests are kept.">not kept</span>
+  if (request !== undefined) return <Link to={rayLink(game_id, request.ray_id)}>{request.operation}</Link>
+  return (
+    <Link to={gameLink(game_id, 'rays')} search={{ player: player_id } as never}>
+      requests
+    </Link>
   )
 }
 

@@ -24,7 +24,7 @@ import { LobbyLog } from '../logs/lobby-log.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
 import { LobbyConsole, useHasConsole } from './lobby-console.tsx'
 import { type LobbyEvent, type Player, Timeline, useTimeline } from './lobby-events.tsx'
-import { regionName } from './lobby-parts.tsx'
+import { LobbyStates, regionName } from './lobby-parts.tsx'
 import { LobbyPlayers } from './lobby-players.tsx'
 import { LobbyUsage } from './lobby-usage.tsx'
 import { exitText, OutcomeBadge, type PastLobby } from './past-lobby.tsx'
@@ -90,7 +90,7 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
   const params = { game_id, lobby_id }
   const read = useCall(listMatchmakerLobbyPlayers, { params }, { every_ms: LOBBY_EVERY_MS, enabled: !is_over })
   const players = is_over ? NO_PLAYERS : (read.data?.players ?? NO_PLAYERS)
-  const { events, read: timeline } = useTimeline(game_id, lobby_id)
+  const { events, seats, read: timeline } = useTimeline(game_id, lobby_id)
   const [selected, setSelected] = useState<LobbyEvent | null>(null)
   const moment = useMemo(() => (selected === null ? null : { ts_ms: selected.ts_ms }), [selected])
   const [is_stopping, setStopping] = useState(false)
@@ -102,7 +102,7 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
     <Page
       title={title}
       crumbs={crumbs}
-      mark={<OutcomeBadge lobby={lobby} />}
+      mark={<StateMark lobby={lobby} />}
       actions={
         <>
           {may_stop ? (
@@ -141,7 +141,7 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
         </Section>
       ) : null}
       {has_console ? <LobbyConsole game_id={game_id} lobby_id={lobby_id} mode={mode} /> : null}
-      <LobbyPlayers game_id={game_id} lobby_id={lobby_id} players={players} is_over={is_over} />
+      <LobbyPlayers game_id={game_id} lobby_id={lobby_id} players={players} seats={seats} is_over={is_over} />
       <LobbyUsage game_id={game_id} lobby_id={lobby_id} is_over={is_over} />
       {is_stopping ? (
         <StopLobbies
@@ -154,6 +154,13 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
       ) : null}
     </Page>
   )
+}
+
+/** What the lobby does now, or how it ended. */
+function StateMark({ lobby }: { lobby: PastLobby }) {
+  const { live } = lobby.status
+  if (live === undefined) return <OutcomeBadge lobby={lobby} />
+  return <LobbyStates lobby={{ ...live, is_ready: lobby.ready_ts !== undefined }} />
 }
 
 function LobbyFacts({ lobby }: { lobby: PastLobby }) {

@@ -114,9 +114,10 @@ export async function exportHistory(ctx: Context, caller: Caller, window: Window
 
 function summaryOf(row: LobbyRow): LogsLobbySummary {
   const { lobby_id, namespace_id, game_mode, region, create_ts, start_ts, ready_ts, stop_ts } = row
-  const stopped =
+  const { is_closed, is_stalled, is_outdated } = row
+  const state =
     stop_ts === null
-      ? {}
+      ? { live: { is_idle: row.player_count === 0, is_closed, is_stalled, is_outdated } }
       : { stopped: { stop_ts: timestamp(stop_ts), failed: hasFailed(row), exit_code: exitCodeOf(row) } }
   return {
     lobby_id,
@@ -126,6 +127,6 @@ function summaryOf(row: LobbyRow): LogsLobbySummary {
     create_ts: timestamp(create_ts),
     ...(start_ts === null ? {} : { start_ts: timestamp(start_ts) }),
     ...(ready_ts === null ? {} : { ready_ts: timestamp(ready_ts) }),
-    status: { running: {}, ...stopped },
+    status: { running: {}, ...state },
   }
 }

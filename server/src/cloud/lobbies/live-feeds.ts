@@ -3,18 +3,20 @@
 import { type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import { watchChannel } from '../../database/poller.ts'
+import { watchChannel, watchEvery } from '../../database/poller.ts'
 import { followShard } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'
-import { applyRow, loadLiveLobbies } from './load-live.ts'
+import { applyRow, loadLiveLobbies, readUsage } from './load-live.ts'
 import type { OpenFeed } from './shared-feeds.ts'
 
 /** What a lost word about a deployment costs. */
 const DEPLOYED_EVERY_MS = 2_000
 const RELOAD_MS = 1_000
-const INDEX = /^\d{1,16}\.[0-9a-f-]{36}$/
+const INDEX = /^\d{1,16}\.[0-9a-f-]{36}(\.\d{1,16})?$/
+/** As often as the runner samples a young lobby. */
+const USAGE_EVERY_MS = 5_000
 
 type OfNamespace = { game_id: string; namespace_id: string }
 
@@ -69,6 +71,13 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
     failure: 'what is deployed could not be read; trying again',
   })
 
+  const usage = watchEvery(ctx, USAGE_EVERY_MS, {
+    async look() {
+      if (live.measure(await readUsage(ctx, namespace_id), ctx.now())) tell()
+    },
+    failure: 'usage of running lobbies could not be read; trying again',
+  })
+
   return {
     live: () => live,
     wakes,
@@ -76,6 +85,7 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
       is_closed = true
       void following.close()
       void deployed.close()
+      void usage.close()
     },
   }
 }

@@ -1,5 +1,5 @@
 // The running lobbies of one namespace, in memory: read from the tables and the journal after them, and updated by each row
-// of the journal. Pure: load-live.ts reads, live-feeds.ts follows.
+// of the journal and by samples of what they use. Pure: load-live.ts reads, live-feeds.ts follows.
 //
 // A subscriber receives what has changed since its last message: each lobby knows when it last changed, and the lobbies that
 // stopped last are remembered. So nothing is queued for a slow subscriber; it receives fewer messages.
@@ -12,6 +12,9 @@ import { timestamp } from '../times.ts'
 const STOPPED_MAX = 4_096
 /** Updates that are kept, each for all subscribers at the same index. */
 const UPDATES_MAX = 64
+/** Difference of two machines' clocks up to which no sample is missed after a lost connection. */
+const CLOCKS_MS = 10_000
+const MEMORY_STEP_BYTES = 64 * 1024
 
 type LobbyBasics = Pick<
   LobbyRecord,
@@ -23,13 +26,21 @@ type LobbyBasics = Pick<
   | 'max_players_normal'
   | 'max_players_direct'
   | 'max_players_party'
+  | 'cpu_cores'
+  | 'memory_mb'
 >
+/** What a lobby uses, rounded to what a page shows. */
+type Use = { cpu_cores: number; memory_bytes: number }
 type Live = LobbyBasics & {
   is_ready: boolean
   is_closed: boolean
   is_stalled: boolean
   total: number
   registered: number
+  /** Undefined before the first sample. */
+  use: Use | undefined
+  /** When `use` last changed. */
+  use_ms: number
   /** The seq, and the revision, of its last change. */
   seq: number
   revision: number
@@ -38,7 +49,9 @@ type Seat = { lobby: Live | undefined; is_connected: boolean }
 type Stopped = { lobby_id: string; seq: number; revision: number }
 /** A lobby as the tables have it. `seats`: by player, whether the player is connected. */
 export type LoadedLobby = LobbyBasics &
-  Pick<Live, 'is_ready' | 'is_closed' | 'is_stalled'> & { seats: ReadonlyMap<string, boolean> }
+  Pick<Live, 'is_ready' | 'is_closed' | 'is_stalled'> & { seats: ReadonlyMap<string, boolean>; use: Use | null }
+/** The newest sample of a lobby. */
+export type LobbyUse = Use & { lobby_id: string }
 /** `revision`: what the subscriber knows after the message; it means nothing in another LiveLobbies. */
 export type LiveUpdate = { message: LiveMessage; revision: number }
 
@@ -54,13 +67,16 @@ export class LiveLobbies {
   #seq: number
   #deployed: string
   #revision = 0
+  /** When `measure` last changed anything, by the clock of the process. */
+  #measured_ms = 0
 
   constructor(seq: number, version_id: string, loaded: readonly LoadedLobby[]) {
     this.#seq = seq
     this.#deployed = version_id
     this.#forgotten = { seq, revision: 0 }
-    for (const { seats, ...one } of loaded) {
-      const lobby: Live = { ...one, total: 0, registered: 0, seq, revision: 0 }
+    for (const { seats, use, ...one } of loaded) {
+      const sampled = { use: use === null ? undefined : shownUse(use), use_ms: 0 }
+      const lobby: Live = { ...one, ...sampled, total: 0, registered: 0, seq, revision: 0 }
       this.#lobbies.set(one.lobby_id, lobby)
       for (const [player_id, is_connected] of seats) this.#seat(player_id, lobby, is_connected)
     }
@@ -95,6 +111,20 @@ export class LiveLobbies {
       if (lobby.version_id === this.#deployed || lobby.version_id === version_id) lobby.revision = this.#revision
     }
     this.#deployed = version_id
+    return true
+  }
+
+  /** Takes the newest samples. Returns whether that changed what is shown. */
+  measure(samples: readonly LobbyUse[], now_ms: number): boolean {
+    const changed = samples.flatMap(({ lobby_id, ...sample }) => {
+      const lobby = this.#lobbies.get(lobby_id)
+      const use = shownUse(sample)
+      return lobby === undefined || isSameUse(lobby.use, use) ? [] : [{ lobby, use }]
+    })
+    if (changed.length === 0) return false
+    this.#revise()
+    this.#measured_ms = now_ms
+    for (const { lobby, use } of changed) Object.assign(lobby, { use, use_ms: now_ms, revision: this.#revision })
     return true
   }
 
@@ -172,7 +202,14 @@ export class LiveLobbies {
 
   #create(record: LobbyRecord): Live {
     const state = { is_ready: false, is_closed: false, is_stalled: false, total: 0, registered: 0 }
-    const lobby: Live = { ...basicsOf(record), ...state, seq: this.#seq, revision: this.#revision }
+    const lobby: Live = {
+      ...basicsOf(record),
+      ...state,
+      use: undefined,
+      use_ms: 0,
+      seq: this.#seq,
+      revision: this.#revision,
+    }
     this.#lobbies.set(lobby.lobby_id, lobby)
     return lobby
   }
@@ -190,7 +227,7 @@ export class LiveLobbies {
   }
 
   #index(): string {
-    return `${this.#seq}.${this.#deployed}`
+    return `${this.#seq}.${this.#deployed}.${this.#measured_ms}`
   }
 
   #snapshot(): LiveUpdate {
@@ -202,14 +239,15 @@ export class LiveLobbies {
     if (typeof known === 'number') {
       return known < this.#forgotten.revision ? this.#snapshot() : this.#changes((one) => one.revision > known)
     }
-    const [known_seq, known_version] = known.split('.')
+    const [known_seq, known_version, known_ms] = known.split('.')
     const from_seq = Number(known_seq)
+    const from_ms = Number(known_ms ?? 0) - CLOCKS_MS
     const is_forgotten = from_seq < this.#forgotten.seq || from_seq > this.#seq
     if (known_version !== this.#deployed || is_forgotten) return this.#snapshot()
-    return this.#changes((one) => one.seq > from_seq)
+    return this.#changes((one) => one.seq > from_seq || (one.use_ms ?? 0) > from_ms)
   }
 
-  #changes(isNew: (one: Pick<Stopped, 'seq' | 'revision'>) => boolean): LiveUpdate {
+  #changes(isNew: (one: Pick<Stopped, 'seq' | 'revision'> & { use_ms?: number }) => boolean): LiveUpdate {
     const changed = this.#lobbies.values().filter(isNew)
     const lobbies = changed.map((lobby) => this.#summaryOf(lobby)).toArray()
     const stopped_lobby_ids = this.#stopped.filter(isNew).map(({ lobby_id }) => lobby_id)
@@ -222,6 +260,7 @@ export class LiveLobbies {
       lobby_id: lobby.lobby_id,
       lobby_group_id: idOfName(`${lobby.version_id}/${lobby.game_mode}`),
       lobby_group_name_id: lobby.game_mode,
+      version_id: lobby.version_id,
       region_id: idOfName(lobby.region),
       create_ts: timestamp(new Date(lobby.create_ms)),
       is_ready: lobby.is_ready,
@@ -234,13 +273,15 @@ export class LiveLobbies {
       max_players_party: lobby.max_players_party,
       total_player_count: lobby.total,
       registered_player_count: lobby.registered,
+      limits: { cpu_cores: lobby.cpu_cores, memory_bytes: lobby.memory_mb * 1024 ** 2 },
+      ...(lobby.use === undefined ? {} : { usage: lobby.use }),
     }
   }
 }
 
 function basicsOf(lobby: LobbyBasics): LobbyBasics {
   const { lobby_id, version_id, game_mode, region, create_ms } = lobby
-  const { max_players_normal, max_players_direct, max_players_party } = lobby
+  const { max_players_normal, max_players_direct, max_players_party, cpu_cores, memory_mb } = lobby
   return {
     lobby_id,
     version_id,
@@ -250,5 +291,19 @@ function basicsOf(lobby: LobbyBasics): LobbyBasics {
     max_players_normal,
     max_players_direct,
     max_players_party,
+    cpu_cores,
+    memory_mb,
   }
+}
+
+/** In steps of a hundredth of a core and of 64 KiB: smaller changes are not sent. */
+function shownUse({ cpu_cores, memory_bytes }: Use): Use {
+  return {
+    cpu_cores: Math.round(cpu_cores * 100) / 100,
+    memory_bytes: Math.round(memory_bytes / MEMORY_STEP_BYTES) * MEMORY_STEP_BYTES,
+  }
+}
+
+function isSameUse(one: Use | undefined, other: Use): boolean {
+  return one?.cpu_cores === other.cpu_cores && one.memory_bytes === other.memory_bytes
 }

@@ -5,9 +5,11 @@ import type { PoolClient } from 'pg'
 import type { Context } from '../../context.ts'
 import { shardOf } from '../../journal/pages.ts'
 import { READ_ROWS_MAX, type Row, readRows } from '../../journal/read.ts'
-import { LiveLobbies, type LoadedLobby } from './live.ts'
+import { LiveLobbies, type LoadedLobby, type LobbyUse } from './live.ts'
 
-type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms'> & {
+type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms' | 'use'> & {
+  used_cores: number | null
+  used_bytes: number | null
   create_ts: Date
   player_ids: string[] | null
   are_connected: boolean[] | null
@@ -15,11 +17,12 @@ type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms'> & {
 
 const LOBBIES_SQL = `
   select l.lobby_id, l.version_id, l.game_mode, l.region, l.create_ts, l.is_closed, l.is_stalled, l.ready_ts is not null as is_ready,
-    l.max_players_normal, l.max_players_direct, l.max_players_party, p.player_ids, p.are_connected
+    l.max_players_normal, l.max_players_direct, l.max_players_party, l.cpu_cores, l.memory_mb, p.player_ids, p.are_connected,
+    u.cpu_cores as used_cores, u.memory_bytes as used_bytes
   from lobbies l left join (
     select lobby_id, array_agg(player_id) as player_ids, array_agg(connect_ts is not null) as are_connected
     from players where shard = $1 and namespace_id = $2 and remove_ts is null group by lobby_id
-  ) as p on p.lobby_id = l.lobby_id
+  ) as p on p.lobby_id = l.lobby_id left join lobby_usage u on u.lobby_id = l.lobby_id
   where l.shard = $1 and l.namespace_id = $2 and l.stop_ts is null
   order by l.create_ts, l.lobby_id`
 
@@ -60,12 +63,23 @@ async function readSnapshot(client: PoolClient, namespace_id: string): Promise<L
   return live
 }
 
+/** The newest samples of all running lobbies of the namespace. */
+export async function readUsage(ctx: Context, namespace_id: string): Promise<LobbyUse[]> {
+  const { rows } = await ctx.pool.query<LobbyUse>({
+    name: 'live-usage',
+    text: 'select lobby_id, cpu_cores, memory_bytes from lobby_usage where namespace_id = $1',
+    values: [namespace_id],
+  })
+  return rows
+}
+
 export function applyRow(live: LiveLobbies, namespace_id: string, { seq, page }: Row): void {
   const changes = page.entries.flatMap((entry) => (entry.namespace_id === namespace_id ? entry.changes : []))
   live.apply(seq, changes)
 }
 
-function loadedOf({ create_ts, player_ids, are_connected, ...lobby }: LobbyRow): LoadedLobby {
+function loadedOf({ create_ts, player_ids, are_connected, used_cores, used_bytes, ...lobby }: LobbyRow): LoadedLobby {
   const seats = new Map((player_ids ?? []).map((player_id, at) => [player_id, are_connected?.[at] === true]))
-  return { ...lobby, create_ms: create_ts.getTime(), seats }
+  const use = used_cores === null ? null : { cpu_cores: used_cores, memory_bytes: used_bytes ?? 0 }
+  return { ...lobby, create_ms: create_ts.getTime(), seats, use }
 }

@@ -7,6 +7,10 @@ export type LobbyRow = {
   region: string
   create_ts: Date
   ready_ts: Date | null
+  player_count: number
+  is_closed: boolean
+  is_stalled: boolean
+  is_outdated: boolean
   stop_ts: Date | null
   stop_reason: string | null
   start_ts: Date | null
@@ -17,6 +21,8 @@ export type LobbyRow = {
 
 /** Of `lobbies l` and, where there is one, `lobby_runs r`. */
 export const LOBBY_COLUMNS = `l.lobby_id, l.namespace_id, l.game_mode, l.region, l.create_ts, l.ready_ts, l.stop_ts, l.stop_reason,
+  l.player_count, l.is_closed, l.is_stalled,
+  l.version_id is distinct from (select version_id from namespaces n where n.namespace_id = l.namespace_id) as is_outdated,
   r.start_ts, r.exit_ts, r.exit_code, r.exit_reason`
 
 /** Whether its server ended otherwise than with exit code 0, and not because the platform stopped it. */

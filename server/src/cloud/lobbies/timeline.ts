@@ -102,7 +102,7 @@ async function tableEvents(ctx: Context, lobby_id: string, after: Key, rows_max:
 }
 
 /**
- * Of lobby $1, the first $5 events after the key of $2, $3 and $4. The runner checks in intervals whether a server listens,
+ * Of lobby $1, the first $5 events after the key of $2, $3 and $4. The first request about a player took the seat. The runner checks in intervals whether a server listens,
  * so a server may have called ready before that check.
  */
 const EVENTS_SQL = `
@@ -134,9 +134,18 @@ const EVENTS_SQL = `
     keyed as (
       select *, floor(extract(epoch from ts) * 1000)::bigint as ts_ms, (array['${RANKS.join("', '")}'])[rank + 1] as kind
       from event where ts is not null
+    ),
+    page as (
+      select * from keyed where (ts_ms, rank, id collate "C") > ($2::bigint, $3::integer, $4::text collate "C")
+      order by ts_ms, rank, id collate "C" limit $5
     )
-  select * from keyed where (ts_ms, rank, id collate "C") > ($2::bigint, $3::integer, $4::text collate "C")
-  order by ts_ms, rank, id collate "C" limit $5`
+  select ts_ms, rank, id, ts, kind, page.player_id, reason, exit_code, coalesce(page.ray_id, seat.ray_id) as ray_id,
+    coalesce(page.operation, seat.operation) as operation
+  from page left join lateral (
+    select s.ray_id, s.operation from ray_spans s
+      where page.kind = 'player_reserved' and s.player_id = page.player_id and s.code is null order by s.ts limit 1
+  ) as seat on true
+  order by ts_ms, rank, id collate "C"`
 
 function eventOf({ ts_ms, seq, index, kind }: JournalEvent): Event {
   const id = `${String(seq).padStart(16, '0')}-${String(index).padStart(6, '0')}`
