@@ -17,6 +17,7 @@ import { WebSocket } from 'ws'
 import { mainUrl } from '../../../src/config/addresses.ts'
 import { idOfName } from '../../../src/ids.ts'
 import { shardOf } from '../../../src/journal/pages.ts'
+import { LEAST_SERVER } from '../../builds.ts'
 import { deploy, find, LONG_MS, ready, type Seat, serverOf, stallRun } from '../../http/steps.ts'
 import { createWorld } from '../../http/world.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
@@ -24,6 +25,12 @@ import { until } from '../../until.ts'
 import { talkingGame, talkingLobby } from './talking-server.ts'
 
 const MODES = { default: { max_players: 3, idle_grace_ms: LONG_MS } }
+
+/** Uses more memory from second to second. */
+const GROWING_SERVER = `${LEAST_SERVER}
+const blocks = []
+setInterval(() => blocks.length < 200 && blocks.push(Buffer.alloc(2 ** 20, 1)), 500)
+`
 
 async function list({ client }: Platform, { game_id, namespace_id }: TestGame): Promise<LobbySummaryAnalytics[]> {
   return (await client.call(getAnalyticsMatchmakerLive, { params: { game_id, namespace_id } })).lobbies
@@ -87,12 +94,15 @@ test('what has been answered is in the list at once: seats, who has connected, r
     return lobbies.length > 0 && lobbies
   })
   const { lobby_id } = starting!
-  const { create_ts, ...rest } = starting!
+  const { create_ts, limits, ...rest } = starting!
   assert.match(create_ts, /Z$/)
+  assert.equal(limits.cpu_cores, 1)
+  assert.ok(limits.memory_bytes > 0)
   assert.deepEqual(rest, {
     lobby_id,
     lobby_group_id: idOfName(`${game.version_id}/default`),
     lobby_group_name_id: 'default',
+    version_id: game.version_id,
     region_id: idOfName('local'),
     is_ready: false,
     is_idle: false,
@@ -179,6 +189,30 @@ test('a snapshot and what follows it are what the list says at every quiet momen
   for (const [name, pick] of steps) await commands[name]!(pick)
   await requireSame(platform, game, page)
   assert.ok(seats.length > 0)
+})
+
+test('what a real lobby uses appears within its limits, changes, and is gone with the lobby', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const game = await platform.game({ matchmaker: { game_modes: MODES }, files: { 'server.mjs': GROWING_SERVER } })
+  const page = openPage(address(platform, livePath(game)))
+  const { lobby_id } = (await find(game)).lobby
+  const usageOf = () => page.lobbies.get(lobby_id)?.usage
+  const first = await until('the first sample is shown', usageOf)
+  assert.ok(first.memory_bytes > 2 ** 20, `${first.memory_bytes} bytes`)
+  assert.ok(first.memory_bytes < page.lobbies.get(lobby_id)!.limits.memory_bytes)
+  await requireSame(platform, game, page)
+  const { index } = page
+  await until('another sample is shown', () => JSON.stringify(usageOf()) !== JSON.stringify(first))
+  const again = openPage(address(platform, livePath(game), { watch_index: index }))
+  await until(
+    'a page that comes back shows it too',
+    () => JSON.stringify(again.lobbies.get(lobby_id)?.usage) === JSON.stringify(usageOf()),
+  )
+  await platform.client.call(deleteMatchmakerLobby, { params: { game_id: game.game_id, lobby_id } })
+  await until('the row of the ended lobby is removed', async () => {
+    const { rows } = await platform.ctx.pool.query('select from lobby_usage where lobby_id = $1', [lobby_id])
+    return rows.length === 0
+  })
 })
 
 test('a page that comes back receives what changed, or all where that is not known any more', async (t) => {
