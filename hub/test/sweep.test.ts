@@ -19,7 +19,7 @@ const VIEWER_BUTTONS = [
   ...[
     /: (Copy|Copy as …|Copy the config|Explain as …|Timings as …)$/,
     /: [0-9a-f]{8}$/,
-    /: (Load more|Table|CSV: .*)$/,
+    /: (Load more|Table|CSV|CSV: .*)$/,
   ],
   ...[
     /^\/: New group$/,
