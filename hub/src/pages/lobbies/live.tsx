@@ -1,7 +1,8 @@
 // The running lobbies of a namespace, live: filtered, sorted, and stopped from here. The view is in the address.
 import { Link } from '@tanstack/react-router'
-import { useDeferredValue, useMemo, useRef, useState } from 'react'
-import { deleteMatchmakerLobby, getAnalyticsMatchmakerLive } from '../../api/operations.gen.ts'
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
+import { deleteMatchmakerLobby, getAnalyticsMatchmakerLive, getGameById } from '../../api/operations.gen.ts'
+import { useRefresh } from '../../api/queries.ts'
 import { gameLink, HOME, lobbyLink, namespaceLink } from '../../links.ts'
 import { Button, LinkButton } from '../../parts/button.tsx'
 import { shortId } from '../../parts/copy.tsx'
@@ -30,6 +31,7 @@ export default function LiveLobbiesPage() {
   const [view, setView] = useUrlState(VIEW)
   const text = useDeferredValue(view.text)
   const rows = useArranged(live, revision, { ...view, text })
+  useVersionNames(live, revision)
   // biome-ignore lint/correctness/useExhaustiveDependencies: the map is changed in place; `revision` says when.
   const totals = useMemo(() => totalsOf(live.lobbies.values()), [live, revision])
   const may_stop = useMay()(deleteMatchmakerLobby)
@@ -96,6 +98,22 @@ function useArranged(live: Store, revision: number, view: View): LiveLobby[] {
   }, [live, revision, state, mode, region, text, sort, order])
   before.current = rows.map(({ lobby_id }) => lobby_id)
   return rows
+}
+
+/** Reads the game again when a lobby runs a version that is newer than the record of the game. */
+function useVersionNames(live: Store, revision: number): void {
+  const { game } = useNamespace()
+  const refresh = useRefresh()
+  const unknown = useMemo(() => {
+    void revision
+    const known = new Set(game.versions.map(({ version_id }) => version_id))
+    const running = new Set([...live.lobbies.values()].map(({ version_id }) => version_id))
+    const unknown_ids = [...running].filter((version_id) => !known.has(version_id))
+    return unknown_ids.sort().join()
+  }, [live, revision, game])
+  useEffect(() => {
+    if (unknown !== '') refresh(getGameById)
+  }, [unknown, refresh])
 }
 
 function FeedMark({ live }: { live: Store }) {
