@@ -2,55 +2,12 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { getGameNamespaceById } from '@muster/contract'
-import type { Page } from 'playwright-core'
 import { deploy, find, LONG_MS } from '../../server/test/http/steps.ts'
 import { until } from '../../server/test/until.ts'
+import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { openHub, openView } from './steps.ts'
 
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS, max_players: 2 } }
-/** More elements than any page of the test has. */
-const TABS_MAX = 120
-
-type Focus = { name: string; is_lost: boolean; is_visible: boolean }
-
-function focusOf(page: Page): Promise<Focus> {
-  return page.evaluate(() => {
-    const element = document.activeElement ?? document.body
-    const { outlineStyle, outlineWidth } = getComputedStyle(element)
-    const label = (element as HTMLInputElement).labels?.[0]?.textContent
-    return {
-      name: (element.getAttribute('aria-label') ?? label ?? element.textContent ?? '').trim(),
-      is_lost: element === document.body,
-      is_visible: outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0,
-    }
-  })
-}
-
-/** Presses Tab until the element of this name has the focus. What has the focus on the way is always visible. */
-async function tabTo(page: Page, name: RegExp): Promise<void> {
-  const passed: string[] = []
-  for (let tabs = 0; tabs < TABS_MAX; tabs++) {
-    const focus = await focusOf(page)
-    if (name.test(focus.name) && !focus.is_lost) return
-    passed.push(focus.name.slice(0, 40))
-    await page.keyboard.press('Tab')
-    const next = await focusOf(page)
-    assert.ok(next.is_lost || next.is_visible, `the focus is not visible: ${next.name}`)
-  }
-  assert.fail(`Tab does not lead to ${name}, but to ${passed.join(', ')}.`)
-}
-
-async function press(page: Page, name: RegExp, key = 'Enter'): Promise<void> {
-  await tabTo(page, name)
-  await page.keyboard.press(key)
-}
-
-/** The dialog is gone, and the focus is in the page. */
-async function dialogCloses(page: Page): Promise<void> {
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  await until('the focus to be in the page', async () => !(await focusOf(page)).is_lost)
-}
-
 test('by keyboard alone a version is deployed and rolled back, and a lobby is stopped', async (t) => {
   const hub = await openHub(t)
   if (hub === null) return
