@@ -38,7 +38,7 @@ test('requests, rays and the search', async (t) => {
     const { page } = view
     await page.goto(`${address}/rays?code=any`)
     await page.getByRole('link', { name: shortId(hub.refused_ray_id) }).click()
-    await page.getByRole('heading', { name: `Request ${shortId(hub.refused_ray_id)}` }).waitFor()
+    await page.getByRole('heading', { name: 'Request', exact: true }).waitFor()
     await page.getByText('The request was refused with MATCHMAKER_TOO_MANY_LOBBIES, after').waitFor()
     await page.getByText('The namespace had 2 of 2 lobbies (lobby_count_max).').waitFor()
     await page.getByText('has other tags than the request').waitFor()

@@ -5,12 +5,12 @@ import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ReactNode, Ref } from 
 export type ButtonKind = 'primary' | 'plain' | 'danger' | 'quiet'
 
 const BASE =
-  'inline-flex items-center justify-center gap-1.5 rounded-md border px-3 py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 max-sm:min-h-10'
+  'inline-flex items-center justify-center gap-1.5 rounded-md border py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 max-sm:min-h-10'
 const KINDS: Record<ButtonKind, string> = {
-  primary: 'border-accent bg-accent text-on-accent enabled:hover:opacity-90',
-  plain: 'border-line bg-raised text-ink enabled:hover:bg-code hover:bg-code',
-  danger: 'border-bad bg-page text-bad enabled:hover:bg-bad-page',
-  quiet: 'border-transparent bg-transparent text-accent px-1.5 enabled:hover:bg-mark hover:bg-mark',
+  primary: 'px-3 border-accent bg-accent text-on-accent enabled:hover:opacity-90',
+  plain: 'px-3 border-line bg-raised text-ink enabled:hover:bg-code hover:bg-code',
+  danger: 'px-3 border-bad bg-page text-bad enabled:hover:bg-bad-page',
+  quiet: 'px-1.5 border-transparent bg-transparent text-accent enabled:hover:bg-mark hover:bg-mark',
 }
 
 export function buttonClass(kind: ButtonKind): string {

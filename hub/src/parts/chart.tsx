@@ -187,8 +187,19 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
         value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
       })),
     ],
-    hooks: { setSelect: [(self) => reportRange(self, latest.current.onRange)] },
+    hooks: {
+      ready: [showLast],
+      setData: [showLast],
+      setCursor: [showLast],
+      setSelect: [(self) => reportRange(self, latest.current.onRange)],
+    },
   }
+}
+
+/** Without a pointer on the chart, the legend has the last values. */
+function showLast(self: uPlot): void {
+  const last = self.data[0].length - 1
+  if (self.cursor.idx === null && last >= 0) self.setLegend({ idx: last }, false)
 }
 
 function reportRange(self: uPlot, onRange: ChartProps['onRange']): void {

@@ -10,7 +10,7 @@ import {
 type Described = { label: string; hint?: ReactNode; error?: string | undefined; is_hidden_label?: boolean }
 
 const INPUT =
-  'w-full min-w-0 rounded-md border border-line bg-page px-2.5 py-1.5 text-ink placeholder:text-soft aria-invalid:border-bad max-sm:min-h-10'
+  'w-full min-w-0 rounded-md border border-line bg-page px-2.5 py-1.5 text-ink placeholder:text-soft aria-invalid:border-bad min-h-9 max-sm:min-h-10'
 
 function Field({
   label,

@@ -41,7 +41,7 @@ function Crumbs({ crumbs }: { crumbs: readonly Crumb[] }) {
     <nav aria-label="Path to this page">
       <ol className="flex flex-wrap gap-x-1.5 text-xs text-soft">
         {crumbs.map(({ text, to }) => (
-          <li key={to} className="after:ml-1.5 after:content-['/']">
+          <li key={to} className="not-last:after:ml-1.5 not-last:after:content-['/']">
             <Link to={to} className="text-soft">
               {text}
             </Link>

@@ -27,9 +27,16 @@ export function useNow(): number {
   return useSyncExternalStore(listen, () => now_ms)
 }
 
+/** The tick is up to a second old, and the clock of the platform may be ahead. */
+const NOW_MS = 2_000
+
+function textOf(passed_ms: number): string {
+  if (Math.abs(passed_ms) < NOW_MS) return 'just now'
+  return passed_ms < 0 ? `in ${duration(-passed_ms)}` : `${duration(passed_ms)} ago`
+}
+
 export function Ago({ ts }: { ts: string }) {
-  const at = useNow() - Date.parse(ts)
-  const text = at < 0 ? `in ${duration(-at)}` : at < 2_000 ? 'just now' : `${duration(at)} ago`
+  const text = textOf(useNow() - Date.parse(ts))
   return (
     <time dateTime={ts} title={instant(ts)} className="numbers whitespace-nowrap">
       {text}

@@ -55,6 +55,8 @@ function UsageOfMonths({ group_id }: { group_id: string }) {
   const range = monthsBetween(months, from.value, to.value)
   const split = SPLITS.find(({ value }) => value === state.by) ?? SPLITS[0]!
   const usage = useUsage(group_id, range)
+  const asked = windowOf(range, now)
+  const until = asked.query_end_ts === undefined ? '' : ` --until ${asked.query_end_ts}`
   const options = months.map(({ value, start }) => ({ value, text: MONTH.format(start) }))
   const showLast = (length: number): void => change({ from: length === 1 ? '' : months[length - 1]!.value, to: '' })
   usePageActions(
@@ -84,19 +86,19 @@ function UsageOfMonths({ group_id }: { group_id: string }) {
         <div className="w-56">
           <SelectField label="Sum by" value={split.value} options={SPLITS} onChange={(by) => change({ by })} />
         </div>
+        <div className="sm:ml-auto">
+          <CopyAs
+            operation={getUsage}
+            input={{ params: { group_id }, query: asked }}
+            muster={`usage --group ${group_id} --since ${asked.query_start_ts}${until}`}
+          />
+        </div>
       </div>
       {usage.unread === undefined ? (
         <Lines usage={usage} group_id={group_id} split={split} file_name={fileName(range)} />
       ) : (
         <Pending read={usage.unread} what={`Loading the usage: ${usage.read_count} of ${range.length} months`} />
       )}
-      <div>
-        <CopyAs
-          operation={getUsage}
-          input={{ params: { group_id }, query: windowOf(range, now) }}
-          muster={`usage --group ${group_id}`}
-        />
-      </div>
     </>
   )
 }

@@ -4,7 +4,7 @@ import { microsecondsText } from '@muster/contract/explanation-words'
 import { Link, useParams } from '@tanstack/react-router'
 import { explainRay, getRayPerfLogs } from '../../api/operations.gen.ts'
 import { gameLink, HOME } from '../../links.ts'
-import { ShortId, shortId } from '../../parts/copy.tsx'
+import { ShortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { Badge, Loading, Notice, Pending } from '../../parts/notice.tsx'
 import { Facts, Page, Section } from '../../parts/page.tsx'
@@ -20,7 +20,7 @@ export default function RayPage() {
   const { ray_id = '' } = useParams({ strict: false }) as { ray_id?: string }
   return (
     <Page
-      title={`Request ${shortId(ray_id)}`}
+      title="Request"
       mark={<ShortId id={ray_id} />}
       crumbs={[
         { text: 'Home', to: HOME },

@@ -1,5 +1,7 @@
 // The settings in force, and where each comes from.
+
 import type { listAdminSettings, ResponseOf } from '@muster/contract'
+import { Fragment } from 'react'
 import { listAdminSettings as listSettings } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
@@ -20,7 +22,7 @@ const COLUMNS: readonly Column<Setting>[] = [
     id: 'name',
     title: 'Setting',
     sortBy: ({ name }) => name,
-    cell: ({ name }) => <code className="wrap-anywhere">{name}</code>,
+    cell: ({ name }) => <SettingName name={name} />,
   },
   { id: 'value', title: 'Value', cell: (setting) => <Value setting={setting} /> },
   {
@@ -85,5 +87,20 @@ export default function Settings() {
         )}
       </Section>
     </Page>
+  )
+}
+
+/** A line ends after an underscore only. */
+function SettingName({ name }: { name: string }) {
+  return (
+    <code>
+      {name.split(/(?<=_)/).map((part, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a name never move.
+        <Fragment key={at}>
+          {part}
+          <wbr />
+        </Fragment>
+      ))}
+    </code>
   )
 }
