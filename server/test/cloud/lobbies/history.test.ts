@@ -128,7 +128,8 @@ test('a lobby is returned from its creation to how it ended, with its logs', asy
   })
   assert.deepEqual([alive.lobby_id, alive.namespace_id], [running, game.namespace_id])
   assert.deepEqual([alive.lobby_group_name_id, alive.region_id], ['default', idOfName('local')])
-  assert.deepEqual(alive.status, { running: {} })
+  const live = { is_idle: false, is_closed: false, is_stalled: false, is_outdated: false }
+  assert.deepEqual(alive.status, { live, running: {} })
   assert.ok(alive.create_ts <= alive.start_ts! && alive.start_ts! <= alive.ready_ts!)
   assert.match(await (await fetchSigned(platform, stdout_presigned_urls[0]!)).text(), /Z hello\n$/)
 
@@ -137,6 +138,7 @@ test('a lobby is returned from its creation to how it ended, with its logs', asy
     return answer.lobby.status.stopped !== undefined && answer
   })
   assert.equal(dead.ready_ts, undefined)
+  assert.equal(dead.status.live, undefined)
   const { stop_ts, ...how } = dead.status.stopped!
   assert.ok(stop_ts >= dead.create_ts)
   assert.deepEqual(how, { failed: true, exit_code: 3 })

@@ -109,6 +109,8 @@ test('every seat, closing and stall is in the timeline once, on pages of any siz
   await stallRun(platform, lobby_id)
   await setStalled(platform, lobby_id, false)
 
+  // Later the events of requests would differ from those of now.
+  await ctx.recorder.flush()
   const all = await timeline(client, game, lobby_id)
   const counts = Object.fromEntries(
     [...Map.groupBy(all, ({ kind }) => kind)].map(([kind, events]) => [kind, events.length]),
@@ -116,6 +118,8 @@ test('every seat, closing and stall is in the timeline once, on pages of any siz
   const { player_reserved, player_connected, player_left, closed, reopened, stalled, responding } = counts
   assert.deepEqual([player_connected, player_left, closed, reopened, stalled, responding], [1, 1, 2, 2, 1, 1])
   assert.ok(player_reserved! >= 2)
+  const first = all.find((event) => event.kind === 'player_reserved' && event.player_id === idOf(platform, seat))
+  assert.equal(first!.operation, 'lobbies.find')
   assert.equal(all.find(({ kind }) => kind === 'player_left')!.reason, 'requested')
   assert.equal(all.find(({ kind }) => kind === 'player_left')!.player_id, player_id)
   const own = kindsOf(all).filter((kind) => ['closed', 'reopened', 'stalled', 'responding'].includes(kind))
