@@ -1,4 +1,5 @@
 // The game modes of a version config with inherited values and defaults filled in.
+import { type Admission, admissionOf, seatHoldOf } from './admission-config.ts'
 import type { ReadyCheck } from './ready-config.ts'
 import type { SeatAction, VerificationConfig } from './verification-config.ts'
 import {
@@ -18,6 +19,8 @@ export type PortConfig = {
   port_range: PortRange | null
   proxy_protocol: boolean
   require_player_token: boolean
+  /** How the edge admits players. Null: the server checks the seats. */
+  admission: Admission | null
 }
 
 /** A game mode with all defaults applied. */
@@ -41,6 +44,8 @@ export type GameModeConfig = {
   env: Readonly<Record<string, string>>
   /** Text files by their path within the lobby's writable folder. */
   files: Readonly<Record<string, string>>
+  /** Time for which a player without a connection keeps the seat. Null: the server checks the seats. */
+  seat_hold_ms: number | null
   /** Null: the server calls ready. */
   ready: ReadyCheck
   network_mode: 'bridge' | 'host'
@@ -101,6 +106,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       args: docker?.args ?? [],
       env: { ...shared.docker?.env, ...mode.docker?.env },
       files: docker?.files ?? {},
+      seat_hold_ms: seatHoldOf(docker),
       ready: docker?.ready === undefined || docker.ready === 'sdk' ? null : docker.ready,
       network_mode: docker?.network_mode ?? 'bridge',
       network: docker?.network ?? 'internet',
@@ -112,6 +118,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
         port_range: port.port_range ?? null,
         proxy_protocol: port.proxy_protocol ?? false,
         require_player_token: port.require_player_token ?? false,
+        admission: admissionOf(docker ?? {}, port, port.protocol ?? PORT_PROTOCOL_DEFAULT),
       })),
       listable: mode.listable ?? true,
       taggable: mode.taggable ?? false,

@@ -1,3 +1,4 @@
+export * from './admission-config.ts'
 export * from './captcha-config.ts'
 export * from './cloud/admin.ts'
 export * from './cloud/analytics.ts'

@@ -1,6 +1,7 @@
 // The version config: how a version of a game is served, matched and run. The schema refuses sections that the platform does
 // not implement.
 import Type, { type Static } from 'typebox'
+import { admissionMembers, seatsMembers } from './admission-config.ts'
 import { CaptchaConfig } from './captcha-config.ts'
 import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
@@ -115,6 +116,7 @@ const Port = object({
         'For `udp`: whether the platform drops datagrams from a source until it has sent a valid player token. Default false.',
     }),
   ),
+  ...admissionMembers,
 })
 
 const Docker = object(
@@ -165,6 +167,7 @@ const Docker = object(
     ),
     files: Type.Optional(FilesConfig),
     ready: Type.Optional(ReadyConfig),
+    ...seatsMembers,
   },
   'The server that lobbies run. Default: `matchmaker.docker`. The name is the same for every kind of build.',
 )

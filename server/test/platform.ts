@@ -56,7 +56,16 @@ export type GameOptions = {
   /** Members of its docker block beside the build. */
   docker?: Pick<
     NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>,
-    'network_mode' | 'ports' | 'env' | 'args' | 'standard_input' | 'files' | 'ready'
+    | 'network_mode'
+    | 'ports'
+    | 'env'
+    | 'args'
+    | 'standard_input'
+    | 'files'
+    | 'ready'
+    | 'seats'
+    | 'hold_ms'
+    | 'player_addresses'
   >
   /** The files of its build; what runs is server.mjs. */
   files?: Record<string, string>

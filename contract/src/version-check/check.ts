@@ -4,6 +4,7 @@ import type { ErrorDetail } from '../errors.ts'
 import { type GameModeConfig, gameModesOf, tierIn } from '../game-modes.ts'
 import type { IdleLobbies, VersionConfig } from '../version-config.ts'
 import { checkActions } from './action-check.ts'
+import { checkAdmission } from './admission-check.ts'
 import { checkCaptcha } from './captcha-check.ts'
 import { checkPlaceholders } from './placeholder-check.ts'
 import type { PlatformRules } from './platform-rules.ts'
@@ -77,6 +78,7 @@ function checkMatchmaker(
       ...checkDocker(docker, block_path),
       ...checkPorts(docker, rules, block_path),
       ...checkReady(docker, block_path),
+      ...checkAdmission(docker, block_path),
     )
   }
   return distinct(errors)

@@ -11,6 +11,7 @@ import type { BackedSequence, BackedTable } from './manifest.ts'
 const NOT_BACKED = [
   ...['migrations', 'matchmaker_lease', 'book_time', 'runners', 'log_questions', 'log_answers'],
   ...['edges', 'edge_reports', 'lobby_connections', 'lobby_traffic', 'lobby_usage'],
+  ...['edge_players', 'edge_admissions'],
   // What was done to this platform, not what it holds.
   ...['backups', 'verifications', 'job_runs'],
 ]

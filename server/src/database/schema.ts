@@ -2,7 +2,7 @@
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
 
-import type { AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@muster/contract'
+import type { Admission, AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@muster/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */
@@ -64,6 +64,8 @@ export type Schema = {
   edges: EdgeTable
   edge_reports: EdgeReportTable
   lobby_connections: LobbyConnectionTable
+  edge_players: EdgePlayerTable
+  edge_admissions: EdgeAdmissionTable
   lobby_traffic: LobbyTrafficTable
   lobby_usage: LobbyUsageTable
   identities: IdentityTable
@@ -531,6 +533,8 @@ type LobbyTable = {
   /** What its game mode said when it was created. */
   player_deadline_ms: number
   idle_grace_ms: number
+  /** Null: the lobby's server checks the seats; otherwise the edge does. */
+  seat_hold_ms: ColumnType<number | null, number | null | undefined, never>
   create_ts: Date
   /** It must call ready before this. */
   ready_deadline_ts: Date
@@ -695,6 +699,10 @@ export type RunPort = {
   /** As the version config says; absent: not. */
   proxy_protocol?: boolean
   require_player_token?: boolean
+  /** How the edge admits players; absent: the server checks the seats. */
+  admission?: Admission
+  /** IPv4 network of which each player has an address of its own towards the server; absent: none has. */
+  player_network?: string
 }
 
 /**
@@ -760,6 +768,25 @@ type EdgePortTable = { transport: 'tcp' | 'udp'; port: number }
  * is new with each registration. `silent_ts`: since when its reports are missing, written by the matchmaker.
  */
 type EdgeTable = { edge_id: string; node_id: string; start_ts: CreateTime; silent_ts: Date | null }
+
+/**
+ * Players with connections through an edge, to lobbies whose seats it checks. Not logged. `change_seq` grows with each
+ * change of the edge. A player without a connection stays for a minute, with `is_open` false.
+ */
+type EdgePlayerTable = {
+  edge_id: string
+  player_id: string
+  lobby_id: string
+  namespace_id: string
+  is_open: boolean
+  change_seq: number
+}
+
+/**
+ * Written by the matchmaker: what the book says of a player of edge_players, as of `change_seq` there. `code`: why the player
+ * has no seat; null: admitted. Not logged.
+ */
+type EdgeAdmissionTable = { edge_id: string; player_id: string; change_seq: number; code: string | null }
 
 /** Every second; `change_seq`: the last of its reports that changed a count. Not logged, as are the counts. */
 type EdgeReportTable = { edge_id: string; report_seq: number; change_seq: number }

@@ -86,6 +86,31 @@ export const CONNECTIONS_REPORT_START_MS_MAX = 2_000
 /** Reports during which a count of 0 stays in the table, so that the matchmaker reads it. */
 export const REPORTED_ZERO_KEPT = 60
 
+/** Milliseconds that a connection waits for its player to be admitted: longer than a restart of the matchmaker. */
+export const ADMIT_MS_MAX = 10_000
+/** Milliseconds until a client has sent its player token. */
+export const TOKEN_MS_MAX = 10_000
+/** Bytes of a first line with a player token. */
+export const TOKEN_LINE_BYTES_MAX = 1_024
+/** Connections of one player to one lobby. */
+export const PLAYER_CONNECTIONS_MAX = 64
+/** Players who have connections through this edge, or wait for one. */
+export const PLAYERS_MAX = 50_000
+/** Milliseconds between two writes of players' changes: those of the moment share one statement. */
+export const PLAYERS_WRITE_PAUSE_MS = 5
+/** Milliseconds between two attempts to write them while the database is away. */
+export const PLAYERS_RETRY_MS = 200
+/** Milliseconds between two checks for answers of the matchmaker, in case a notification was lost. */
+export const ADMISSIONS_EVERY_MS = 1_000
+/** Milliseconds for which a player without a connection stays in the table, so that the matchmaker reads it. */
+export const CLOSED_PLAYER_KEPT_MS = 60_000
+/** Milliseconds between two look-ups of the players of an address: a seat becomes visible within a second. */
+export const ADDRESS_LOOKUP_PAUSE_MS = 250
+/** Look-ups that wait for a player without a connection to the port, before players share connections. */
+export const ADDRESS_FREE_LOOKUPS_MAX = 6
+/** Look-ups of the players of an address for one connection. */
+export const ADDRESS_LOOKUPS_MAX = 12
+
 /** UDP sources (an address and a port) that have a session. */
 export const UDP_SESSIONS_MAX = 10_000
 /** UDP sessions of one client. */
@@ -100,6 +125,8 @@ export const UDP_UNVALIDATED_IDLE_MS_MAX = 10_000
 export const UDP_SWEEP_MS = 1_000
 /** Datagrams of one client in a second. A game sends about a hundred. */
 export const UDP_DATAGRAMS_PER_SECOND_MAX = 50_000
+/** UDP sources that wait until their player has been admitted. */
+export const UDP_ADMITTING_MAX = 1_024
 /** Datagrams that wait for a look-up, or for a session's socket. */
 export const UDP_WAITING_MAX = 64
 /** Bytes sent to a source that is not validated, for each byte received from it (RFC 9000, 8.1). */
@@ -110,6 +137,8 @@ export const UNVALIDATED_BYTES_PER_CLIENT_MAX = 64 * 1024
 export const UNVALIDATED_BYTES_MAX = 1024 * 1024
 /** Milliseconds after which the clients that have a seat in a lobby are read again. */
 export const SEATS_AGE_MS = 250
+/** Players of one address in a lobby, as large as the largest lobby. */
+export const SEATS_PER_ADDRESS_MAX = 256
 /** Lobbies whose seats are read at once. */
 export const SEATS_READING_MAX = 8
 

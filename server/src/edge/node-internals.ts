@@ -28,11 +28,12 @@ export type Reading = {
 }
 
 /** Begins a connection whose reads use the shared buffer. */
-export function connectSharingReads({ hostname, port }: Address, reading: Reading = {}): Socket {
+export function connectSharingReads({ hostname, port, local_address }: Address, reading: Reading = {}): Socket {
   const { onRead, allowHalfOpen = false, bytes_max = READ_BYTES } = reading
   const socket: Socket = connect({
     host: hostname,
     port,
+    ...(local_address !== undefined && { localAddress: local_address }),
     noDelay: true,
     allowHalfOpen,
     onread: readOptions(onRead ?? ((shared, length) => emit(socket, shared, length)), bytes_max),

@@ -9,6 +9,7 @@ import { watchEvery } from '../database/poller.ts'
 import { inTransaction } from '../database/transaction.ts'
 import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from './limits.ts'
 import type { ConnectionChange, LobbyConnections } from './lobby-connections.ts'
+import type { Players } from './players.ts'
 
 const REGISTER_SQL = `
   with edge as (
@@ -44,6 +45,7 @@ type Registration = { edge_id: string; seq: number } | null
 export async function reportConnections(
   ctx: Context,
   connections: LobbyConnections,
+  players: Pick<Players, 'register'>,
 ): Promise<{ close: () => Promise<void> }> {
   const { pool, config } = ctx
   let registration: Registration = null
@@ -56,6 +58,7 @@ export async function reportConnections(
       await client.query('delete from edges where node_id = $1', [config.node_id])
       await client.query(REGISTER_SQL, [edge_id, config.node_id])
       await client.query(INSERT_SQL, [edge_id, ...open])
+      await players.register(client, edge_id)
     })
     registration = { edge_id, seq: 1 }
   }

@@ -2,13 +2,21 @@
 // channel `lobby_runs`), and for ROUTE_AGE_MS_MAX at most. Concurrent requests for an unknown lobby share one look-up. A
 // missing run is never cached, because it may start at any moment and its address may already have been returned. An ended
 // run is cached, because it stays ended.
+import type { Admission } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
-export type Address = { hostname: string; port: number }
+/** `local_address`: where the edge's connection comes from. */
+export type Address = {
+  hostname: string
+  port: number
+  local_address?: string
+  admission?: Admission
+  player_network?: string
+}
 export type StreamAddress = RunPort
 
 /** `region`: null where any region matches, because the path route names none. */

@@ -21,6 +21,7 @@ import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
 import { LobbyConnections } from './lobby-connections.ts'
 import { createLookups } from './lookups.ts'
 import { checkNodeInternals } from './node-internals.ts'
+import { Players } from './players.ts'
 import { createDispatch, type Edge, type HttpLimits } from './proxy/dispatch.ts'
 import { Listener } from './proxy/listener.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
@@ -52,11 +53,13 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   /** Those of the settings, until the servers listen. */
   const ports = { http: ctx.config.edge_http_port, https: ctx.config.edge_https_port }
   const lobby_connections = new LobbyConnections()
-  const reports = await reportConnections(ctx, lobby_connections)
+  const players = new Players(ctx)
+  opened.defer(() => players.close())
+  const reports = await reportConnections(ctx, lobby_connections, players)
   opened.defer(() => reports.close())
   const traffic_reports = reportTraffic(ctx, lobby_connections)
   opened.defer(() => traffic_reports.close())
-  const edge = await openEdge(ctx, opened, { lobby_connections, limits, mainUrl: () => mainUrlOf(ctx, ports) })
+  const edge = await openEdge(ctx, opened, { lobby_connections, players, limits, mainUrl: () => mainUrlOf(ctx, ports) })
   const http = createDispatch(edge)
   opened.defer(() => http.close())
   const listener = new Listener(connection_limits, http, edge.internals)
@@ -94,11 +97,11 @@ function mainUrlOf({ config }: Context, ports: { http: number; https: number }):
   return publicUrl({ ...config, ...advertised }, config.domains.main)
 }
 
-type EdgeParts = Pick<Edge, 'lobby_connections' | 'limits'> & { mainUrl: () => string }
+type EdgeParts = Pick<Edge, 'lobby_connections' | 'players' | 'limits'> & { mainUrl: () => string }
 
 /** Opens what HTTP and the raw ports share. `opened`: closes it. */
 async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeParts): Promise<Edge> {
-  const { lobby_connections, limits, mainUrl } = parts
+  const { lobby_connections, players, limits, mainUrl } = parts
   const internals = await checkNodeInternals(ctx.log)
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
@@ -111,7 +114,7 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
   const send = createSend(ctx, { lookups, damaged })
   opened.defer(() => sites.close())
   const edge: Edge = {
-    ...{ ctx, internals, refuse, lobby_connections, meaningOf, certificates, lookups, limits },
+    ...{ ctx, internals, refuse, lobby_connections, players, meaningOf, certificates, lookups, limits },
     ticks: createTicks(ctx),
     routes: createRoutes(ctx, lookups),
     cdn: new Cdn(ctx, { sites, damaged, refuse, send, mainUrl }),
@@ -127,11 +130,21 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
 async function openPorts(ctx: Context, edge: Edge, connection_limits: ConnectionLimits): Promise<EdgePorts> {
   const { host } = ctx.config.edge_ports
   const owners = createPortOwners(ctx, edge.lookups)
-  const { routes, certificates, meaningOf, lobby_connections } = edge
-  const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
-  const tcp = new Tcp(ctx, { routes, meaningOf, owners, connection_limits, lobby_connections, tls, host })
+  const { routes, certificates, meaningOf, lobby_connections, players } = edge
   const seats = createSeats(ctx)
-  const udp = new Udp(ctx, { routes, owners, seats, connection_limits, lobby_connections, host })
+  const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
+  const tcp = new Tcp(ctx, {
+    routes,
+    meaningOf,
+    owners,
+    connection_limits,
+    lobby_connections,
+    players,
+    seats,
+    tls,
+    host,
+  })
+  const udp = new Udp(ctx, { routes, owners, seats, players, connection_limits, lobby_connections, host })
   const ports = await keepPortsOpen(ctx, owners, {
     tcp: (port) => tcp.open(port),
     udp: (port) => udp.open(port),

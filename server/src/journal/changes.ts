@@ -35,6 +35,8 @@ export type LobbyRecord = {
   /** Durations, from the game mode as it was when the lobby was created. */
   player_deadline_ms: number
   idle_grace_ms: number
+  /** Time for which a player without a connection keeps the seat. Null or absent: the lobby's server checks the seats. */
+  seat_hold_ms?: number | null
 }
 
 export type PlayerRecord = {

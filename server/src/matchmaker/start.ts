@@ -18,6 +18,7 @@ import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
 import { watchDisks } from './watch/disks.ts'
+import { watchEdgePlayers } from './watch/edge-players.ts'
 import { watchPorts } from './watch/edge-ports.ts'
 import { type EdgeReports, watchEdgeReports } from './watch/edge-reports.ts'
 import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
@@ -202,6 +203,8 @@ async function takeLeadership(
   opened.defer(() => ports.close())
   const edge_reports = await watchEdgeReports(ctx, books)
   opened.defer(() => edge_reports.close())
+  const edge_players = await watchEdgePlayers(ctx, books)
+  opened.defer(() => edge_players.close())
   const disks = await watchDisks(ctx, books)
   opened.defer(() => disks.close())
   const failed_starts = new FailedStarts(books)

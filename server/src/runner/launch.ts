@@ -21,6 +21,8 @@ import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
 /** Processes and threads of one lobby, in every tier. Stops a fork bomb. */
 const PIDS_MAX = 256
+/** Where lobbies share the machine's network: away from the loopback addresses that programs use. */
+const LOOPBACK_OF_PLAYERS = '127.64.0.0/10'
 /** Size of each private writable folder of one lobby, in every tier. */
 const SCRATCH_BYTES = 64 * 1024 ** 2
 /** The bandwidth of a tier is in MB an hour, like prices. */
@@ -59,6 +61,11 @@ export async function launchLobby(
   const has_own_network = driver.has_own_network && mode.network_mode !== 'host'
   if (fixed !== undefined && !has_own_network) {
     return recordFailedStart(launch, lobby, 'no_network', needsNetwork(fixed))
+  }
+  if (driver.name === 'docker' && mode.ports.some(({ admission }) => admission?.has_addresses)) {
+    const message =
+      'player_addresses does not work with MUSTER_DRIVER=docker: the container engine replaces the addresses of all connections. Leave it out, or let the server read X-Player-Id or PROXY headers.'
+    return recordFailedStart(launch, lobby, 'no_network', message)
   }
   const network = has_own_network ? await driver.takeNetwork(networkWish(ctx, lobby, mode)) : null
   const taken = network === null ? await launch.ports.take(with_number.length) : []
@@ -104,8 +111,14 @@ function portsFor(ports: readonly PortConfig[], { network, taken }: Resources): 
   const numbers = Array.from({ length: 2 * ports.length }, (_, index) => LOBBY_PORTS.min + index)
   const free = network === null ? taken : numbers.filter((number) => !fixed.has(number))
   const made: Record<string, RunPort> = {}
-  for (const [index, { name, protocol, port, proxy_protocol, require_player_token }] of ports.entries()) {
-    const options = { ...(proxy_protocol && { proxy_protocol }), ...(require_player_token && { require_player_token }) }
+  for (const [index, { name, protocol, port, proxy_protocol, admission, ...item }] of ports.entries()) {
+    const require_player_token = item.require_player_token || admission?.by.includes('handshake') === true
+    const options = {
+      ...(proxy_protocol && { proxy_protocol }),
+      ...(require_player_token && { require_player_token }),
+      ...(admission !== null && { admission }),
+      ...(admission?.has_addresses && { player_network: network?.players ?? LOOPBACK_OF_PLAYERS }),
+    }
     made[name] = { protocol, hostname: network?.address ?? MACHINE_HOST, port: port ?? free[index]!, ...options }
   }
   return made

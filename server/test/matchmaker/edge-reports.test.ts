@@ -18,7 +18,9 @@ const CONNECTION = { bytesRead: 0, bytesWritten: 0 }
 /** The reports of an edge on a machine of this name, without the connections. */
 async function reportFrom(t: TestContext, { ctx }: Platform, node_id: string) {
   const connections = new LobbyConnections()
-  const { close } = await reportConnections({ ...ctx, config: { ...ctx.config, node_id } }, connections)
+  const { close } = await reportConnections({ ...ctx, config: { ...ctx.config, node_id } }, connections, {
+    register: async () => {},
+  })
   t.after(close)
   return { connections, close }
 }
@@ -56,7 +58,7 @@ test('connections over several edges are added up, and are known again after the
   const [before, ...more] = await edgesOf(platform)
   assert.equal(more.length, 0, 'an edge that has ended is not there')
   // As after a crash of PostgreSQL.
-  await platform.ctx.pool.query('truncate edge_reports, lobby_connections')
+  await platform.ctx.pool.query('truncate edge_reports, lobby_connections, edge_players, edge_admissions')
   await until('the edge to register anew', async () => (await edgesOf(platform))[0]?.edge_id !== before!.edge_id)
   platform.advance(SEAT_MS)
   platform.advance(IDLE_MS)

@@ -3,7 +3,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { type ErrorDetail, gameModesOf, type IdentityRequirement, VersionConfig } from '@muster/contract'
-import { checkActions, checkPorts } from '@muster/contract/version-check'
+import { checkActions, checkAdmission, checkPorts } from '@muster/contract/version-check'
 
 type Schema = {
   type?: string
@@ -64,7 +64,9 @@ function refusalsOf({ matchmaker }: VersionConfig): ErrorDetail[] {
   const rules = { host_ranges: [{ min: 1, max: 65_535 }], has_certificates: true }
   const mode = matchmaker!.game_modes[NAME]!
   return [matchmaker!.docker, mode.docker]
-    .flatMap((docker) => (docker === undefined ? [] : checkPorts(docker, rules, [])))
+    .flatMap((docker) =>
+      docker === undefined ? [] : [...checkPorts(docker, rules, []), ...checkAdmission(docker, [])],
+    )
     .concat(checkActions(() => null, mode.actions ?? {}, []))
 }
 

@@ -50,6 +50,7 @@ import { statements as lookups } from './0051-lookups.ts'
 import { statements as explanationOrder } from './0052-explanation-order.ts'
 import { statements as buildImages } from './0053-build-images.ts'
 import { statements as lobbyUsage } from './0054-lobby-usage.ts'
+import { statements as edgeSeats } from './0055-edge-seats.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -105,4 +106,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0052-explanation-order', statements: explanationOrder },
   { name: '0053-build-images', statements: buildImages },
   { name: '0054-lobby-usage', statements: lobbyUsage },
+  { name: '0055-edge-seats', statements: edgeSeats },
 ]

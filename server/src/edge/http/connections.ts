@@ -65,7 +65,7 @@ export class Connections implements ClientConnectionHandlers {
       ...{ socket, admitted, ticks, handlers: this, peer: admitted.peer, is_secure: isSecure(socket) },
       ...{ host: null, client_ip: '', client_key: '', pending: null, scanned: 0, exchange: null },
       ...{ has_requested: false, is_ending: false, is_consuming: false, since: ticks.now, skip_left: 0 },
-      ...{ pace: null, lobby_id: null, is_counted: false },
+      ...{ pace: null, lobby_id: null, is_counted: false, player: null },
       unlisten: () => {},
     }
     this.#open.add(connection)

@@ -26,6 +26,8 @@ export type Connection = {
   /** The lobby of the last request, and whether the connection's close is watched for it (lobby-connections.ts). */
   lobby_id: string | null
   is_counted: boolean
+  /** The player of the last request to a lobby whose seats the edge checks. */
+  player: AdmittedPlayer | null
   /** Bytes received but not yet consumed. `scanned`: how many of them were scanned without finding the end of a head. */
   pending: Buffer | null
   scanned: number
@@ -44,6 +46,9 @@ export type Connection = {
   readonly handlers: ClientConnectionHandlers
   unlisten: () => void
 }
+
+/** A player who has been admitted to a lobby (edge/players.ts). */
+export type AdmittedPlayer = { player_id: string; lobby_id: string; address: string | null; leave: () => void }
 
 /** What a responder calls on the reading side of a client's connection. */
 export type ClientConnectionHandlers = {
@@ -75,6 +80,10 @@ export type Exchange = {
   ray: Ray | null
   /** The lobby that the request goes to; null: none. */
   lobby: LobbyPort | null
+  /** Lines for the backend about the admitted player; empty: the lobby's server checks the seats. */
+  player_lines: string
+  /** The WebSocket subprotocol before a token that was removed; null: none was. */
+  token_protocol: string | null
   /** The body of the request. */
   readonly body: Body
   /** A small body that is still being collected; the request is not forwarded before it is complete. */
@@ -130,6 +139,8 @@ export function createExchange(connection: Connection, head: RequestHead): Excha
     ray_id: null,
     ray: null,
     lobby: null,
+    player_lines: '',
+    token_protocol: null,
     body: createBody(head.framing),
     arriving: null,
     responder: null,

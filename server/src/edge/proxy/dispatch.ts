@@ -15,7 +15,9 @@ import type { Ticks } from '../http/ticks.ts'
 import type { PoolLimits } from '../limits.ts'
 import type { LobbyConnections } from '../lobby-connections.ts'
 import type { NodeInternals } from '../node-internals.ts'
+import type { Players } from '../players.ts'
 import { requireServerName } from '../tls/tls.ts'
+import { HttpAdmission } from './admission.ts'
 import { ArrivingBodies } from './arriving-bodies.ts'
 import { Forwarder } from './forward.ts'
 import type { RolePoolLimits } from './pools.ts'
@@ -30,6 +32,7 @@ export type Edge = Directory & {
   media: Media
   refuse: Refuse
   lobby_connections: LobbyConnections
+  players: Players
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
   own_addresses: OwnAddresses
@@ -56,6 +59,7 @@ export function createDispatch(edge: Edge): Dispatch {
     ...{ ticks, refuse, pool: edge.limits.arriving_pool },
     large_bytes_per_second_min: edge.ctx.config.uploads.bytes_per_second_min,
   })
+  const admission = new HttpAdmission(edge.players)
   const connections = new Connections({ ticks, refuse, bodies, onRequest })
 
   function onRequest(exchange: Exchange): void {
@@ -78,9 +82,15 @@ export function createDispatch(edge: Edge): Dispatch {
     if (target.kind === 'backend') {
       exchange.path = target.path
       exchange.lobby = target.lobby
-      const send = (): void => forwarder.send(exchange, target.backend, target.address)
-      if (target.lobby === null) bodies.collect(exchange, send)
-      else send()
+      const send = (address = target.address): void => forwarder.send(exchange, target.backend, address)
+      if (target.lobby === null) bodies.collect(exchange, () => send())
+      else if (target.address.admission === undefined) send()
+      else {
+        admission
+          .admit(exchange, target.lobby.lobby_id, { ...target.address, admission: target.address.admission })
+          .then((address) => exchange.is_over || send(address))
+          .catch((error: unknown) => exchange.is_over || refuse.request(exchange, error))
+      }
     } else if (target.kind === 'site') edge.cdn.serve(exchange, target)
     else if (target.kind === 'media') edge.media.serve(exchange)
     else if (target.kind === 'text') sendText(exchange, target.text)

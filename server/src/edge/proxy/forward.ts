@@ -9,6 +9,7 @@ import type { Recorder } from '../../observe/recorder.ts'
 import { PARKING_OFFER } from '../../parking-protocol.ts'
 import { createBody, forwardBody, lastChunk } from '../http/body.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { headerOf } from '../http/headers.ts'
 import { findHeadEnd, mayBecomeHead } from '../http/lines.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { breakResponse, connectionLines, endResponse } from '../http/response.ts'
@@ -135,7 +136,8 @@ export class Forwarder {
           this.#refuse.request(exchange, backend.unavailable())
           return
         }
-        request.address = address
+        const { local_address } = request.address
+        request.address = local_address === undefined ? address : { ...address, local_address }
         request.attempt = attempt
         this.#enter(request)
       },
@@ -352,7 +354,7 @@ export class Forwarder {
     this.#pool.release(upstream)
     const sent_ahead = connection.handlers.release(connection)
     client.write(
-      `HTTP/1.1 101 ${head.reason}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head.lines}\r\n`,
+      `HTTP/1.1 101 ${head.reason}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head.lines}${subprotocolLine(exchange, head)}\r\n`,
       'latin1',
     )
     if (first.length > 0) client.write(first)
@@ -361,6 +363,12 @@ export class Forwarder {
     client.resume()
     upstream.socket.resume()
   }
+}
+
+/** A browser requires one of the subprotocols that it offered. The server did not see that of the token. */
+function subprotocolLine({ token_protocol }: Exchange, { lines }: ResponseHead): string {
+  if (token_protocol === null || headerOf({ lines }, 'sec-websocket-protocol') !== undefined) return ''
+  return `Sec-WebSocket-Protocol: ${token_protocol}\r\n`
 }
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'

@@ -13,13 +13,13 @@ export function upstreamHead({ exchange, backend, parked }: ForwardedRequest): s
 }
 
 function requestHead(exchange: Exchange, backend: Backend): string {
-  const { head, method, path, client_ip } = exchange
+  const { head, method, path, client_ip, player_lines } = exchange
   const { isRequestDropped, request_added } = backend
   const lines = isRequestDropped === null ? head.lines : linesWithout(head.lines, isRequestDropped)
   const scheme = exchange.is_secure ? 'https' : 'http'
   const forwarded = `X-Forwarded-For: ${client_ip}\r\nX-Forwarded-Proto: ${scheme}\r\n${backend.role?.channel.park_line ?? ''}`
   const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
-  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
+  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${player_lines}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
 }
 
 /** Fetches the response to a parked request. */

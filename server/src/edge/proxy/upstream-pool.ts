@@ -17,7 +17,7 @@ import { connectSharingReads, type NodeInternals } from '../node-internals.ts'
 import type { Address } from '../routes.ts'
 import type { ForwardedRequest } from './forwarded-request.ts'
 
-/** The connections to one address. */
+/** The connections to one address, from one address. */
 type Target = { key: string; count: number; free: UpstreamConnection[] }
 
 export class UpstreamConnection implements BodyUpstream {
@@ -147,8 +147,8 @@ export class UpstreamPool {
     for (const upstream of this.#open) upstream.socket.destroy()
   }
 
-  #targetOf({ hostname, port }: Address): Target {
-    const key = `${hostname} ${port}`
+  #targetOf({ hostname, port, local_address = '' }: Address): Target {
+    const key = `${hostname} ${port} ${local_address}`
     let target = this.#targets.get(key)
     if (target === undefined) {
       target = { key, count: 0, free: [] }

@@ -14,10 +14,19 @@ const INET = 0x10
 const INET6 = 0x20
 const STREAM = 0x1
 const DATAGRAM = 0x2
+const UNIQUE_ID = 0x05
 const MAPPED = '::ffff:'
 
-/** Returns the header. Addresses of different families are both written as IPv6. */
-export function proxyHeader(kind: 'stream' | 'datagram', source: Endpoint, target: Endpoint): Buffer {
+/**
+ * Returns the header. Addresses of different families are both written as IPv6. `player_id`: added as the unique id of the
+ * connection (PP2_TYPE_UNIQUE_ID).
+ */
+export function proxyHeader(
+  kind: 'stream' | 'datagram',
+  source: Endpoint,
+  target: Endpoint,
+  player_id: string | null = null,
+): Buffer {
   const from = plain(source.address)
   const to = plain(target.address)
   const is_v4 = isIPv4(from) && isIPv4(to)
@@ -25,12 +34,19 @@ export function proxyHeader(kind: 'stream' | 'datagram', source: Endpoint, targe
   const ports = Buffer.alloc(4)
   ports.writeUInt16BE(source.port, 0)
   ports.writeUInt16BE(target.port, 2)
-  const body = Buffer.concat([...addresses, ports])
+  const body = Buffer.concat([...addresses, ports, ...(player_id === null ? [] : [uniqueId(player_id)])])
   const fixed = Buffer.alloc(4)
   fixed[0] = VERSION_2 | PROXY
   fixed[1] = (is_v4 ? INET : INET6) | (kind === 'stream' ? STREAM : DATAGRAM)
   fixed.writeUInt16BE(body.length, 2)
   return Buffer.concat([SIGNATURE, fixed, body])
+}
+
+function uniqueId(text: string): Buffer {
+  const value = Buffer.from(text)
+  const head = Buffer.from([UNIQUE_ID, 0, 0])
+  head.writeUInt16BE(value.length, 1)
+  return Buffer.concat([head, value])
 }
 
 /**

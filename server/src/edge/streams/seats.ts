@@ -1,13 +1,16 @@
 // Which clients have a seat in a lobby, cached for a moment. A UDP source whose client took a seat over HTTP is a player. Each
 // lobby is read once for all its sources, and at most once in SEATS_AGE_MS.
 import type { Context } from '../../context.ts'
-import { ROUTES_MAX, SEATS_AGE_MS, SEATS_READING_MAX } from '../limits.ts'
+import { ROUTES_MAX, SEATS_AGE_MS, SEATS_PER_ADDRESS_MAX, SEATS_READING_MAX } from '../limits.ts'
+import type { PlayerId } from '../players.ts'
 
 export type Seats = {
   /** Whether the client has a seat, as of the last read. Begins another read where the last one is old. */
   has: (lobby_id: string, client_key: string) => boolean
   /** Whether this player was removed from this lobby; false for an unknown player. Rejects while the database is down. */
   wasRemoved: (lobby_id: string, player_id: string) => Promise<boolean>
+  /** The players of this client in the lobby, oldest first. Rejects while the database is down. */
+  playersAt: (lobby_id: string, client_key: string) => Promise<PlayerId[]>
 }
 
 type LobbySeats = { client_keys: ReadonlySet<string>; read_ms: number }
@@ -44,6 +47,16 @@ export function createSeats(ctx: Context): Seats {
       if (seats === undefined || ctx.elapsed() - seats.read_ms >= SEATS_AGE_MS) void read(lobby_id, seats)
       return false
     },
+    playersAt: (lobby_id, client_key) =>
+      ctx.db
+        .selectFrom('players')
+        .select(['player_id', 'lobby_id', 'namespace_id'])
+        .where('lobby_id', '=', lobby_id)
+        .where('client', '=', client_key)
+        .where('remove_ts', 'is', null)
+        .orderBy('create_ts')
+        .limit(SEATS_PER_ADDRESS_MAX)
+        .execute(),
     async wasRemoved(lobby_id, player_id) {
       const row = await ctx.db
         .selectFrom('players')

@@ -19,14 +19,17 @@ import {
 } from '../limits.ts'
 import type { LobbyConnections } from '../lobby-connections.ts'
 import { connectSharingReads } from '../node-internals.ts'
-import type { Routes, StreamAddress } from '../routes.ts'
+import type { Players } from '../players.ts'
+import type { Address, Routes, StreamAddress } from '../routes.ts'
 import { splice } from '../splice.ts'
-import { endsOf } from '../tls/tls.ts'
+import { breakOff, endsOf } from '../tls/tls.ts'
 import type { OpenPort } from './edge-ports.ts'
 import { createHostFilter } from './named-host.ts'
 import { PortConnectionLimits } from './port-connection-limits.ts'
 import type { PortOwners } from './port-owners.ts'
 import { type Endpoint, proxyHeader, takeProxyHeader } from './proxy-protocol.ts'
+import type { Seats } from './seats.ts'
+import { StreamAdmission, takeFirstLine, tokenOf } from './stream-admission.ts'
 
 export type TcpOptions = {
   routes: Routes
@@ -34,6 +37,8 @@ export type TcpOptions = {
   owners: PortOwners
   connection_limits: ConnectionLimits
   lobby_connections: LobbyConnections
+  players: Players
+  seats: Pick<Seats, 'playersAt'>
   /** The address to listen at; null: every address of the machine. */
   host: string | null
   /** Null: the edge has no certificates. */
@@ -51,10 +56,12 @@ export class Tcp {
   readonly #balancers: TrustedProxies
   readonly #port_limits = new PortConnectionLimits()
   readonly #handshakes: TlsHandshakes | null
+  readonly #admission: StreamAdmission
 
   constructor(ctx: Context, options: TcpOptions) {
     this.#ctx = ctx
     this.#options = options
+    this.#admission = new StreamAdmission(options.players, options.seats)
     this.#balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
     this.#handshakes = options.tls === null ? null : new TlsHandshakes(options.tls)
   }
@@ -114,17 +121,43 @@ export class Tcp {
     const target = owner && (await routes.stream(owner, client_key))
     if (owner === null || target === null) throw new Error('The port has no lobby, or the lobby has ended.')
     const local = { address: client.localAddress ?? '', port: number }
-    const header = target.proxy_protocol ? proxyHeader('stream', source, local) : null
     const is_secure = target.protocol === 'tcp_tls'
     const open = is_secure ? await this.#secure(client) : client
-    const upstream = await connectTo(target, open)
+    const admitted = await this.#admit(open, target, { lobby_id: owner.lobby_id, port: number, client_key })
+    const player_id = admitted?.player_id ?? null
+    const header = target.proxy_protocol ? proxyHeader('stream', source, local, player_id) : null
+    const local_address = admitted?.address ?? undefined
+    const upstream = await connectTo(local_address === undefined ? target : { ...target, local_address }, open)
     if (upstream === null) return
     lobby_connections.enter(owner.lobby_id, client)
     client.once('close', () => lobby_connections.leave(owner.lobby_id, client))
     if (header !== null) upstream.write(header)
+    if (admitted?.kept != null) upstream.write(admitted.kept)
     // Over TLS, the certificate has shown the browser whose port this is.
     splice(open, upstream, TIMES, is_secure ? null : createHostFilter(meaningOf))
     open.resume()
+  }
+
+  /**
+   * Waits until the player has been admitted. Null: the lobby's server checks the seats. `kept`: the line of the token, which
+   * the server receives too. Throws the refusal; the player leaves with the connection.
+   */
+  async #admit(
+    open: Socket,
+    { admission, player_network }: StreamAddress,
+    { lobby_id, port, client_key }: { lobby_id: string; port: number; client_key: string },
+  ): Promise<{ player_id: string; address: string | null; kept: Buffer | null } | null> {
+    if (admission === undefined) return null
+    const entrance = { lobby_id, port, network: player_network ?? null }
+    const end = (): void => breakOff(open)
+    const line = admission.by.includes('first_line') ? await takeFirstLine(open) : null
+    const admitted = admission.by.includes('address')
+      ? await this.#admission.byAddress(client_key, entrance, end)
+      : await this.#admission.byToken(tokenOf(line), entrance, end)
+    const { player_id, address } = admitted
+    if (open.destroyed) admitted.leave()
+    else open.once('close', admitted.leave)
+    return { player_id, address, kept: admission.keep_token ? line : null }
   }
 
   /** Returns the client's address: the peer's, or the one that a balancer states in its PROXY header. */
@@ -165,7 +198,7 @@ class TlsHandshakes {
 }
 
 /** Retries while the lobby does not listen yet, for LISTEN_WAIT_MS_MAX. Returns null when the client is gone. */
-async function connectTo(target: StreamAddress, client: Socket): Promise<Socket | null> {
+async function connectTo(target: Address, client: Socket): Promise<Socket | null> {
   for (let waited_ms = 0; ; waited_ms += LISTEN_PAUSE_MS) {
     if (client.destroyed) return null
     const upstream = connectSharingReads(target, { allowHalfOpen: true, bytes_max: READ_BYTES_MAX })

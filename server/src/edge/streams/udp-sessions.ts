@@ -22,6 +22,7 @@ import {
   UNVALIDATED_BYTES_PER_CLIENT_MAX,
 } from '../limits.ts'
 import type { LobbyConnections } from '../lobby-connections.ts'
+import type { Admitted } from '../players.ts'
 import type { LobbyPort, StreamAddress } from '../routes.ts'
 import type { Allowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
@@ -107,8 +108,17 @@ export class UdpSessions {
     })
   }
 
-  /** Begins a session. `allowance`: null for a validated source. Returns null when there is no place. */
-  begin(udp_port: UdpPort, source: RemoteInfo, target: UdpTarget, allowance: Allowance | null): UdpSession | null {
+  /**
+   * Begins a session. `allowance`: null for a validated source. `admitted`: null where the lobby's server checks the
+   * seats. Returns null when there is no place.
+   */
+  begin(
+    udp_port: UdpPort,
+    source: RemoteInfo,
+    target: UdpTarget,
+    allowance: Allowance | null,
+    admitted: Admitted | null = null,
+  ): UdpSession | null {
     const { connection_limits, lobby_connections, seats } = this.#options
     const client = this.#clientOf(clientKey(source.address))
     const leave = this.#hasRoom(client) ? connection_limits.enter(source.address) : null
@@ -120,19 +130,26 @@ export class UdpSessions {
     const local = { address: udp_port.socket.address().address, port: udp_port.number }
     const upstream = createSocket({ type: 'udp4', lookup: lookupNothing })
     const session: UdpSession = {
-      ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client, leave },
+      ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client },
       ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
       ...{ bytesRead: 0, bytesWritten: 0 },
       ...{ is_handshake_done: false, is_active: true, idle_ms: 0 },
-      header: address.proxy_protocol ? proxyHeader('datagram', source, local) : null,
+      leave() {
+        leave()
+        admitted?.leave()
+      },
+      header: address.proxy_protocol ? proxyHeader('datagram', source, local, admitted?.player_id ?? null) : null,
     }
     // ECONNREFUSED, reported by ICMP: the server does not listen now. This says nothing about the next datagram.
     upstream.on('error', ignore)
     upstream.on('message', (datagram) => this.#reply(session, datagram))
-    upstream.connect(address.port, address.hostname, () => {
-      for (const datagram of session.waiting ?? []) forward(session, datagram)
-      session.waiting = null
-    })
+    const connect = (): void =>
+      upstream.connect(address.port, address.hostname, () => {
+        for (const datagram of session.waiting ?? []) forward(session, datagram)
+        session.waiting = null
+      })
+    if (admitted?.address != null) upstream.bind({ address: admitted.address }, connect)
+    else connect()
     udp_port.sessions.set(session.key, session)
     client.sessions.add(session)
     lobby_connections.enter(session.lobby_id, session)
@@ -159,6 +176,12 @@ export class UdpSessions {
     session.allowance = null
     this.#unvalidated.delete(session)
     this.#validated.add(session)
+  }
+
+  /** Ends the session of a source, if it has one. */
+  endOf(udp_port: UdpPort, key: string): void {
+    const session = udp_port.sessions.get(key)
+    if (session !== undefined) this.#end(session)
   }
 
   /** Ends all sessions of a port. */

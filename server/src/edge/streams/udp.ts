@@ -1,12 +1,15 @@
 // Raw UDP: a datagram to one of the edge's ports is forwarded unchanged to the lobby that has the port. A source's first
 // datagram opens a session (udp-sessions.ts). On ports that require player tokens, the handshake does (udp-handshake.ts).
 import type { RemoteInfo } from 'node:dgram'
+import { ApiError } from '@muster/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
-import { UDP_WAITING_MAX } from '../limits.ts'
+import { UDP_ADMITTING_MAX, UDP_WAITING_MAX } from '../limits.ts'
+import type { Players } from '../players.ts'
 import type { LobbyPort, Routes } from '../routes.ts'
 import { createAllowance } from './address-validation.ts'
 import type { OpenPort } from './edge-ports.ts'
+import { StreamAdmission } from './stream-admission.ts'
 import { ACCEPTED, AddressHandshake, isHandshakeMessage, REFUSED } from './udp-handshake.ts'
 import {
   type Arrival,
@@ -19,6 +22,7 @@ import {
 import { bindUdp } from './udp-socket.ts'
 
 export type UdpOptions = UdpSessionsOptions & {
+  players: Players
   routes: Routes
   /** The address to bind; null: every address of the machine. */
   host: string | null
@@ -34,6 +38,9 @@ export class Udp {
   readonly #options: UdpOptions
   readonly #sessions: UdpSessions
   readonly #handshake: AddressHandshake
+  readonly #admission: StreamAdmission
+  /** Sources that wait for the book, with their datagrams; by port and source. */
+  readonly #admitting = new Map<string, Buffer[]>()
 
   constructor(ctx: Context, options: UdpOptions) {
     this.#ctx = ctx
@@ -41,6 +48,7 @@ export class Udp {
     this.#sessions = new UdpSessions(options)
     this.#sessions.registerMetrics(ctx.metrics)
     this.#handshake = new AddressHandshake(ctx.elapsed)
+    this.#admission = new StreamAdmission(options.players, options.seats)
   }
 
   /** Opens a port; null: another program has it. */
@@ -119,9 +127,38 @@ export class Udp {
       this.#onHandshakeMessage(udp_port, arrival, { lobby_id: target.owner.lobby_id, target })
       return
     }
+    if (target.address.admission !== undefined) {
+      void this.#admitByAddress(udp_port, arrival, target)
+      return
+    }
     const allowance = LOOPBACK.test(source.address) ? null : createAllowance()
     const session = this.#sessions.begin(udp_port, source, target, allowance)
     if (session !== null) this.#sessions.receive(session, datagram)
+  }
+
+  /** The datagrams of a source wait until its player has been admitted. */
+  async #admitByAddress(udp_port: UdpPort, { datagram, source }: Arrival, target: UdpTarget): Promise<void> {
+    const key = `${udp_port.number} ${keyOf(source)}`
+    const waiting = this.#admitting.get(key)
+    if (waiting !== undefined) {
+      if (waiting.length < UDP_WAITING_MAX) waiting.push(datagram)
+      return
+    }
+    if (this.#admitting.size >= UDP_ADMITTING_MAX) return
+    const datagrams = [datagram]
+    this.#admitting.set(key, datagrams)
+    try {
+      const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
+      const admitted = await this.#admission.byAddress(clientKey(source.address), entranceOf(udp_port, target), end)
+      const allowance = LOOPBACK.test(source.address) ? null : createAllowance()
+      const session = this.#sessions.begin(udp_port, source, target, allowance, admitted)
+      if (session === null) admitted.leave()
+      else for (const one of datagrams) this.#sessions.receive(session, one)
+    } catch (error) {
+      this.#ctx.log.debug({ err: error }, 'a source without a seat is not forwarded')
+    } finally {
+      this.#admitting.delete(key)
+    }
   }
 
   #onHandshakeMessage(udp_port: UdpPort, { datagram, source }: Arrival, claim: Claim): void {
@@ -133,6 +170,10 @@ export class Udp {
   /** The source's address is proven by its cookie; its token is checked here. */
   async #completeHandshake(udp_port: UdpPort, source: RemoteInfo, claim: Claim, token: string): Promise<void> {
     const { lobby_id, target } = claim
+    if (target?.address.admission !== undefined) {
+      await this.#admitByToken(udp_port, source, target, token)
+      return
+    }
     try {
       if (!(await this.#isPlayer(lobby_id, token))) {
         send(udp_port, source, REFUSED)
@@ -152,11 +193,40 @@ export class Udp {
     }
   }
 
+  /** The source's player waits for the book. A client repeats its message meanwhile. */
+  async #admitByToken(udp_port: UdpPort, source: RemoteInfo, target: UdpTarget, token: string): Promise<void> {
+    const key = `${udp_port.number} ${keyOf(source)}`
+    if (this.#admitting.has(key) || this.#admitting.size >= UDP_ADMITTING_MAX) return
+    this.#admitting.set(key, [])
+    try {
+      const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
+      const admitted = await this.#admission.byToken(token, entranceOf(udp_port, target), end)
+      const session = this.#sessions.begin(udp_port, source, target, null, admitted)
+      if (session === null) {
+        admitted.leave()
+        return
+      }
+      session.is_handshake_done = true
+      if (target.address.admission?.keep_token) this.#sessions.receive(session, Buffer.from(token, 'latin1'))
+      send(udp_port, source, ACCEPTED)
+    } catch (error) {
+      this.#ctx.log.debug({ err: error }, 'a source without a seat is not forwarded')
+      // While the book cannot decide, the client asks again.
+      if (error instanceof ApiError && error.code !== 'API_NOT_AVAILABLE') send(udp_port, source, REFUSED)
+    } finally {
+      this.#admitting.delete(key)
+    }
+  }
+
   async #isPlayer(lobby_id: string, text: string): Promise<boolean> {
     const token = verified(this.#ctx, text)
     if (token?.kind !== 'player' || token.lobby_id !== lobby_id) return false
     return !(await this.#options.seats.wasRemoved(lobby_id, token.player_id))
   }
+}
+
+function entranceOf({ number }: UdpPort, { owner, address }: UdpTarget) {
+  return { lobby_id: owner.lobby_id, port: number, network: address.player_network ?? null }
 }
 
 function send({ socket }: UdpPort, { address, port }: RemoteInfo, datagram: Buffer): void {

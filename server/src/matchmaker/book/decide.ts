@@ -275,6 +275,20 @@ export function connected(
   })
 }
 
+/** A player has a connection through an edge that checks the seats: the first one connects the player. */
+export function admitted(book: Book, call: { player_id: string; lobby_id: string }, now_ms: number): Decision<null> {
+  const player = book.players.get(call.player_id)
+  const is_connected = player?.connect_ms != null && player.remove_ms === null && player.lobby_id === call.lobby_id
+  return is_connected ? grant(null) : connected(book, { ...call, connect_key: null }, now_ms)
+}
+
+/** A player has had no connection for the time of the hold. Without effect for one who is not connected. */
+export function gone(book: Book, call: { player_id: string; lobby_id: string }, now_ms: number): Decision<null> {
+  const player = book.players.get(call.player_id)
+  if (player === undefined || player.connect_ms === null || player.remove_ms !== null) return grant(null)
+  return disconnected(book, { ...call, disconnect_key: null }, now_ms)
+}
+
 /**
  * Frees the seat, or keeps it for `hold_ms`, counted like any other, so that the same token can connect again. A player who
  * has left stays removed. A late repetition of a call does not remove a player who has connected again.

@@ -43,6 +43,7 @@ export type Player = PlayerRecord & {
 export function newLobby(record: LobbyRecord): Lobby {
   return {
     ...record,
+    seat_hold_ms: record.seat_hold_ms ?? null,
     is_closed: false,
     is_stalled: false,
     state: null,

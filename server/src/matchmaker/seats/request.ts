@@ -344,6 +344,7 @@ function planOf(
     ready_within_ms: mode.ready_deadline_ms,
     player_deadline_ms: mode.player_deadline_ms,
     idle_grace_ms: mode.idle_grace_ms,
+    seat_hold_ms: mode.seat_hold_ms,
   }
 }
 

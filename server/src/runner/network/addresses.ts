@@ -1,6 +1,7 @@
 // The address plan of lobby networks. A platform owns one block of the operator's range. The first addresses of a block
 // belong to the machine: SERVICES is where lobbies reach the platform and DNS, EDGE is the source of the machine's own
-// connections to lobbies. Each lobby has one of the others.
+// connections to lobbies. The last quarter belongs to the machine too: players appear under these addresses to servers that
+// want one for each player. Each lobby has one of the others.
 //
 // The number of a block is its first address divided by its size, so two platforms on one machine never share a block,
 // whatever their ranges are. The names of interfaces and namespaces contain this number.
@@ -11,8 +12,10 @@ const BLOCK_SIZE = 2 ** (32 - BLOCK_BITS)
 const SERVICES = 1
 const EDGE = 2
 const FIRST_LOBBY = 3
-/** Networks of one platform at once. The last address of a block is not used. */
-export const NETWORKS_MAX = BLOCK_SIZE - 1 - FIRST_LOBBY
+const PLAYERS_BITS = BLOCK_BITS + 2
+const FIRST_PLAYER = BLOCK_SIZE - 2 ** (32 - PLAYERS_BITS)
+/** Networks of one platform at once. */
+export const NETWORKS_MAX = FIRST_PLAYER - FIRST_LOBBY
 
 export type Block = {
   number: number
@@ -24,6 +27,8 @@ export type Block = {
   services: string
   /** The source address of connections from this machine to lobbies. */
   edge: string
+  /** Source addresses of connections for players that have an address of their own. */
+  players: string
   cidr: string
 }
 
@@ -49,6 +54,7 @@ export function blockOf(number: number, owner: string): Block {
     interface: `${MACHINE_PREFIX}${number.toString(36)}`,
     services: addressOfNumber(first + SERVICES),
     edge: addressOfNumber(first + EDGE),
+    players: `${addressOfNumber(first + FIRST_PLAYER)}/${PLAYERS_BITS}`,
     cidr: `${addressOfNumber(first)}/${BLOCK_BITS}`,
   }
 }

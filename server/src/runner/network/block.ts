@@ -27,8 +27,8 @@ export async function claimBlock(range: Range, data_dir: string): Promise<Block>
   // Local routes instead of addresses: when an address of the machine appears, browsers on it end their open requests.
   await ipBatch([
     `link set ${block.interface} up`,
-    ...[block.services, block.edge].map(
-      (address) => `route replace local ${address}/32 dev ${block.interface} table local`,
+    ...[block.services, block.edge, block.players].map(
+      (network) => `route replace local ${network} dev ${block.interface} table local`,
     ),
   ])
   return block

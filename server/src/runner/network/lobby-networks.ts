@@ -28,6 +28,8 @@ export type RunNetwork = {
   address: string
   /** Where the lobby reaches the platform and DNS. */
   services: string
+  /** From where the machine's connections may come, beside its own address. */
+  players: string
   has_internet: boolean
 }
 
@@ -106,7 +108,8 @@ export class LobbyNetworks {
       throw error
     }
     const { index, namespace, address } = network
-    return { index, namespace, address, services: this.#block.services, has_internet }
+    const { services, players } = this.#block
+    return { index, namespace, address, services, players, has_internet }
   }
 
   /** Removes the network of a run that has ended, or did not begin. Returns at once. */

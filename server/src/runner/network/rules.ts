@@ -145,7 +145,7 @@ export function lobbyTableText(block: Block, { address }: NetworkNames): string 
     'table ip muster {',
     '  chain arriving {',
     '    type filter hook prerouting priority raw; policy accept;',
-    `    iifname "eth0" ip saddr ${block.edge} ip daddr set 127.0.0.1`,
+    `    iifname "eth0" ip saddr { ${block.edge}, ${block.players} } ip daddr set 127.0.0.1`,
     '  }',
     '  chain leaving {',
     '    type filter hook postrouting priority srcnat; policy accept;',

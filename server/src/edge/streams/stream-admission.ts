@@ -1,0 +1,114 @@
+// Players of raw ports whose seats the edge checks: by the player token in the first line of a TCP connection, by the
+// handshake of UDP (udp-handshake.ts), or by the address that took the seat. Of several players with one address, the one
+// with the fewest connections to the port is taken: an address proves no more than that.
+import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError } from '@muster/contract'
+import {
+  ADDRESS_FREE_LOOKUPS_MAX,
+  ADDRESS_LOOKUP_PAUSE_MS,
+  ADDRESS_LOOKUPS_MAX,
+  TOKEN_LINE_BYTES_MAX,
+  TOKEN_MS_MAX,
+} from '../limits.ts'
+import type { Admitted, PlayerId, Players } from '../players.ts'
+import type { Seats } from './seats.ts'
+
+/** `port`: the edge's. `network`: of which players get addresses of their own; null: none. */
+type Entrance = { lobby_id: string; port: number; network: string | null }
+
+export class StreamAdmission {
+  readonly #players: Players
+  readonly #seats: Pick<Seats, 'playersAt'>
+  /** Connections that an address admitted, by port and player. */
+  readonly #counts = new Map<string, number>()
+
+  constructor(players: Players, seats: Pick<Seats, 'playersAt'>) {
+    this.#players = players
+    this.#seats = seats
+  }
+
+  /** Waits for the book. `end` ends the connection when the player is removed. Throws the refusal. */
+  async byToken(token: string | null, { lobby_id, network }: Entrance, end: () => void): Promise<Admitted> {
+    return await this.#players.admit(this.#players.playerOf(token, lobby_id), end, network)
+  }
+
+  /**
+   * The same for a client without a token. A seat that was taken a moment ago may not be visible yet: players share
+   * connections only after ADDRESS_FREE_LOOKUPS_MAX look-ups found nobody without one.
+   */
+  async byAddress(client_key: string, { lobby_id, port, network }: Entrance, end: () => void): Promise<Admitted> {
+    for (let lookup = 0; lookup < ADDRESS_LOOKUPS_MAX; lookup++) {
+      if (lookup > 0) await delay(ADDRESS_LOOKUP_PAUSE_MS)
+      const players = await this.#seats.playersAt(lobby_id, client_key)
+      const player = this.#choose(port, players, lookup >= ADDRESS_FREE_LOOKUPS_MAX)
+      if (player === null) continue
+      const key = keyOf(port, player)
+      try {
+        const admitted = await this.#players.admit(player, end, network)
+        const leave = (): void => {
+          this.#count(key, -1)
+          admitted.leave()
+        }
+        return { ...admitted, leave }
+      } catch (error) {
+        this.#count(key, -1)
+        throw error
+      }
+    }
+    throw new ApiError('PLAYER_TOKEN_INVALID', {}, { message: 'No player with this address has a seat in the lobby.' })
+  }
+
+  /** Counts a connection of the player with the fewest to the port. Null: there is none. */
+  #choose(port: number, players: readonly PlayerId[], is_shared: boolean): PlayerId | null {
+    const countOf = (player: PlayerId): number => this.#counts.get(keyOf(port, player)) ?? 0
+    const [first] = players.toSorted((one, other) => countOf(one) - countOf(other))
+    if (first === undefined || (countOf(first) > 0 && !is_shared)) return null
+    this.#count(keyOf(port, first), 1)
+    return first
+  }
+
+  #count(key: string, difference: 1 | -1): void {
+    const count = (this.#counts.get(key) ?? 0) + difference
+    if (count === 0) this.#counts.delete(key)
+    else this.#counts.set(key, count)
+  }
+}
+
+const keyOf = (port: number, { player_id }: PlayerId): string => `${port} ${player_id}`
+
+const NEWLINE = 0x0a
+
+/** Reads the first line of a paused connection, and leaves the rest in it, paused again. Null: it is too long or too late. */
+export function takeFirstLine(socket: Socket): Promise<Buffer | null> {
+  return new Promise((resolve) => {
+    let bytes = Buffer.alloc(0)
+    const finish = (line: Buffer | null): void => {
+      clearTimeout(timer)
+      socket.off('data', onData)
+      socket.off('end', onEnd)
+      socket.off('close', onEnd)
+      socket.pause()
+      resolve(line)
+    }
+    const onEnd = (): void => finish(null)
+    const onData = (chunk: Buffer): void => {
+      bytes = Buffer.concat([bytes, chunk])
+      const end = bytes.indexOf(NEWLINE)
+      if (end < 0 && bytes.length < TOKEN_LINE_BYTES_MAX) return
+      finish(end < 0 || end >= TOKEN_LINE_BYTES_MAX ? null : bytes.subarray(0, end + 1))
+      if (end >= 0 && end + 1 < bytes.length) socket.unshift(bytes.subarray(end + 1))
+    }
+    const timer = setTimeout(onEnd, TOKEN_MS_MAX)
+    socket.on('data', onData)
+    socket.once('end', onEnd)
+    socket.once('close', onEnd)
+    socket.resume()
+  })
+}
+
+/** The token in a line; CR and LF do not belong to it. */
+export function tokenOf(line: Buffer | null): string | null {
+  const text = line?.toString('latin1').trim() ?? ''
+  return text === '' ? null : text
+}

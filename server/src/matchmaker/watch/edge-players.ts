@@ -1,0 +1,231 @@
+// Players of lobbies whose seats the edges check (edge/players.ts): which players have connections, as every edge reports it,
+// for the books. The book connects a player with the first connection, and the edge forwards no byte before it has. The
+// player leaves when no edge has had a connection for the lobby's `seat_hold_ms`.
+//
+// An edge that was killed keeps its players until the next edge of its node registers, or until it counts as gone
+// (edge-reports.ts). While the report of a registered edge is missing, nobody leaves. A new matchmaker reads all rows, decides
+// again, which changes nothing that was decided before, and starts every hold again.
+import { ApiError } from '@muster/contract'
+import type { Context } from '../../context.ts'
+import { type Watch, watchChannel } from '../../database/poller.ts'
+import type { Change } from '../../journal/changes.ts'
+import * as decide from '../book/decide.ts'
+import type { Books } from '../shards/books.ts'
+
+const READ_EVERY_MS = 1_000
+/** Rows of one read. The next read follows at once. */
+const ROWS_MAX = 5_000
+/** Closed players stay in the table for longer (edge/players.ts). After a longer pause everything is read again. */
+const PAUSE_MS_MAX = 30_000
+
+type Player = { player_id: string; lobby_id: string; namespace_id: string }
+type Row = Player & { is_open: boolean; change_seq: number }
+/** An edge as of the last read. `players`: those with a connection, with the number of their row. */
+type Edge = { seq: number; read_ms: number; players: Map<string, Player & { change_seq: number }> }
+/** A player without a connection. */
+type Absent = Player & { since_ms: number }
+type Answer = { edge_id: string; player_id: string; change_seq: number; code: string | null }
+
+/** Resolves when the players have been read once, or could not be. */
+export async function watchEdgePlayers(
+  ctx: Pick<Context, 'pool' | 'log' | 'listener' | 'elapsed'>,
+  books: Books,
+): Promise<Pick<Watch, 'close'>> {
+  const players = new EdgePlayers(ctx, books)
+  const endCommits = books.onCommits({
+    onCommit: (_namespace_id, changes) => players.onCommit(changes),
+    onReload: () => players.onReload(),
+  })
+  const watch = watchChannel(ctx, {
+    channel: 'edge_players',
+    every_ms: READ_EVERY_MS,
+    look: () => players.read(),
+    failure: 'the players of the edges could not be read; trying again',
+  })
+  await watch.looking()
+  return {
+    close() {
+      endCommits()
+      return watch.close()
+    },
+  }
+}
+
+class EdgePlayers {
+  readonly #ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>
+  readonly #books: Books
+  readonly #edges = new Map<string, Edge>()
+  /** By player id. */
+  readonly #absent = new Map<string, Absent>()
+  /** Players that were removed while they had a connection, by id, with the reason for their edge. */
+  #removed = new Map<string, string>()
+  /** The books have connected players that no edge has reported since they were read. */
+  #must_scan = true
+
+  constructor(ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>, books: Books) {
+    this.#ctx = ctx
+    this.#books = books
+  }
+
+  onCommit(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind !== 'player_removed' || !this.#isOpen(change.player_id)) continue
+      this.#removed.set(change.player_id, 'MATCHMAKER_PLAYER_REMOVED')
+    }
+  }
+
+  onReload(): void {
+    this.#must_scan = true
+  }
+
+  async read(): Promise<void> {
+    const { rows } = await this.#ctx.pool.query<{ edge_id: string; is_reported: boolean }>(EDGES_QUERY)
+    const known = new Set(rows.map(({ edge_id }) => edge_id))
+    for (const [edge_id, edge] of this.#edges) {
+      if (known.has(edge_id)) continue
+      this.#edges.delete(edge_id)
+      for (const player of edge.players.values()) this.#onClosed(player)
+    }
+    for (const { edge_id, is_reported } of rows) if (is_reported) await this.#readEdge(edge_id)
+    await this.#answerRemoved()
+    if (!rows.every(({ is_reported }) => is_reported)) return
+    if (this.#must_scan) this.#scan()
+    await this.#endHolds()
+  }
+
+  async #readEdge(edge_id: string): Promise<void> {
+    const now_ms = this.#ctx.elapsed()
+    let edge = this.#edges.get(edge_id)
+    if (edge === undefined || now_ms - edge.read_ms > PAUSE_MS_MAX) {
+      const before = edge?.players ?? new Map<string, Player>()
+      edge = { seq: 0, read_ms: now_ms, players: new Map() }
+      this.#edges.set(edge_id, edge)
+      for (const player of before.values()) this.#onClosed(player)
+    }
+    for (let count = ROWS_MAX; count >= ROWS_MAX; ) {
+      const { rows } = await this.#ctx.pool.query<Row>({ ...ROWS_QUERY, values: [edge_id, edge.seq] })
+      count = rows.length
+      await this.#apply(edge_id, edge, rows)
+      edge.seq = rows.at(-1)?.change_seq ?? edge.seq
+    }
+    edge.read_ms = now_ms
+  }
+
+  async #apply(edge_id: string, edge: Edge, rows: readonly Row[]): Promise<void> {
+    if (rows.length === 0) return
+    const closed = rows.filter(({ is_open }) => !is_open)
+    for (const { is_open: _, ...player } of rows.filter(({ is_open }) => is_open)) {
+      edge.players.set(player.player_id, player)
+      this.#absent.delete(player.player_id)
+    }
+    for (const player of closed) if (edge.players.delete(player.player_id)) this.#onClosed(player)
+    const answers = await Promise.all(rows.filter(({ is_open }) => is_open).map((row) => this.#admit(edge_id, row)))
+    await this.#write(answers)
+    if (closed.length > 0) {
+      await this.#ctx.pool.query('delete from edge_admissions where edge_id = $1 and player_id = any($2)', [
+        edge_id,
+        closed.map(({ player_id }) => player_id),
+      ])
+    }
+  }
+
+  /** Throws while the book cannot decide: then the row is read again. */
+  async #admit(edge_id: string, { namespace_id, player_id, lobby_id, change_seq }: Row): Promise<Answer> {
+    const answer = { edge_id, player_id, change_seq }
+    try {
+      await this.#books.commit(namespace_id, (book, { now_ms }) =>
+        decide.admitted(book, { player_id, lobby_id }, now_ms),
+      )
+      return { ...answer, code: null }
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code === 'API_NOT_AVAILABLE') throw error
+      return { ...answer, code: error.code }
+    }
+  }
+
+  /** Notifies the edges of players that were removed by others, so that their connections end. */
+  async #answerRemoved(): Promise<void> {
+    const removed = this.#removed
+    this.#removed = new Map()
+    const answers = [...this.#edges].flatMap(([edge_id, { players }]) =>
+      [...removed].flatMap(([player_id, code]): Answer[] => {
+        const player = players.get(player_id)
+        return player === undefined ? [] : [{ edge_id, player_id, change_seq: player.change_seq, code }]
+      }),
+    )
+    await this.#write(answers)
+  }
+
+  async #write(answers: readonly Answer[]): Promise<void> {
+    if (answers.length === 0) return
+    const column = <K extends keyof Answer>(name: K) => answers.map((answer) => answer[name])
+    await this.#ctx.pool.query({
+      ...WRITE_QUERY,
+      values: [column('edge_id'), column('player_id'), column('change_seq'), column('code')],
+    })
+    for (const edge_id of new Set(column('edge_id'))) void this.#ctx.listener.notify('edge_admissions', edge_id)
+  }
+
+  #isOpen(player_id: string): boolean {
+    return this.#edges.values().some(({ players }) => players.has(player_id))
+  }
+
+  #onClosed({ player_id, lobby_id, namespace_id }: Player): void {
+    if (this.#isOpen(player_id)) return
+    this.#absent.set(player_id, { player_id, lobby_id, namespace_id, since_ms: this.#ctx.elapsed() })
+  }
+
+  /** Finds players that were connected before and whose edge ended while no matchmaker read. */
+  #scan(): void {
+    for (const namespace_id of this.#books.namespaceIds()) {
+      for (const lobby of this.#books.book(namespace_id)?.lobbies.values() ?? []) {
+        if (lobby.seat_hold_ms == null || lobby.stop_ms !== null) continue
+        for (const { player_id, connect_ms } of lobby.players.values()) {
+          if (connect_ms === null || this.#absent.has(player_id)) continue
+          this.#onClosed({ player_id, lobby_id: lobby.lobby_id, namespace_id })
+        }
+      }
+    }
+    this.#must_scan = false
+  }
+
+  async #endHolds(): Promise<void> {
+    const now_ms = this.#ctx.elapsed()
+    const due = [...this.#absent.values()].filter(({ namespace_id, lobby_id, since_ms }) => {
+      return now_ms - since_ms >= (this.#books.lobby(namespace_id, lobby_id)?.seat_hold_ms ?? 0)
+    })
+    await Promise.all(
+      due.map(async ({ namespace_id, player_id, lobby_id }) => {
+        await this.#books.commit(namespace_id, (book, env) => decide.gone(book, { player_id, lobby_id }, env.now_ms))
+        this.#absent.delete(player_id)
+      }),
+    )
+  }
+}
+
+const EDGES_QUERY = {
+  name: 'edges-with-players',
+  text: `
+    select edges.edge_id, edge_reports.edge_id is not null as is_reported
+    from edges left join edge_reports on edge_reports.edge_id = edges.edge_id`,
+}
+
+/** All rows of one statement of the edge have the same number: a read must not end between them. */
+const ROWS_QUERY = {
+  name: 'edge-players',
+  text: `
+    select player_id, lobby_id, namespace_id, is_open, change_seq::double precision from edge_players
+    where edge_id = $1 and change_seq > $2 order by edge_players.change_seq fetch first ${ROWS_MAX} rows with ties`,
+}
+
+/** An edge that is gone gets no answer. */
+const WRITE_QUERY = {
+  name: 'edge-admissions',
+  text: `
+    insert into edge_admissions (edge_id, player_id, change_seq, code)
+    select answer.edge_id, answer.player_id, answer.change_seq, answer.code
+    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[]) as answer (edge_id, player_id, change_seq, code)
+    join edge_reports on edge_reports.edge_id = answer.edge_id
+    on conflict (edge_id, player_id) do update set change_seq = excluded.change_seq, code = excluded.code
+    where edge_admissions.change_seq <= excluded.change_seq`,
+}

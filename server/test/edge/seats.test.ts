@@ -1,0 +1,266 @@
+// Seats that the edge checks, on the real platform: which bytes reach a server that checks none, and what the book knows.
+import assert from 'node:assert'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import {
+  deleteMatchmakerLobbyPlayer,
+  findLobby,
+  listMatchmakerLobbyPlayers,
+  type ResponseOf,
+  type VersionConfig,
+} from '@muster/contract'
+import { WebSocket } from 'ws'
+import { newId } from '../../src/ids.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
+import { echoOf, handshake, type Line, openUdp, PLAIN_SERVER } from './seats-server.ts'
+
+type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
+type Seat = ResponseOf<typeof findLobby>
+
+const PORTS: Docker['ports'] = { web: { protocol: 'http' }, raw: { protocol: 'tcp' }, voice: { protocol: 'udp' } }
+const LONG_MS = 3_600_000
+
+async function startGame(
+  t: TestContext,
+  docker: Docker = {},
+  mode = {},
+  env: Record<string, string> = {},
+): Promise<{ platform: Platform; game: TestGame }> {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', env })
+  const game = await platform.game({
+    files: { 'server.mjs': PLAIN_SERVER },
+    docker: { ports: PORTS, ready: 'listening', seats: 'edge', ...docker },
+    matchmaker: { game_modes: { default: { max_players: 64, idle_grace_ms: LONG_MS, ...mode } } },
+    limits: { max_players_per_client: 1_000 },
+  })
+  return { platform, game }
+}
+
+const find = (game: TestGame): Promise<Seat> => game.player.call(findLobby, { body: { game_modes: ['default'] } })
+
+/** What has reached the server of a lobby. */
+async function linesOf({ ctx }: Platform, { lobby }: Seat): Promise<Line[]> {
+  const { lines } = await ctx.lobby_logs.last(lobby.lobby_id, 'stdout', 10_000)
+  return lines.map(({ bytes }) => JSON.parse(bytes.toString()) as Line)
+}
+
+/** The players of a lobby that are connected, as the book has them. */
+async function connectedIn({ client }: Platform, game: TestGame, { lobby }: Seat): Promise<string[]> {
+  const params = { game_id: game.game_id, lobby_id: lobby.lobby_id }
+  const { players } = await client.call(listMatchmakerLobbyPlayers, { params })
+  return players.filter(({ connect_ts }) => connect_ts != null).map(({ player_id }) => player_id)
+}
+
+const playerOf = ({ ctx }: Platform, { player }: Seat): string => {
+  const claims = ctx.keys.verify(player.token, ctx.now())
+  assert.ok(claims.kind === 'player')
+  return claims.player_id
+}
+
+test('a thousand connections without a seat reach no server, whatever their token and protocol', async (t) => {
+  const { platform, game } = await startGame(t, { hold_ms: 0 })
+  const seat = await find(game)
+  const { lobby_id } = seat.lobby
+  const player_id = newId(platform.ctx.now())
+  const { namespace_id } = game
+  const issue = (kind: object, lifetime_ms: number | null, now_ms = platform.ctx.now()): string =>
+    platform.ctx.keys.issue({ kind: 'player', player_id, lobby_id, namespace_id, ...kind } as never, {
+      now_ms,
+      lifetime_ms,
+    })
+  const used = await find(game)
+  assert.strictEqual(await echoOf(used.ports.raw!.url, `${used.player.token}\nhello`), 'hello')
+  await until('the player has left', async () => (await connectedIn(platform, game, seat)).length === 0)
+  const tokens = {
+    forged: `${seat.player.token.slice(0, -6)}AAAAAA`,
+    foreign: issue({ lobby_id: newId(platform.ctx.now()) }, LONG_MS),
+    used: used.player.token,
+    unknown: issue({}, LONG_MS),
+    expired: issue({}, 1, platform.ctx.now() - 1_000),
+    of_lobby: platform.lobbyToken({ lobby_id, namespace_id }),
+    missing: '',
+  }
+  const before = (await linesOf(platform, seat)).length
+  const udp = await openUdp()
+  t.after(() => udp.close())
+  const url = seat.ports.web!.url
+  const tryOnce = async (token: string, round: number): Promise<void> => {
+    if (round % 3 === 0) assert.strictEqual(await echoOf(seat.ports.raw!.url, `${token}\nstranger`), null)
+    else if (round % 3 === 1) {
+      const headers: Record<string, string> =
+        round % 2 === 0 ? { cookie: `player_token=${token}` } : { 'x-player-token': token }
+      const { status } = await fetch(`${url}/${round}?player_token=${token}`, { headers })
+      assert.ok(status >= 400 && status < 500, `${status}`)
+    } else {
+      const socket = new WebSocket(`${url.replace('http', 'ws')}/${round}`, token === '' ? [] : ['player_token', token])
+      const [error] = (await once(socket, 'error')) as [Error]
+      assert.match(error.message, /^Unexpected server response: 4\d\d/)
+    }
+    const { hostname, port } = new URL(seat.ports.voice!.url)
+    udp.send(token === '' ? 'stranger' : token, Number(port), hostname)
+  }
+  const all = Object.values(tokens)
+  for (let round = 0; round < 1_008; round += 36) {
+    await Promise.all(
+      Array.from({ length: 36 }, (_, index) => tryOnce(all[(round + index) % all.length]!, round + index)),
+    )
+  }
+  for (const token of all.filter((one) => one !== '')) {
+    assert.strictEqual(await handshake(udp, seat.ports.voice!.url, token), 5)
+  }
+  // What comes after all of them has arrived, and nothing before it.
+  assert.strictEqual(await echoOf(seat.ports.raw!.url, `${seat.player.token}\nplayer`), 'player')
+  await until('the player is seen', async () => (await linesOf(platform, seat)).length > before)
+  assert.deepStrictEqual(
+    (await linesOf(platform, seat)).slice(before).map(({ kind }) => kind),
+    ['tcp'],
+  )
+})
+
+test('a player is admitted over every protocol, the server sees who it is, and no token', async (t) => {
+  const { platform, game } = await startGame(t)
+  const seat = await find(game)
+  const other = await find(game)
+  const { token } = seat.player
+  const url = seat.ports.web!.url
+  const read = async (path: string, headers: Record<string, string> = {}): Promise<Line> =>
+    (await (await fetch(`${url}${path}`, { headers: { 'x-player-id': 'forged', ...headers } })).json()) as Line
+  const seen = [
+    await read(`/a?x=1&player_token=${token}&y=2`),
+    await read('/b', { cookie: `a=1; player_token=${token}; b=2` }),
+    await read('/c', { 'x-player-token': token }),
+  ]
+  const player_id = playerOf(platform, seat)
+  assert.deepStrictEqual(
+    seen.map((one) => one.url),
+    ['/a?x=1&y=2', '/b', '/c'],
+  )
+  for (const one of seen) assert.strictEqual(one.headers!['x-player-id'], player_id)
+  const socket = new WebSocket(url.replace('http', 'ws'), ['player_token', token])
+  await once(socket, 'open')
+  assert.strictEqual(socket.protocol, 'player_token')
+  assert.deepStrictEqual(await connectedIn(platform, game, seat), [player_id])
+
+  const kept: Socket[] = []
+  t.after(() => kept.forEach((one) => void one.destroy()))
+  assert.strictEqual(await echoOf(seat.ports.raw!.url, `${token}\r\none`, { keep: kept }), 'one')
+  assert.strictEqual(await echoOf(other.ports.raw!.url, `${other.player.token}\ntwo`, { keep: kept }), 'two')
+  const udp = await openUdp()
+  t.after(() => udp.close())
+  assert.strictEqual(await handshake(udp, seat.ports.voice!.url, token), 4)
+  const { hostname, port } = new URL(seat.ports.voice!.url)
+  udp.send('three', Number(port), hostname)
+  assert.strictEqual(String((await once(udp, 'message'))[0]), 'three')
+
+  const lines = await until('the server has seen all', async () => {
+    const found = await linesOf(platform, seat)
+    return found.some(({ kind }) => kind === 'udp') ? found : null
+  })
+  assert.ok(!JSON.stringify(lines).includes(token), 'no token reached the server')
+  socket.terminate()
+})
+
+for (const [network, own_address] of [
+  ['198.18.0.0/15', /^198\.1[89]\./],
+  ['machine', /^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\./],
+] as const) {
+  test(`each player has an address of its own over all protocols, with MUSTER_LOBBY_NETWORK=${network}`, async (t) => {
+    const { platform, game } = await startGame(t, { player_addresses: true }, {}, { MUSTER_LOBBY_NETWORK: network })
+    const seats = [await find(game), await find(game)]
+    const kept: Socket[] = []
+    t.after(() => kept.forEach((one) => void one.destroy()))
+    const udp = await openUdp()
+    t.after(() => udp.close())
+    for (const [index, { player, ports }] of seats.entries()) {
+      const response = await fetch(`${ports.web!.url}/?player_token=${player.token}`)
+      assert.strictEqual(response.status, 200)
+      await response.bytes()
+      assert.strictEqual(await echoOf(ports.raw!.url, `${player.token}\nhello`, { keep: kept }), 'hello')
+      if (index > 0) continue
+      assert.strictEqual(await handshake(udp, ports.voice!.url, player.token), 4)
+      const { hostname, port } = new URL(ports.voice!.url)
+      udp.send('hello', Number(port), hostname)
+      assert.strictEqual(String((await once(udp, 'message'))[0]), 'hello')
+    }
+    const lines = await until('the server has seen all', async () => {
+      const found = await linesOf(platform, seats[0]!)
+      return found.length >= 5 ? found : null
+    })
+    const addresses = lines.map(({ from }) => from!)
+    for (const address of addresses) assert.match(address, own_address)
+    const [first, second] = lines.filter(({ kind }) => kind === 'tcp').map(({ from }) => from)
+    assert.notStrictEqual(first, second)
+    assert.deepStrictEqual(addresses.toSorted(), [first, first, first, second, second].toSorted())
+  })
+}
+
+test('a server that reads PROXY headers learns which player was admitted', async (t) => {
+  const ports: Docker['ports'] = { ...PORTS, raw: { protocol: 'tcp', proxy_protocol: true } }
+  const { platform, game } = await startGame(t, { ports })
+  const seat = await find(game)
+  const received = await echoOf(seat.ports.raw!.url, `${seat.player.token}\nhello`)
+  assert.match(received!, new RegExp(`\\x05\\0\\x24${playerOf(platform, seat)}`))
+})
+
+test('the first connection connects, the last one leaves after the hold, and a removed player is cut off', async (t) => {
+  const { platform, game } = await startGame(t, { hold_ms: 60_000 })
+  const seat = await find(game)
+  const player_id = playerOf(platform, seat)
+  const kept: Socket[] = []
+  t.after(() => kept.forEach((one) => void one.destroy()))
+  const dial = (): Promise<string | null> => echoOf(seat.ports.raw!.url, `${seat.player.token}\nhello`, { keep: kept })
+  await dial()
+  await dial()
+  assert.deepStrictEqual(await connectedIn(platform, game, seat), [player_id])
+  for (const socket of kept.splice(0)) socket.destroy()
+  await until('the edge has reported the end', async () => {
+    const row = await platform.ctx.db.selectFrom('edge_players').select('is_open').executeTakeFirst()
+    return row?.is_open === false
+  })
+  assert.deepStrictEqual(await connectedIn(platform, game, seat), [player_id], 'the seat is held')
+  assert.strictEqual(await dial(), 'hello')
+
+  const params = { game_id: game.game_id, lobby_id: seat.lobby.lobby_id, player_id }
+  const closed = new Promise((resolve) => void kept[0]!.once('close', resolve))
+  await platform.client.call(deleteMatchmakerLobbyPlayer, { params })
+  await closed
+  assert.strictEqual(await dial(), null)
+
+  const next = await find(game)
+  await echoOf(next.ports.raw!.url, `${next.player.token}\nhello`)
+  await until('the player has left', async () => {
+    platform.advance(10_000)
+    return (await connectedIn(platform, game, next)).length === 0
+  })
+  const reason = await platform.ctx.db
+    .selectFrom('players')
+    .select('remove_reason')
+    .where('player_id', '=', playerOf(platform, next))
+  await until('the end is written', async () => (await reason.executeTakeFirst())?.remove_reason === 'disconnected')
+})
+
+test('by address, each connection of an address gets a player of its own, and other addresses get none', async (t) => {
+  const ports: Docker['ports'] = {
+    raw: { protocol: 'tcp', admit_by: ['address'] },
+    voice: { protocol: 'udp', admit_by: ['address'] },
+    web: { protocol: 'http' },
+  }
+  const { platform, game } = await startGame(t, { ports, player_addresses: true })
+  const seat = await find(game)
+  await find(game)
+  const kept: Socket[] = []
+  t.after(() => kept.forEach((one) => void one.destroy()))
+  const answers = await Promise.all(['one', 'two'].map((text) => echoOf(seat.ports.raw!.url, text, { keep: kept })))
+  assert.deepStrictEqual(answers, ['one', 'two'])
+  assert.strictEqual((await connectedIn(platform, game, seat)).length, 2)
+  assert.strictEqual(await echoOf(seat.ports.raw!.url, 'stranger', { from: '127.0.0.9' }), null)
+  const udp = await openUdp()
+  t.after(() => udp.close())
+  const { hostname, port } = new URL(seat.ports.voice!.url)
+  udp.send('three', Number(port), hostname)
+  assert.strictEqual(String((await once(udp, 'message'))[0]), 'three')
+  const lines = await linesOf(platform, seat)
+  assert.strictEqual(new Set(lines.map(({ from }) => from)).size, 2)
+})
