@@ -91,6 +91,8 @@ async function makeFirstGame({ hub, view: { page } }: Scene): Promise<void> {
   await page.getByRole('link', { name: 'Muster' }).click()
   await stepOf(page, 'Make a game from a template (done)').waitFor()
   await stepOf(page, 'Let the first player in (not done yet)').waitFor()
+  await page.getByText('npx muster deploy --game moon-race', { exact: true }).waitFor()
+  await page.getByText('npx muster find --game moon-race --namespace prod', { exact: true }).waitFor()
   const game = await firstGame(hub, page)
   await deployServer(hub, game, '1.0.0', LEAST_SERVER)
   await stepOf(page, 'Upload its server and its page, and deploy them (done)').waitFor()

@@ -22,13 +22,13 @@ export function FirstSteps({ group, games, namespaces }: Props) {
           <CodeLine text="npx muster init my-game && cd my-game" />
         </Step>
         <Step text="Upload its server and its page, and deploy them" is_done={has_build && has_deploy}>
-          <CodeLine text="npx muster deploy" />
+          <CodeLine text={game === undefined ? 'npx muster deploy' : `npx muster deploy --game ${game.name_id}`} />
         </Step>
         <Step text="Let the first player in" is_done={has_player}>
-          {namespace === undefined ? (
+          {game === undefined || namespace === undefined ? (
             <p className="text-soft">The last line of the deploy is the address of the game. Open it.</p>
           ) : (
-            <CodeLine text={`npx muster find --namespace ${namespace.name_id}`} />
+            <CodeLine text={`npx muster find --game ${game.name_id} --namespace ${namespace.name_id}`} />
           )}
         </Step>
       </ol>
