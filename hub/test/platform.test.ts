@@ -1,16 +1,29 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import test from 'node:test'
-import { createSignInLink, endOtherSessions } from '@muster/contract'
+import { createSignInLink, endOtherSessions, listAdminRegions } from '@muster/contract'
+import { backup, verify } from '../../server/src/backup/command.ts'
+import { find, LONG_MS } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
+import { until } from '../../server/test/until.ts'
 import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
+
+/** As many as the group of the test has. */
+const GAMES_MAX = 1
+const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
 
 test('the pages of the operator', async (t) => {
   const mail = await startMailServer(t)
-  const hub = await openHub(t, { env: { MUSTER_SMTP_URL: mail.url, MUSTER_RATE_LIMIT_CLOUD: '0' } })
+  const env = { MUSTER_SMTP_URL: mail.url, MUSTER_RATE_LIMIT_CLOUD: '0', MUSTER_QUOTA_GAMES: String(GAMES_MAX) }
+  const hub = await openHub(t, { env })
   if (hub === null) return
   const { platform } = hub
-  await platform.game()
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  await find(game)
   const person = await logIn(platform, mail, 'ada@example.com')
 
   await t.test('the checks of muster doctor run from the page, what is wrong first', async () => {
@@ -49,10 +62,62 @@ test('the pages of the operator', async (t) => {
     await page.goto(`${hub.url}/platform/settings?text=MUSTER_SMTP_URL`)
     await page.getByRole('cell', { name: 'MUSTER_SMTP_URL' }).waitFor()
     assert.equal(await page.getByText(mail.url).count(), 0, 'the value of a secret is not shown')
-    for (const tab of ['regions', 'backups', 'jobs']) {
-      await page.goto(`${hub.url}/platform/${tab}`)
-      await page.getByRole('heading', { level: 1 }).waitFor()
-    }
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('regions show their tiers and use, jobs their last run', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    const { lobby_count } = await until('the lobby to run', async () => {
+      const { regions } = await platform.client.call(listAdminRegions, {})
+      return regions.find((region) => region.region_name_id === 'local' && region.lobby_count > 0)
+    })
+    await page.goto(`${hub.url}/platform/regions`)
+    const region = page.getByRole('region', { name: 'Local (local)' })
+    await region.getByText(`${lobby_count} lobby with 1 player`, { exact: true }).waitFor()
+    const tier = region.getByRole('table', { name: 'Tiers of Local' }).getByRole('row').filter({ hasText: 'default' })
+    await tier.getByRole('cell', { name: String(lobby_count), exact: true }).waitFor()
+    await page.goto(`${hub.url}/platform/jobs`)
+    const jobs = page.getByRole('table', { name: 'Jobs' }).getByRole('row')
+    await jobs.filter({ hasText: 'succeeded' }).first().waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a missing backup is a warning, and a new one is listed with the check of the data', async (step) => {
+    const folder = join(await mkdtemp(join(tmpdir(), 'muster-hub-')), 'first')
+    step.after(() => rm(dirname(folder), { recursive: true, force: true }))
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}/platform/backups`)
+    await page.getByText('There is no backup. A lost disk would lose everything.').waitFor()
+    const env = { MUSTER_DATA: platform.data_dir, DATABASE_URL: platform.ctx.config.database_url! }
+    await backup(env, folder)
+    await verify(env, null)
+    await page.reload()
+    await page.getByRole('cell', { name: folder, exact: true }).waitFor()
+    await page.getByRole('table', { name: 'Backups' }).getByText('whole', { exact: true }).waitFor()
+    await page.getByRole('table', { name: 'Runs of muster verify' }).getByText('sound', { exact: true }).waitFor()
+    assert.equal(await page.getByText('There is no backup.').count(), 0)
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a quota that is nearly used shows at its group, and on the home page with the way there', async () => {
+    const { group_id } = game
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    const problem = page.getByRole('listitem').filter({ hasText: `uses 1 of ${GAMES_MAX} games` })
+    await problem.getByRole('link', { name: 'Show details' }).click()
+    await page.waitForURL(`${hub.url}/groups/${group_id}`)
+    await page.getByRole('img', { name: 'games: 100 % used' }).waitFor()
+    await page.goto(`${hub.url}/platform/groups`)
+    const row = page.getByRole('table', { name: 'Groups' }).getByRole('row').filter({ hasText: 'Developers' })
+    await row.getByText(`1 of ${GAMES_MAX}`).waitFor()
     assert.deepEqual(view.faults, [])
     await view.context.close()
   })
