@@ -4,6 +4,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { mainUrl } from '../../server/src/config/addresses.ts'
 import { openBrowser } from '../../server/test/end-to-end/browser.ts'
 import { type Platform, type PlatformOptions, startPlatform } from '../../server/test/platform.ts'
+import { WAIT_MS_MAX } from '../../server/test/until.ts'
 
 export const WIDE = { width: 1280, height: 800 }
 export const PHONE = { width: 390, height: 844 }
@@ -33,6 +34,7 @@ export type View = {
 /** A browser of its own. It is not signed in. */
 export async function openView(hub: OpenHub, options: BrowserContextOptions = {}): Promise<View> {
   const context = await hub.browser.newContext({ viewport: WIDE, ...options })
+  context.setDefaultTimeout(WAIT_MS_MAX)
   const page = await context.newPage()
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(error.message))

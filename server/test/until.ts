@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** So much that a loaded machine does not fail a test that is right. */
-const WAIT_MS_MAX = 60_000
+export const WAIT_MS_MAX = 60_000
 const POLL_MS = 10
 
 /** The first answer that is neither undefined, null nor false. Throws when there is none in WAIT_MS_MAX. */
