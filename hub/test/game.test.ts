@@ -17,6 +17,7 @@ import {
 import { tarGz } from '../../server/test/builds.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
+import { pngOf } from '../../server/test/images.ts'
 import { until } from '../../server/test/until.ts'
 import { joined } from './people.ts'
 import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
@@ -101,6 +102,21 @@ test('the pages of a game', async (t) => {
     await page.getByLabel('Name of the version').fill('third')
     await page.getByRole('button', { name: 'Create the version' }).click()
     await page.getByRole('heading', { level: 1, name: 'third' }).waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a dropped picture is the logo, and is shown by the hub', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/settings`)
+    await page.getByText('The game has no logo.').waitFor()
+    const picture = { name: 'logo.png', mimeType: 'image/png', buffer: pngOf(64, 32) }
+    await page.getByLabel('Drop the logo here').setInputFiles(picture)
+    const logo = page.getByRole('img', { name: 'The logo' })
+    await logo.waitFor()
+    await until('the picture is drawn', () => logo.evaluate((image) => (image as HTMLImageElement).naturalWidth === 64))
     assert.deepEqual(view.faults, [])
     await view.context.close()
   })

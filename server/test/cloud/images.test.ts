@@ -15,6 +15,7 @@ import {
   getGames,
 } from '@muster/contract'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
+import { mainUrl } from '../../src/config/addresses.ts'
 import { MEDIA_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { GIF, HTML, JPEG, PNG, pngChunk, pngOf, SVG, WEBP } from '../images.ts'
 import { type Platform, startPlatform } from '../platform.ts'
@@ -81,6 +82,8 @@ test('logos and banners', async (t) => {
       assert.equal(headers['cross-origin-resource-policy'], 'cross-origin')
       assert.equal(headers['cache-control'], 'public, max-age=31536000, immutable')
       assert.equal(headers.etag, `"${hash}"`)
+      const of_hub = await look(platform, `${mainUrl(platform.ctx.config)}/media${new URL(url).pathname}`)
+      assert.deepEqual([of_hub.status, of_hub.body, of_hub.headers.etag], [200, bytes, headers.etag])
     }
     await show('banner', game_id, PNG)
     const { games } = await client.call(getGames, {})

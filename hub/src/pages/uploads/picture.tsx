@@ -9,6 +9,9 @@ import type { LocalFile } from './local-files.ts'
 import { sendOne } from './transfer.ts'
 import { useUpload } from './use-upload.ts'
 
+/** The same pictures as on their own host, from the origin of the hub. */
+const MEDIA_PREFIX = '/media'
+
 type Props = {
   what: 'logo' | 'banner'
   url: string | undefined
@@ -39,12 +42,11 @@ export function PictureForm({ what, url, limit, prepare, complete }: Props) {
         {url === undefined ? (
           <p className="text-soft">The game has no {what}.</p>
         ) : (
-          <p>
-            {/* The picture is on another host, which this page may not load. */}
-            <a href={url} target="_blank" rel="noreferrer">
-              Show the {what}
-            </a>
-          </p>
+          <img
+            src={`${MEDIA_PREFIX}${new URL(url).pathname}`}
+            alt={`The ${what}`}
+            className="max-h-48 max-w-full self-start rounded-md border border-line bg-code object-contain"
+          />
         )}
         {upload.state.kind === 'none' || upload.state.kind === 'complete' ? (
           <DropZone label={`Drop the ${what} here`} is_folder={false} accept="image/*" onFiles={take} />

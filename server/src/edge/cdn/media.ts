@@ -1,4 +1,4 @@
-// The images of games, on a host of their own. The path of an image is its hash, so the response never changes and every
+// The images of games, on a host of their own, and below /media of the main domain for the hub. The path of an image is its hash, so the response never changes and every
 // cache may keep it. The content type was detected from the bytes when the upload was completed, and browsers may not guess
 // another one. An image that is opened as a page is sandboxed, so that its bytes can run nothing under this host.
 import { ApiError } from '@muster/contract'
@@ -15,8 +15,8 @@ import { isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 
 export type Media = {
-  /** Responds to the exchange. */
-  serve: (exchange: Exchange) => void
+  /** Responds to the exchange. `path`: of the image. */
+  serve: (exchange: Exchange, path: string) => void
 }
 
 type MediaFile = Recorded & { path: string; content_type: string; etag: string }
@@ -60,10 +60,10 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
     return send.file(exchange, file, range, headers)
   }
 
-  function respond(exchange: Exchange, client_key: string): void | Promise<void> {
+  function respond(exchange: Exchange, target: string, client_key: string): void | Promise<void> {
     const { method } = exchange
     if (method !== 'GET' && method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
-    const path = exchange.path.split('?', 1)[0]!
+    const path = target.split('?', 1)[0]!
     const sha256 = PATH.exec(path)?.[1]
     if (sha256 === undefined) throw imageNotFound()
     return then(find(sha256, client_key), (file) => {
@@ -73,14 +73,14 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
   }
 
   return {
-    serve(exchange) {
+    serve(exchange, path) {
       const onError = (error: unknown) => {
         const is_range = error instanceof ApiError && error.code === 'CDN_RANGE_NOT_SATISFIABLE'
         const more = is_range ? ['content-range', `bytes */${String(error.metadata.content_length)}`] : []
         refuse.request(exchange, error, more)
       }
       try {
-        respond(exchange, exchange.client_key)?.catch(onError)
+        respond(exchange, path, exchange.client_key)?.catch(onError)
       } catch (error) {
         onError(error)
       }

@@ -92,7 +92,7 @@ export function createDispatch(edge: Edge): Dispatch {
           .catch((error: unknown) => exchange.is_over || refuse.request(exchange, error))
       }
     } else if (target.kind === 'site') edge.cdn.serve(exchange, target)
-    else if (target.kind === 'media') edge.media.serve(exchange)
+    else if (target.kind === 'media') edge.media.serve(exchange, target.path)
     else if (target.kind === 'text') sendText(exchange, target.text)
     else redirect(exchange, target.location)
   }

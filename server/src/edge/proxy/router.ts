@@ -22,7 +22,7 @@ import { createRedirects, hstsOf } from './redirects.ts'
 export type RouteTarget =
   | { kind: 'backend'; backend: Backend; address: Address; path: string; lobby: LobbyPort | null }
   | { kind: 'site'; game: string; namespace: string }
-  | { kind: 'media' }
+  | { kind: 'media'; path: string }
   | { kind: 'text'; text: string }
   | { kind: 'redirect'; location: string }
 
@@ -39,6 +39,8 @@ export type Directory = {
 type Routed = Pick<Exchange, 'host' | 'meaning' | 'path' | 'client_key' | 'is_secure' | 'head'>
 type FindTarget = (routed: Routed) => RouteTarget | Promise<RouteTarget>
 
+/** Where the main domain serves the images of games, for the pages of the hub: they load nothing from another origin. */
+const MEDIA_PREFIX = '/media'
 const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
 const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
@@ -69,6 +71,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
     if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)
     if (meaning.kind === 'raw_ports')
       throw new ApiError('API_NOT_FOUND', {}, { message: 'This host has raw ports only.' })
+    if (meaning.kind === 'media') return secured(routed, { kind: 'media', path: routed.path })
     return secured(routed, meaning)
   }
 
@@ -120,6 +123,9 @@ function createMainRouter(ctx: Context, { roles, lobbies, secured }: MainOptions
   return (routed) => {
     const { path } = routed
     if (serviceOf(path) === 'matchmaker') return toRole(routed, matchmaker)
+    if (path.startsWith(`${MEDIA_PREFIX}/`)) {
+      return secured(routed, { kind: 'media', path: path.slice(MEDIA_PREFIX.length) })
+    }
     if (!LOBBIES_PATH.test(path)) return toRole(routed, api)
     const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
     if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
