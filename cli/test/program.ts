@@ -93,7 +93,8 @@ export function openScreen(
   t.after(() => child.kill('SIGKILL'))
   ignoreEndedReader(child)
   const output = gather(child.stdout)
-  const text = (): string => stripVTControlCharacters(output()).replaceAll('\r\n', '\n')
+  /** A bar returns to its first column by a control sequence. */
+  const text = (): string => stripVTControlCharacters(output().replaceAll('\u001b[1G', '\r')).replaceAll('\r\n', '\n')
   const ended = once(child, 'close').then(([code]) => code as number | null)
   return {
     text,

@@ -153,7 +153,12 @@ class EdgePlayers {
         return player === undefined ? [] : [{ edge_id, player_id, change_seq: player.change_seq, code }]
       }),
     )
-    await this.#write(answers)
+    try {
+      await this.#write(answers)
+    } catch (error) {
+      this.#removed = new Map([...removed, ...this.#removed])
+      throw error
+    }
   }
 
   async #write(answers: readonly Answer[]): Promise<void> {
