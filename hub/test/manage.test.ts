@@ -4,13 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import {
-  getGameById,
-  getGameNamespaceById,
-  getGroupMembers,
-  listGameCdnSites,
-  listGameVersions,
-} from '@muster/contract'
+import { getGameNamespaceById, getGroupMembers, listGameCdnSites, listGameVersions } from '@muster/contract'
 import { deploy, failureOf, find, join as joinLobby, LONG_MS } from '../../server/test/http/steps.ts'
 import { type MailServer, startMailServer } from '../../server/test/identity/mail-server.ts'
 import type { TestGame } from '../../server/test/platform.ts'
@@ -21,12 +15,6 @@ import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './ste
 const MODES = { default: { max_players: 4, idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
 /** Of no password: only its form is checked. */
 const HASH = `$2b$10$${'a'.repeat(53)}`
-/** One transparent pixel. */
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
-  'base64',
-)
-
 type Scene = { hub: OpenHub; mail: MailServer; game: TestGame; url: string }
 
 async function openPage({ hub, url }: Scene, path: string): Promise<View> {
@@ -55,7 +43,6 @@ test('a team manages its game', async (t) => {
   await t.test('a version that drains takes no new players', () => drain(scene))
   await t.test('a version is renamed, and deleted by its name', () => renameAndDelete(scene))
   await t.test('a site asks for a name and a password', () => requirePassword(scene))
-  await t.test('a logo is uploaded', (step) => uploadLogo(step, scene))
   await t.test('a folder that is dropped on the page becomes a site', (step) => dropFolder(step, scene))
   await t.test('the config editor completes the names of members', () => completeConfig(scene))
   await t.test('roles are changed, and the group gets another owner', () => changeRoles(scene))
@@ -169,20 +156,6 @@ async function temporaryFolder(step: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-hub-'))
   step.after(() => rm(folder, { recursive: true, force: true }))
   return folder
-}
-
-async function uploadLogo(step: TestContext, scene: Scene): Promise<void> {
-  const { hub, game } = scene
-  const file = join(await temporaryFolder(step), 'logo.png')
-  await writeFile(file, PNG)
-  const view = await openPage(scene, '/settings')
-  const { page } = view
-  await page.getByLabel('Drop the logo here').setInputFiles(file)
-  await page.getByText('The logo is uploaded.').waitFor()
-  await page.getByRole('link', { name: 'Show the logo' }).waitFor()
-  const read = await hub.platform.client.call(getGameById, { params: { game_id: game.game_id } })
-  assert.match(read.game.logo_url ?? '', /^https?:/)
-  await close(view)
 }
 
 /** The browser itself drops the folder, as when a person lets it go over the page. */
