@@ -107,8 +107,10 @@ async function agreement(
 ): Promise<Sides> {
   let sides: Sides = { book: [], edge: [], servers: [] }
   const is_agreed = until('book, edge and servers to agree', async () => {
-    sides = await sidesOf(platform, seats)
-    return Object.values(sides).every((side) => side.join() === kept.join())
+    // A lobby's list is not available until its edge and its runner have settled.
+    const found = await sidesOf(platform, seats).catch(() => null)
+    sides = found ?? sides
+    return found !== null && Object.values(found).every((side) => side.join() === kept.join())
   })
   await is_agreed.catch(() => undefined)
   return sides
