@@ -70,7 +70,7 @@ async function deploy(client: Client, url: URL, options: DeployOptions): Promise
 
   const build_id = await uploadServer(client, game_id, options)
   const site_id = await uploadSite(client, game_id, options.captcha)
-  const config = versionConfig(options, build_id, site_id)
+  const config = versionConfig(options, url, { build_id, site_id })
   const display_name = `${new Date().toISOString()} ${build_id.slice(-6)}`
   const { version_id } = await client.call(createGameVersion, { params: { game_id }, body: { display_name, config } })
   const { namespace_id } = namespace
@@ -167,7 +167,11 @@ async function put(url: string, content: Buffer, content_type: string): Promise<
   if (!response.ok) throw new Error(`An upload was refused with status ${response.status}: ${text}`)
 }
 
-function versionConfig(options: DeployOptions, build_id: string, site_id: string): VersionConfig {
+function versionConfig(
+  options: DeployOptions,
+  url: URL,
+  { build_id, site_id }: { build_id: string; site_id: string },
+): VersionConfig {
   const { name: _name, image, captcha, ...limits } = options
   return {
     cdn: { site_id },
@@ -180,7 +184,8 @@ function versionConfig(options: DeployOptions, build_id: string, site_id: string
         image_id: build_id,
         // An image names its program itself.
         ...(image === undefined && { args: ['node', 'server/main.js'] }),
-        ports: { game: { protocol: 'http' } },
+        // A browser opens no plain WebSocket from a page over HTTPS.
+        ports: { game: { protocol: url.protocol === 'https:' ? 'https' : 'http' } },
       },
     },
   }

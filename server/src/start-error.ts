@@ -13,15 +13,16 @@ export class StartError extends Error {
 /** The sentence for an error of a start, with the setting of a port that is taken or the address of the database. */
 export function startSentence(error: unknown, config: Config): string {
   if (!(error instanceof Error)) return `It cannot start: ${String(error)}.`
-  const { code, port, syscall } = error as NodeJS.ErrnoException & { port?: number }
+  const { code, port, syscall, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
+  if (code === 'EADDRNOTAVAIL' && syscall === 'listen') {
+    const setting = address === config.internal_host ? 'MUSTER_INTERNAL_HOST' : 'MUSTER_EDGE_HOST'
+    return `This machine has no address ${address}; set ${setting} to one of its own.`
+  }
   if (port !== undefined && syscall === 'listen') {
     const setting = settingOfPort(config, port)
     if (code === 'EADDRINUSE') return `Port ${port} is taken by another program; set ${setting} to a free one.`
     if (code === 'EACCES') {
       return `Port ${port} needs a privilege that this user lacks; set ${setting} to one above 1023.`
-    }
-    if (code === 'EADDRNOTAVAIL') {
-      return `This machine has no address ${config.internal_host}; set MUSTER_INTERNAL_HOST to one of its own.`
     }
   }
   if (code === 'ECONNREFUSED' || (code === 'ENOENT' && syscall === 'connect')) {

@@ -33,6 +33,14 @@ test('raw ports have a loopback address of their own in development, and every a
   assert.strictEqual(readConfig({ ...PRODUCTION, MUSTER_EDGE_PORTS_HOST: '192.0.2.1' }).edge_ports.host, '192.0.2.1')
 })
 
+test('HTTP listens on loopback in development, on every address in production, or where the setting says', () => {
+  assert.deepStrictEqual(readConfig({}).edge_hosts, ['127.0.0.1', '::1'])
+  assert.deepStrictEqual(readConfig(PRODUCTION).edge_hosts, [null])
+  assert.deepStrictEqual(readConfig({ MUSTER_EDGE_HOST: 'all' }).edge_hosts, [null])
+  assert.deepStrictEqual(readConfig({ ...PRODUCTION, MUSTER_EDGE_HOST: '192.0.2.1' }).edge_hosts, ['192.0.2.1'])
+  assert.match(mistakesOf({ MUSTER_EDGE_HOST: 'localhost' }).join(), /MUSTER_EDGE_HOST is "localhost"/)
+})
+
 test('settings under which raw ports would share a host with the hub are refused', () => {
   const refused: [env: Record<string, string>, name: string][] = [
     ...['127.0.0.1', '::1', '0.0.0.0', '::', '192.0.2.1', '::ffff:127.0.0.1', 'localhost', '127.1'].map(
@@ -121,6 +129,7 @@ const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> 
   MUSTER_ACME_DNS_SERVER: { value: '192.0.2.53', mistake: /MUSTER_ACME_DNS_KEY need each other/ },
   MUSTER_ACME_DNS_KEY: { value: '/no/such/key', mistake: /MUSTER_ACME_DNS_SERVER and MUSTER_ACME_DNS_KEY/ },
   MUSTER_CONFIG: { value: '/no/such/file.toml', mistake: /file\.toml cannot be read/ },
+  MUSTER_EDGE_HOST: { value: 'other.test', mistake: /MUSTER_EDGE_HOST is/ },
   MUSTER_FETCH_LOCALHOST: { value: 'on', mistake: /MUSTER_FETCH_LOCALHOST must be off/ },
   MUSTER_FETCH_AUTHORITIES: { value: '/no/such/file.pem', mistake: /MUSTER_FETCH_AUTHORITIES names/ },
   MUSTER_LOGIN_TURNSTILE_SITE_KEY: { value: 'key', mistake: /set both/ },

@@ -39,6 +39,8 @@ export type Config = {
   drain_ms: number
   /** The collector that rays are exported to, and extra headers; null: no export. */
   otlp: { url: string; headers: Readonly<Record<string, string>> } | null
+  /** Addresses on which HTTP and HTTPS listen; null: every address. */
+  edge_hosts: readonly (string | null)[]
   edge_http_port: number
   edge_https_port: number
   /** Ports in the URLs that clients receive: those of a load balancer in front of the edge, or the edge's own. */

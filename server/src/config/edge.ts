@@ -18,6 +18,7 @@ export function readEdge(
   mode: Config['mode'],
 ): Pick<
   Config,
+  | 'edge_hosts'
   | 'edge_http_port'
   | 'edge_https_port'
   | 'advertised_http_port'
@@ -31,6 +32,7 @@ export function readEdge(
   const edge_https_port = read.number('MUSTER_EDGE_HTTPS_PORT')
   const certificates_dir = read.textOrNull('MUSTER_TLS_CERTIFICATES')
   return {
+    edge_hosts: readEdgeHosts(read, mode),
     edge_http_port,
     edge_https_port,
     advertised_http_port: read.number('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port),
@@ -40,6 +42,16 @@ export function readEdge(
     host_port_ranges: readHostPortRanges(read),
     proxy_protocol_from: read.list('MUSTER_PROXY_PROTOCOL_FROM'),
   }
+}
+
+function readEdgeHosts(read: SettingsReader, mode: Config['mode']): readonly (string | null)[] {
+  const host = read.textOrNull('MUSTER_EDGE_HOST')
+  if (host === 'all') return [null]
+  if (host === null) return mode === 'development' ? ['127.0.0.1', '::1'] : [null]
+  if (isIP(host) === 0) {
+    read.mistakes.push(`MUSTER_EDGE_HOST is ${JSON.stringify(host)}, which is neither an address nor "all".`)
+  }
+  return [host]
 }
 
 function readEdgePorts(read: SettingsReader): PortRange & { spare: number } {

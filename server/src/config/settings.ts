@@ -113,6 +113,12 @@ export const SETTINGS = {
     max: DRAIN_SECONDS_MAX,
     doc: 'How long a process without a supervisor still serves after SIGTERM, while it reports that it is not ready. A load balancer needs this time to notice.',
   },
+  MUSTER_EDGE_HOST: {
+    kind: 'text',
+    default: '',
+    default_doc: '127.0.0.1 and ::1 in development, else all',
+    doc: 'Address that HTTP and HTTPS listen on; `all`: every address of the machine. In development every client that reaches it is trusted.',
+  },
   MUSTER_EDGE_HTTP_PORT: {
     kind: 'integer',
     default: 80,

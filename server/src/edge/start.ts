@@ -42,9 +42,8 @@ const HTTP_LIMITS: HttpLimits = { role_pools: ROLE_POOLS, arriving_pool: ARRIVIN
 export type RunningEdge = RunningRole & { https_port: number | null }
 
 /**
- * Listens on `config.edge_http_port` and, with certificates, on `edge_https_port` (0: any free port). In development it
- * listens on loopback, in production on all addresses. Rejects with a StartError that names the setting of a port that is
- * not available.
+ * Listens on `config.edge_http_port` and, with certificates, on `edge_https_port` (0: any free port), at each address of
+ * `edge_hosts`. Rejects with a StartError that names the setting of a port or an address that is not available.
  */
 export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
@@ -161,23 +160,23 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
 
-const LOOPBACK = ['127.0.0.1', '::1']
-/** Any free port must be free on both loopback addresses. */
+/** Any free port must be free on all addresses of `edge_hosts`. */
 const ATTEMPTS_MAX = 8
 
 async function listen(ctx: Context, wanted_port: number, createOne: () => Server): Promise<Server[]> {
-  const { mode } = ctx.config
+  const { edge_hosts } = ctx.config
   for (let attempt = 1; ; attempt++) {
     const servers: Server[] = []
     let port = wanted_port
     try {
-      for (const host of mode === 'development' ? LOOPBACK : [undefined]) {
+      for (const host of edge_hosts) {
         const server = createOne()
-        if (!(await listenOn(server, port, host))) continue
+        if (!(await listenOn(server, port, host ?? undefined))) continue
         servers.push(server)
         port = portOf(server)
       }
-      return servers
+      if (servers.length > 0) return servers
+      throw new Error(`This machine has no address ${edge_hosts.join(' or ')}; set MUSTER_EDGE_HOST to one of its own.`)
     } catch (error) {
       for (const server of servers) server.close()
       const is_taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'

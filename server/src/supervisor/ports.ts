@@ -57,9 +57,9 @@ export async function requireFreePorts(config: Config): Promise<void> {
   if (sentences.length > 0) throw new StartError(sentences.join('\n'))
 }
 
-/** In development mode the loopback address: a firewall that asks about every open port must not ask about the test. */
-function edgeHost(config: Config): string {
-  return config.mode === 'development' ? '127.0.0.1' : '0.0.0.0'
+/** The first address: a firewall that asks about every open port must not ask about a test on loopback. */
+function edgeHost({ edge_hosts }: Config): string {
+  return edge_hosts[0] ?? '0.0.0.0'
 }
 
 /** Null when the port can be bound. The port is free again when this resolves. */

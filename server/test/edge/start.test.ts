@@ -46,6 +46,28 @@ test('in development the edge listens on both loopback addresses, and on no othe
   else assert.equal(await reaches(outside.address), false)
 })
 
+test('HTTP listens on the address that the setting names, and an address that the machine lacks is an error', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port, env: { MUSTER_EDGE_HOST: '127.9.9.9' } })
+  const isOpenAt = (host: string) =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect({ port: edge.port, host })
+      t.after(() => socket.destroy())
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    })
+  assert.equal(await isOpenAt('127.9.9.9'), true)
+  assert.equal(await isOpenAt('127.0.0.1'), false)
+  // TEST-NET-1 and the prefix for documentation: no machine has these addresses.
+  for (const host of ['192.0.2.99', '2001:db8::99']) {
+    const config = { ...edge.ctx.config, edge_hosts: [host] }
+    await assert.rejects(startEdge({ ...edge.ctx, config }), (error: Error) => {
+      assert.ok(error instanceof StartError)
+      assert.match(error.message, new RegExp(`no address ${host}; set MUSTER_EDGE_HOST`))
+      return true
+    })
+  }
+})
+
 test('without the address of raw ports, no port is recorded and everything else is served', async (t) => {
   const api = await startBackend(t, 'api')
   const env = {
