@@ -34,9 +34,11 @@ const STRIKES: readonly Strike['victims'][] = [
 
 test('seats and connections agree after edge, matchmaker and runner were killed under a thousand players', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-faults-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
   const platform = await FaultyPlatform.start({ folder })
-  t.after(() => platform.close())
+  t.after(async () => {
+    await platform.close()
+    await rm(folder, { recursive: true, force: true })
+  })
   await deploy(platform)
   const random = createRandom(SEED)
   const players = Array.from(
