@@ -14,6 +14,9 @@ const COLUMNS_DEFAULT = 100
 const ROWS = 40
 const CTRL_C = '\u0003'
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal reads them.
+const ERASED = /[^\r\n]*\u001b\[1G\u001b\[0J/g
+
 export type Env = Readonly<Record<string, string>>
 export type Ended = { code: number | null; stdout: string; stderr: string }
 export type Muster = {
@@ -93,8 +96,8 @@ export function openScreen(
   t.after(() => child.kill('SIGKILL'))
   ignoreEndedReader(child)
   const output = gather(child.stdout)
-  /** A bar returns to its first column by a control sequence. */
-  const text = (): string => stripVTControlCharacters(output().replaceAll('\u001b[1G', '\r')).replaceAll('\r\n', '\n')
+  /** Without what was erased from its first column on, as a bar is that has ended. */
+  const text = (): string => stripVTControlCharacters(output().replaceAll(ERASED, '')).replaceAll('\r\n', '\n')
   const ended = once(child, 'close').then(([code]) => code as number | null)
   return {
     text,
