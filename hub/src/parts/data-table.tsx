@@ -10,6 +10,8 @@ export type Column<R> = {
   /** Makes the column sortable. Undefined values come last. */
   sortBy?: (row: R) => string | number | undefined
   is_number?: boolean
+  /** Sentences or long values: a phone scrolls sideways before it breaks them into single words. */
+  is_text?: boolean
   /** Width in rem. A virtual table needs it for each column; one column without it takes the rest. */
   width?: number
 }
@@ -190,11 +192,15 @@ const Row = memo(function Row<R>({ row, columns, row_index, is_marked, is_one_li
       aria-rowindex={row_index}
       className={`border-b border-line last:border-b-0 ${is_marked ? 'bg-mark' : 'hover:bg-raised'}`}
     >
-      {columns.map(({ id, cell: content, is_number }) => (
-        <td key={id} className={`px-3 align-middle ${cell} ${is_number === true ? 'numbers text-right' : ''}`}>
-          {content(row)}
-        </td>
-      ))}
+      {columns.map(({ id, cell: content, is_number, is_text }) => {
+        const kind = is_number === true ? 'numbers text-right whitespace-nowrap' : ''
+        const width = is_text === true && !is_one_line ? 'min-w-48' : ''
+        return (
+          <td key={id} className={`px-3 align-middle ${cell} ${kind} ${width}`}>
+            {content(row)}
+          </td>
+        )
+      })}
     </tr>
   )
 }) as <R>(props: RowProps<R>) => ReactNode

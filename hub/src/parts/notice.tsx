@@ -38,7 +38,9 @@ export function Notice({
 /** A word with a colour. The word says it all: the colour only helps to find it. */
 export function Badge({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
   return (
-    <span className={`inline-block rounded px-1.5 py-0.5 text-xs font-medium whitespace-nowrap ${TEXTS[tone]}`}>
+    <span
+      className={`inline-block rounded px-1.5 py-0.5 text-xs font-medium wrap-break-word sm:whitespace-nowrap ${TEXTS[tone]}`}
+    >
       {children}
     </span>
   )

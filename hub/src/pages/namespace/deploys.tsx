@@ -160,7 +160,7 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
       cell: ({ deploy_ts, first_ready_ts }) =>
         first_ready_ts === undefined ? '' : duration(Date.parse(first_ready_ts) - Date.parse(deploy_ts)),
     },
-    { id: 'message', title: 'Message', cell: ({ message }) => message ?? '' },
+    { id: 'message', title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
     { id: 'by', title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
   ]
   if (may_deploy) {

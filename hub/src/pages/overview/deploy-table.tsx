@@ -51,7 +51,7 @@ export function DeployTable({
           ),
         },
         { id: 'outcome', title: 'Outcome', cell: ({ outcome }) => <Outcome outcome={outcome} /> },
-        { id: 'message', title: 'Message', cell: ({ message }) => message ?? '' },
+        { id: 'message', title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
         { id: 'by', title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
       ]}
     />

@@ -28,7 +28,7 @@ const COLUMNS: readonly Column<Process>[] = [
     sortBy: ({ state }) => state,
     cell: ({ state }) => <Badge tone={state === 'running' ? 'good' : 'bad'}>{state}</Badge>,
   },
-  { id: 'text', title: 'What is known', cell: ({ text }) => text },
+  { id: 'text', title: 'What is known', is_text: true, cell: ({ text }) => text },
   { id: 'start', title: 'Runs for', cell: ({ start_ts }) => (start_ts === undefined ? '' : <Age since={start_ts} />) },
   { id: 'seen', title: 'Last seen', cell: ({ seen_ts }) => (seen_ts === undefined ? '' : <Ago ts={seen_ts} />) },
 ]

@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Setting>[] = [
     sortBy: ({ name }) => name,
     cell: ({ name }) => <SettingName name={name} />,
   },
-  { id: 'value', title: 'Value', cell: (setting) => <Value setting={setting} /> },
+  { id: 'value', title: 'Value', is_text: true, cell: (setting) => <Value setting={setting} /> },
   {
     id: 'source',
     title: 'From',
