@@ -33,6 +33,29 @@ test('requests, rays and the search', async (t) => {
     await view.context.close()
   })
 
+  await t.test('the command palette shows failed requests, and all again', async () => {
+    const view = await hub.viewAs('developer')
+    const { page } = view
+    await page.goto(`${address}/rays`)
+    const refused = page.getByRole('link', { name: shortId(hub.refused_ray_id) })
+    await refused.waitFor()
+    for (const [title, url] of [
+      ['Show failed requests', /code=any/],
+      ['Show all requests', /\/rays$/],
+    ] as const) {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('searchbox').waitFor()
+      await page.keyboard.type(title)
+      await page.getByRole('menuitem', { name: title }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.waitForURL(url)
+      await refused.waitFor()
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
   await t.test('a ray shows its waterfall, and explains a refusal in words; markup of a tag stays text', async () => {
     const view = await hub.viewAs('developer')
     const { page } = view

@@ -11,11 +11,13 @@ import { Badge, Pending, type Tone } from '../../parts/notice.tsx'
 import { plural } from '../../parts/numbers.ts'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
+import { usePageActions } from '../../shell/page-actions.ts'
 import { type UrlState, useUrlState } from '../../shell/url-state.ts'
 import { type Filter, Filters, instantOf } from './filters.tsx'
 
 const NAMES = ['actor', 'operation', 'outcome', 'code', 'ray', 'address', 'from', 'to'] as const
 type Name = (typeof NAMES)[number]
+const NO_FILTERS = Object.fromEntries(NAMES.map((name) => [name, ''])) as UrlState<Name>
 const PAGE_EVENTS = 100
 
 const FILTERS: Filter<Name>[] = [
@@ -47,6 +49,12 @@ export type AuditSource = {
 
 export function AuditList({ source }: { source: AuditSource }) {
   const [state, change] = useUrlState(NAMES)
+  const show = (outcome: string) => () => change({ ...NO_FILTERS, outcome })
+  usePageActions([
+    { id: 'audit-refused', title: 'Show what was refused', run: show('refused') },
+    { id: 'audit-failed', title: 'Show what failed', run: show('failed') },
+    { id: 'audit-all', title: 'Show the whole audit log', run: show('') },
+  ])
   return (
     <>
       <Filters label="Filter the audit log" filters={FILTERS} state={state} onApply={change} />

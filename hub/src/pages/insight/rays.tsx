@@ -8,6 +8,7 @@ import { ListEnd } from '../../parts/data-table.tsx'
 import { Notice, Pending } from '../../parts/notice.tsx'
 import { plural } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
+import { usePageActions } from '../../shell/page-actions.ts'
 import { type UrlState, useUrlState } from '../../shell/url-state.ts'
 import { type Game, useGame, useMay } from '../game/game.ts'
 import { type Filter, Filters, instantOf } from './filters.tsx'
@@ -15,7 +16,10 @@ import { RayTable } from './ray-table.tsx'
 
 const NAMES = ['namespace', 'code', 'operation', 'slower_ms', 'player', 'from', 'to'] as const
 type Name = (typeof NAMES)[number]
+const NO_FILTERS = Object.fromEntries(NAMES.map((name) => [name, ''])) as UrlState<Name>
 const US_PER_MS = 1_000
+/** Players notice it. */
+const SLOW_MS = 100
 /** The first page is read again while it is the only one. */
 const EVERY_MS = 5_000
 const PAGE_RAYS = 100
@@ -24,6 +28,12 @@ export default function Rays() {
   const { game } = useGame()
   const may = useMay()
   const [state, change] = useUrlState(NAMES)
+  const show = (some: Partial<UrlState<Name>>) => () => change({ ...NO_FILTERS, ...some })
+  usePageActions([
+    { id: 'rays-failed', title: 'Show failed requests', run: show({ code: 'any' }) },
+    { id: 'rays-slow', title: `Show requests of at least ${SLOW_MS} ms`, run: show({ slower_ms: String(SLOW_MS) }) },
+    { id: 'rays-all', title: 'Show all requests', run: show({}) },
+  ])
   return (
     <Page
       title="Requests"

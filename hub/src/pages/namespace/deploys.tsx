@@ -157,8 +157,11 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
       id: 'first',
       title: 'First lobby after',
       is_number: true,
-      cell: ({ deploy_ts, first_ready_ts }) =>
-        first_ready_ts === undefined ? '' : duration(Date.parse(first_ready_ts) - Date.parse(deploy_ts)),
+      cell: (deploy) => {
+        const { deploy_ts, first_ready_ts } = deploy
+        if (first_ready_ts !== undefined) return duration(Date.parse(first_ready_ts) - Date.parse(deploy_ts))
+        return deploy === current ? <span className="text-soft">none yet</span> : ''
+      },
     },
     { id: 'message', title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
     { id: 'by', title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
