@@ -30,7 +30,7 @@ const POLL_MS = 1
 const TICK_MS = 10
 const HTTP_PORT = 20_000
 const UDP_PORT = 20_001
-const TIER = { cpu_cores: 2, memory_bytes: 2 ** 29, pids_max: 64, scratch_bytes: 2 ** 20 }
+const TIER = { cpu_cores: 2, memory_bytes: 2 ** 29, pids_max: 64, tmp_bytes: 2 ** 20, disk_bytes: 2 ** 34 }
 const RATE = 10_000_000_000
 const SERVER = `
   import { createServer } from 'node:http'

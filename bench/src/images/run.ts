@@ -16,7 +16,7 @@ const WARM_UP = 10
 /** Time between two starts, in which the driver prepares the next monitor. */
 const PAUSE_MS = 100
 const MORE_MS_GOAL = 20
-const TIER = { cpu_cores: 1, memory_bytes: 256 * 1024 ** 2, pids_max: 64, scratch_bytes: 64 * 1024 ** 2 }
+const TIER = { cpu_cores: 1, memory_bytes: 256 * 1024 ** 2, pids_max: 64, tmp_bytes: 2 ** 26, disk_bytes: 2 ** 34 }
 
 type Program = Pick<RunSpec, 'build_folder' | 'args' | 'image'>
 

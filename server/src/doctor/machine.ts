@@ -75,7 +75,7 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
     const found = warnings.map(({ msg, reason }) =>
       warning('sandbox', reason === undefined ? msg : `${msg}: ${reason}`, sandboxRemedy(`${msg} ${reason}`, parent)),
     )
-    return found.length > 0 ? found : [ok('sandbox', 'bubblewrap, control groups and networks of lobbies work')]
+    return found.length > 0 ? found : [ok('sandbox', 'bubblewrap, control groups, networks and disks of lobbies work')]
   } catch (error) {
     if (!(error instanceof StartError)) throw error
     return [failed('sandbox', error.message, sandboxRemedy(error.message, parent))]
@@ -109,6 +109,7 @@ function sandboxRemedy(message: string, folder: string): string {
   if (message.includes('network of this machine') || message.includes('network for each lobby')) {
     return 'sudo apt-get install iproute2 nftables && sudo muster start    (or MUSTER_LOBBY_NETWORK=machine for trusted builds)'
   }
+  if (message.includes('no disk')) return 'sudo apt-get install e2fsprogs && sudo modprobe loop && sudo muster start'
   if (message.includes('limits'))
     return 'run the platform as root, or under systemd with Delegate=yes (docs/deploying.md)'
   if (/source path .*Permission denied/.test(message)) return `chmod o+x ${folder}    (and the folders above it)`

@@ -12,6 +12,7 @@ import { LOBBY_PORTS } from '../config/edge.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { phase, type Ray } from '../observe/ray.ts'
+import type { RegionTier } from '../regions.ts'
 import type { Builds, ReadyBuild } from './builds.ts'
 import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
 import { programStart } from './environment.ts'
@@ -23,8 +24,10 @@ import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 const PIDS_MAX = 256
 /** Where lobbies share the machine's network: away from the loopback addresses that programs use. */
 const LOOPBACK_OF_PLAYERS = '127.64.0.0/10'
-/** Size of each private writable folder of one lobby, in every tier. */
-const SCRATCH_BYTES = 64 * 1024 ** 2
+/** Size of each private writable folder of one lobby in memory, in every tier. */
+const TMP_BYTES = 64 * 1024 ** 2
+/** A file system needs a few hundred KB for its tables. */
+const DISK_BYTES_MIN = 8 * 1024 ** 2
 /** The bandwidth of a tier is in MB an hour, like prices. */
 const BYTES_PER_SECOND_PER_MB_PER_HOUR = 1_000_000 / 3_600
 
@@ -67,7 +70,8 @@ export async function launchLobby(
       'player_addresses does not work with MUSTER_DRIVER=docker: the container engine replaces the addresses of all connections. Leave it out, or let the server read X-Player-Id or PROXY headers.'
     return recordFailedStart(launch, lobby, 'no_network', message)
   }
-  const network = has_own_network ? await driver.takeNetwork(networkWish(ctx, lobby, mode)) : null
+  const tier = tierOf(ctx, lobby, mode)
+  const network = has_own_network ? await driver.takeNetwork(networkWish(mode, tier)) : null
   const taken = network === null ? await launch.ports.take(with_number.length) : []
   if (taken === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
   const resources: Resources = { network, taken }
@@ -87,7 +91,7 @@ export async function launchLobby(
       args,
       env,
       files,
-      tier: tierOf(lobby),
+      tier: limitsOf(lobby, tier),
       has_input: mode.standard_input,
       network,
     })
@@ -124,12 +128,17 @@ function portsFor(ports: readonly PortConfig[], { network, taken }: Resources): 
   return made
 }
 
-function networkWish(ctx: Context, lobby: WantedLobby, mode: GameModeConfig): NetworkWish {
+/** Undefined when the region has lost the tier and its default. */
+function tierOf(ctx: Context, lobby: WantedLobby, mode: GameModeConfig): RegionTier | undefined {
   const region = ctx.config.regions.find(({ name }) => name === lobby.region)
   const name = tierIn(mode, lobby.region)
-  const tier =
+  return (
     region?.tiers.find(({ tier_name_id }) => tier_name_id === name) ??
     region?.tiers.find(({ tier_name_id }) => tier_name_id === region.default_tier)
+  )
+}
+
+function networkWish(mode: GameModeConfig, tier: RegionTier | undefined): NetworkWish {
   const bandwidth_mb = tier?.bandwidth ?? 0
   return {
     has_internet: mode.network === 'internet',
@@ -155,8 +164,10 @@ function needsNetwork({ name, port }: PortConfig): string {
   return `The port ${name} has the number ${port}, and the lobbies of this machine share its network. Leave the number out and let the server listen on ${variable}, or run lobbies with networks of their own.`
 }
 
-function tierOf({ cpu_cores, memory_mb }: WantedLobby): Tier {
-  return { cpu_cores, memory_bytes: memory_mb * 1024 ** 2, pids_max: PIDS_MAX, scratch_bytes: SCRATCH_BYTES }
+/** Cores and memory are those that the lobby was given when it was decided. */
+function limitsOf({ cpu_cores, memory_mb }: WantedLobby, tier: RegionTier | undefined): Tier {
+  const disk_bytes = Math.max(DISK_BYTES_MIN, (tier?.disk ?? 0) * 1024 ** 2)
+  return { cpu_cores, memory_bytes: memory_mb * 1024 ** 2, pids_max: PIDS_MAX, tmp_bytes: TMP_BYTES, disk_bytes }
 }
 
 export function buildIdOf(lobby: WantedLobby): string | null {

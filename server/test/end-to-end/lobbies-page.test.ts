@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { findLobby } from '@muster/contract'
+import { findLobby, getRegionTiers } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { startPlatform, type TestGame } from '../platform.ts'
 import { stepsOf } from './documentation/page.ts'
@@ -14,6 +14,7 @@ import { stepsOf } from './documentation/page.ts'
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const PAGE = readFileSync(join(ROOT, 'docs/lobbies.md'), 'utf8')
 const NUMBERS_MIN = 25
+const DEFAULT_TIER = 'basic-1d1'
 const UNITS: Readonly<Record<string, number>> = {
   '': 1,
   s: 1_000,
@@ -106,7 +107,9 @@ test('a real lobby finds the sandbox and the variables of docs/lobbies.md, and i
       },
     })
     const { lobby_id, url } = await seatOf(game)
-    requireSandbox(JSON.parse(await (await fetch(url)).text()) as Report, lobby_id)
+    const { tiers } = await platform.client.call(getRegionTiers, {})
+    const { disk } = tiers.find(({ tier_name_id }) => tier_name_id === DEFAULT_TIER)!
+    requireSandbox(JSON.parse(await (await fetch(url)).text()) as Report, { lobby_id, disk_bytes: disk * 1_024 ** 2 })
   })
 
   await t.test('the example in Python lets in who has a player token, once', async (sub_test) => {
@@ -122,7 +125,7 @@ test('a real lobby finds the sandbox and the variables of docs/lobbies.md, and i
   })
 })
 
-function requireSandbox(seen: Report, lobby_id: string): void {
+function requireSandbox(seen: Report, { lobby_id, disk_bytes }: { lobby_id: string; disk_bytes: number }): void {
   const { rows } = tableOf('folder')
   const named = rows.map(([folder = '', access]) => ({ folder: namesOf(folder)[0]!, access }))
   // The page names these in the row of /usr.
@@ -136,7 +139,11 @@ function requireSandbox(seen: Report, lobby_id: string): void {
   )
   const writable = named.filter(({ access }) => access === 'writable').map(({ folder }) => folder)
   assert.deepEqual(seen.writable.sort(), ['/dev/shm', ...writable].sort())
-  assert.deepEqual(new Set(seen.sizes), new Set([numberAfter('server/src/runner/launch.ts', 'SCRATCH_BYTES')]))
+  const [scratch_bytes, ...in_memory] = seen.sizes
+  assert.deepEqual(new Set(in_memory), new Set([numberAfter('server/src/runner/launch.ts', 'TMP_BYTES')]))
+  // The tables of the file system take a part.
+  const share = scratch_bytes! / disk_bytes
+  assert.ok(share > 0.97 && share < 1, `${scratch_bytes} of ${disk_bytes} bytes`)
   const devices = namesOf(rows.find(([folder]) => folder === '`/dev`')![2]!).filter((name) => !name.startsWith('/'))
   for (const device of devices) assert.ok(seen.dev.includes(device), device)
   assert.ok(!seen.etc.includes('shadow') && seen.etc.includes('passwd'), seen.etc.join())

@@ -107,7 +107,7 @@ promise('files are in the writable folder before the program starts, and the pro
       console.log('read ' + fs.readFileSync(folder + '/a/b/config.txt', 'utf8') + fs.readFileSync(folder + '/top'))
       fs.writeFileSync(folder + '/a/b/new', 'new')
       fs.renameSync(folder + '/a/b/new', folder + '/a/b/config.txt')
-      try { fs.writeFileSync(folder + '/large', Buffer.alloc(${2 * TIER.scratch_bytes})) } catch (error) { console.log(error.code) }
+      try { fs.writeFileSync(folder + '/large', Buffer.alloc(${2 * TIER.tmp_bytes})) } catch (error) { console.log(error.code) }
       console.log('renamed ' + fs.readFileSync(folder + '/a/b/config.txt'))`,
   })
   const files = [

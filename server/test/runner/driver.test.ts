@@ -1,4 +1,5 @@
 import assert from 'node:assert'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -385,6 +386,45 @@ test('in bubblewrap a lobby sees its build, and no file of the platform or of ot
   assert.ok(lines.includes('CapEff:\t0000000000000000'))
   assert.ok(lines.includes('CapBnd:\t0000000000000000'))
   assert.ok(lines.includes('NoNewPrivs:\t1'))
+})
+
+test('the writable folder is a disk of the size of the tier, and ends with the lobby', async (t) => {
+  if (process.getuid?.() !== 0 || !hasBubblewrap()) return t.skip('needs root and bubblewrap')
+  const fixture = await openDriver(t, 'required')
+  const disks = (): string[] =>
+    execFileSync('losetup', ['--all'], { encoding: 'utf8' })
+      .split('\n')
+      .filter((line) => line.includes(fixture.data_dir))
+  const build_folder = fixture.build({
+    fill: `#!/bin/sh
+      cat "$HOME/a/given"; stat -c 'mode %a' "$HOME"
+      head -c 1000000 /dev/zero > "$HOME/first" && echo fits
+      head -c 2000000 /dev/zero > "$HOME/second" || echo full
+      rm "$HOME/first" && head -c 500000 /dev/zero > "$HOME/third" && echo room
+      for i in $(seq 10000); do true > "$HOME/$i" || { echo inodes; break; }; done
+      echo done; sleep 60`,
+  })
+  const disk_bytes = 2 ** 22
+  const files = [{ path: 'a/given', content: 'given\n' }]
+  const handle = await fixture.start({
+    build_folder,
+    args: ['fill'],
+    files,
+    tier: { ...TIER, disk_bytes: 3 * 2 ** 20 },
+  })
+  const other = await fixture.start({ build_folder, args: ['fill'], files, tier: { ...TIER, disk_bytes } })
+  for (const one of [handle, other]) await fixture.line(one, /^done$/)
+  const kept = await fixture.driver.logs(handle.lobby_id, 'stdout', 100)
+  const lines = kept.map(({ bytes }) => bytes.toString())
+  assert.deepEqual(lines, ['given', 'mode 700', 'fits', 'full', 'room', 'inodes', 'done'])
+  assert.equal(disks().length, 2, disks().join('\n'))
+  const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
+  assert.ok(!readdirSync(folder).includes('disk.ext4'), 'the file has lost its name')
+  // Killed with its monitor, as by a crash.
+  process.kill(handle.pid, 'SIGKILL')
+  await fixture.ended(handle)
+  await fixture.driver.stop(other, 0)
+  await until('no disk is left', () => disks().length === 0)
 })
 
 test('as root every lobby has its own uid, which is not the platform’s', async (t) => {

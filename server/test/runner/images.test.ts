@@ -200,7 +200,7 @@ test('the writable layer is limited, and nothing stays mounted after the lobby',
   const { stdout } = await run(driver, build)
   const [full, bytes] = stdout.split('\n')
   assert.equal(full, 'full')
-  assert.ok(Number(bytes) > 0 && Number(bytes) <= TIER.scratch_bytes, `${bytes} bytes`)
+  assert.ok(Number(bytes) > 0 && Number(bytes) <= TIER.disk_bytes, `${bytes} bytes`)
   assert.deepEqual(mountsBelow(driver.data_dir), before)
 })
 

@@ -1,7 +1,8 @@
 // The bubblewrap sandbox of a lobby. The lobby has its own user, pid, ipc, uts and mount namespaces. Its root contains the
-// build, the platform's node and the host's programs and libraries, all read-only, and three private folders in memory
-// with a size limit. It has no capability, no new privileges and no further user namespaces, and a filter of system calls (seccomp.ts). The environment is passed by
-// a file descriptor (`--args`), never on the command line, which other users can read.
+// build, the platform's node and the host's programs and libraries, all read-only, and three private folders with a size
+// limit: two in memory, and one on a disk of the lobby's own (lobby-disk.ts). It has no capability, no new privileges and
+// no further user namespaces, and a filter of system calls (seccomp.ts). The environment is passed by a file descriptor
+// (`--args`), never on the command line, which other users can read.
 //
 // The network is that of the process that starts bubblewrap: a namespace of the lobby's own (../network/), or the
 // machine's. In the machine's network a lobby reaches every listener on loopback addresses, so builds are trusted.
@@ -15,6 +16,7 @@ import { promisify } from 'node:util'
 import { isGone } from '../../procfs.ts'
 import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
+import type { LobbyDisk } from './lobby-disk.ts'
 
 export const BUILD_MOUNT = '/build'
 export const SCRATCH_MOUNT = '/scratch'
@@ -86,12 +88,12 @@ export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): st
 export function bubblewrapArgs(
   files: HostFiles,
   spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files' | 'network' | 'image'> & {
-    writable_root?: string | null
+    disk?: LobbyDisk | null
   },
 ): Buffer {
   const env = { ...spec.env, PATH: pathOf(spec), HOME: SCRATCH_MOUNT, TMPDIR: '/tmp' }
   const tmpfs = (mode: string, folder: string): string[] => [
-    ...['--perms', mode, '--size', String(spec.tier.scratch_bytes)],
+    ...['--perms', mode, '--size', String(spec.tier.tmp_bytes)],
     ...['--tmpfs', folder],
   ]
   const args = [
@@ -102,7 +104,7 @@ export function bubblewrapArgs(
     ...['--proc', '/proc', '--dev', '/dev', '--dir', '/sys'],
     ...tmpfs('1777', '/dev/shm'),
     ...tmpfs('1777', '/tmp'),
-    ...tmpfs('0700', SCRATCH_MOUNT),
+    ...(spec.disk ? ['--bind', spec.disk.scratch, SCRATCH_MOUNT] : tmpfs('0700', SCRATCH_MOUNT)),
     ...filesIn(spec.files ?? []),
     ...(spec.image ? [] : ['--ro-bind', spec.build_folder, BUILD_MOUNT]),
     ...['--remount-ro', '/dev'],
@@ -127,8 +129,8 @@ function hostRoot(files: HostFiles): string[] {
 }
 
 /** The image, and of the machine only how names are found. The files exist in every root (images/root-tree.ts). */
-function imageRoot({ build_folder, writable_root }: { build_folder: string; writable_root?: string | null }): string[] {
-  const root = writable_root ? ['--bind', writable_root, '/'] : ['--ro-bind', build_folder, '/']
+function imageRoot({ build_folder, disk }: { build_folder: string; disk?: LobbyDisk | null }): string[] {
+  const root = disk?.root ? ['--bind', disk.root, '/'] : ['--ro-bind', build_folder, '/']
   return [...root, '--ro-bind-try', '/etc/hosts', '/etc/hosts']
 }
 

@@ -9,12 +9,14 @@ import type { ListeningSocket } from '../sockets.ts'
 export type Tier = {
   /** Processor time in cores; fractions are allowed. */
   cpu_cores: number
-  /** Memory, including anonymous pages, page cache and the private /tmp. */
+  /** Memory, including anonymous pages, page cache, /tmp and /dev/shm. */
   memory_bytes: number
   /** Processes and threads. */
   pids_max: number
-  /** Size of each private writable folder, where the driver can limit it. */
-  scratch_bytes: number
+  /** Size of each private writable folder in memory, where the driver can limit it. */
+  tmp_bytes: number
+  /** Size of the disk with the lobby's writable folder. Where the machine cannot make disks, that folder is in memory. */
+  disk_bytes: number
 }
 
 export type RunSpec = {

@@ -15,10 +15,10 @@ import { LobbyNetworks, type NetworkOptions } from '../network/lobby-networks.ts
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
 import { type Cgroups, openCgroups } from './cgroups.ts'
 import type { Tier } from './driver.ts'
+import { type DiskKind, probeDisk } from './lobby-disk.ts'
 import { asUser, MONITOR_ENV } from './monitor.ts'
 import { seccompFilter } from './seccomp.ts'
 import { UID_FIRST } from './uids.ts'
-import { makeRootFolder, probeWritableRoot } from './writable-root.ts'
 
 export type Host = {
   builds_folder: string
@@ -28,8 +28,8 @@ export type Host = {
   files: HostFiles
   /** Null: lobbies run without a sandbox. */
   bubblewrap: { disable_userns: boolean } | null
-  /** Whether lobbies of container images have a writable root. Otherwise they write to /scratch and /tmp only. */
-  has_writable_roots: boolean
+  /** Null: writable folders are in memory, and the roots of container images are read-only. */
+  disks: DiskKind | null
   /** Null: lobbies run without limits. */
   cgroups: Cgroups | null
   /** Whether every lobby gets a uid of its own. */
@@ -47,7 +47,7 @@ export type HostOptions = {
 }
 
 const PROBE_ID = '00000000-0000-0000-0000-000000000000'
-const PROBE_TIER: Tier = { cpu_cores: 1, memory_bytes: 2 ** 30, pids_max: 64, scratch_bytes: 2 ** 20 }
+const PROBE_TIER: Tier = { cpu_cores: 1, memory_bytes: 2 ** 30, pids_max: 64, tmp_bytes: 2 ** 20, disk_bytes: 2 ** 20 }
 
 /**
  * Logs once what this machine cannot do. Throws a StartError where lobbies cannot run at all, and where bubblewrap is
@@ -96,8 +96,8 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
     log.warn({ reason: found.unavailable }, 'lobbies run without limits of memory, CPU and processes')
   }
 
-  const has_writable_roots = gives_uids && (await canMountRoots(builds_folder, own_folder, log))
-  const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids, has_writable_roots }
+  const disks = gives_uids && sandbox !== 'off' ? await findDisks(builds_folder, own_folder, log) : null
+  const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids, disks }
   if (sandbox === 'off') {
     log.warn('lobbies run without a sandbox because of MUSTER_SANDBOX=off; run only trusted builds')
     return { ...host, bubblewrap: null, networks: null }
@@ -143,10 +143,14 @@ async function openNetworks(
   }
 }
 
-async function canMountRoots(builds_folder: string, own_folder: string, log: Logger): Promise<boolean> {
-  const failed = await probeWritableRoot(builds_folder, makeRootFolder(own_folder).mount_point)
-  if (failed !== null) log.warn({ reason: failed }, 'lobbies of container images run with a read-only root')
-  return failed === null
+async function findDisks(builds_folder: string, own_folder: string, log: Logger): Promise<DiskKind | null> {
+  const no_file = await probeDisk('file', own_folder, builds_folder)
+  if (no_file === null) return 'file'
+  log.warn({ reason: no_file }, 'lobbies have no disk: their writable folders are in memory, and small')
+  const no_memory = await probeDisk('memory', own_folder, builds_folder)
+  if (no_memory === null) return 'memory'
+  log.warn({ reason: no_memory }, 'lobbies of container images run with a read-only root')
+  return null
 }
 
 async function tryBubblewrap(

@@ -7,7 +7,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS, type LogLine, type LogStream, logFile, newestFile } from '../../lobby-logs/files.ts'
@@ -19,32 +19,22 @@ import { EndedLogs } from '../logs/ended-logs.ts'
 import { platformLine } from '../logs/lines.ts'
 import { LoggerClient } from '../logs/logger-client.ts'
 import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
-import { inNamespace } from '../network/namespace.ts'
 import type { ListeningSocket } from '../sockets.ts'
-import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
-import {
-  type Driver,
-  type Exit,
-  type Handle,
-  neverRan,
-  type RunSpec,
-  type ScratchFile,
-  type Started,
-  type Usage,
-} from './driver.ts'
+import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
+import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { findImageProgram } from './find-image-program.ts'
-import { findProgram, HOST_PROGRAM_FOLDERS, type Program } from './find-program.ts'
+import { findProgram, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
+import { lobbyCommand, scratchOf } from './lobby-command.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
-import { asUser, exportsOf, inheritedFds, type LaunchSpec, launch, plainCommand } from './monitor.ts'
+import { inheritedFds, launch } from './monitor.ts'
 import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
 import { createUids, UID_COUNT, type Uids } from './uids.ts'
 import { openUnfinished, type UnfinishedLobbies } from './unfinished.ts'
-import { makeRootFolder, withWritableRoot } from './writable-root.ts'
 
 /** After this time a folder without a recorded end is swept like that of an ended lobby: no caller asked for its end. */
 const UNASKED_MS_MAX = 60 * 60_000
@@ -328,7 +318,7 @@ class ProcessDriver implements Driver {
         ...{ boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null },
         ...(stop_signal !== undefined && { stop_signal }),
       })
-      const plan = this.#commandOf(folder, spec, program, uid)
+      const plan = lobbyCommand(this.#host, folder, spec, program, uid)
       const files = bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
       await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
       run.child = monitor.child
@@ -346,30 +336,6 @@ class ProcessDriver implements Driver {
       closeSync(output.stdout)
       closeSync(output.stderr)
     }
-  }
-
-  /** What the monitor becomes, with or without bubblewrap. */
-  #commandOf(
-    folder: string,
-    spec: RunSpec,
-    program: string[],
-    uid: number | null,
-  ): Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'> {
-    const { bubblewrap, files } = this.#host
-    if (bubblewrap === null) {
-      const args = exportsOf(plainEnvironment(this.#host, folder, spec, uid))
-      writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
-      const command = plainCommand(spec.lobby_id, uid, program)
-      return { command, args, working_folder: spec.build_folder, seccomp: null }
-    }
-    const enter = spec.network ? inNamespace(spec.network.namespace) : []
-    const own_root = spec.image && this.#host.has_writable_roots ? makeRootFolder(folder) : null
-    const mount =
-      own_root === null ? [] : withWritableRoot(spec.build_folder, own_root.mount_point, spec.tier.scratch_bytes)
-    const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
-    const command = [...enter, ...mount, ...asUser(uid), ...sandbox, ...program]
-    const args = bubblewrapArgs(files, { ...spec, writable_root: own_root?.root ?? null })
-    return { command, args, working_folder: '/', seccomp: files.seccomp }
   }
 
   async #end(handle: Handle, ending: Ending): Promise<void> {
@@ -481,30 +447,4 @@ function newRun(known: Partial<ActiveRun>): ActiveRun {
 
 function isUnreaped(child: ChildProcess): boolean {
   return child.exitCode === null && child.signalCode === null
-}
-
-/** Two folders of the lobby's own replace the private ones of the sandbox. Only the disk bounds their size. */
-function plainEnvironment(host: Host, folder: string, spec: RunSpec, uid: number | null): Record<string, string> {
-  const own = { HOME: scratchOf(folder), TMPDIR: join(folder, 'tmp') }
-  for (const path of Object.values(own)) {
-    mkdirSync(path, { mode: 0o700 })
-    if (uid !== null) chownSync(path, uid, uid)
-  }
-  return { ...spec.env, PATH: [host.programs_folder, ...HOST_PROGRAM_FOLDERS].join(':'), ...own }
-}
-
-const scratchOf = (folder: string): string => join(folder, 'scratch')
-
-function writeScratchFiles(scratch: string, files: readonly ScratchFile[], uid: number | null): void {
-  for (const { path, content } of files) {
-    const folders = path.split('/').slice(0, -1)
-    for (const [index] of folders.entries()) {
-      const folder = join(scratch, ...folders.slice(0, index + 1))
-      if (existsSync(folder)) continue
-      mkdirSync(folder, { mode: 0o700 })
-      if (uid !== null) chownSync(folder, uid, uid)
-    }
-    writeFileSync(join(scratch, path), content, { mode: 0o600, flag: 'wx' })
-    if (uid !== null) chownSync(join(scratch, path), uid, uid)
-  }
 }

@@ -142,7 +142,7 @@ export function containerBody(plan: ContainerPlan): object {
         [TMP_MOUNT]: tmpfsOptions(spec.tier, facts.uid),
         ...(scratch_mount === null && { [SCRATCH_MOUNT]: tmpfsOptions(spec.tier, facts.uid) }),
       },
-      ShmSize: spec.tier.scratch_bytes,
+      ShmSize: spec.tier.tmp_bytes,
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       ...limitsOf(spec.tier, plan.cgroup_parent),
@@ -154,9 +154,9 @@ export function containerBody(plan: ContainerPlan): object {
 }
 
 /** Where the image has such a folder, the engine keeps its mode, so the owner must be the lobby's user. */
-function tmpfsOptions({ scratch_bytes }: Tier, uid: number | null): string {
+function tmpfsOptions({ tmp_bytes }: Tier, uid: number | null): string {
   const owner = uid === null ? 'mode=1777' : `mode=0700,uid=${uid},gid=${uid}`
-  return `rw,exec,nosuid,nodev,size=${scratch_bytes},${owner}`
+  return `rw,exec,nosuid,nodev,size=${tmp_bytes},${owner}`
 }
 
 /** With a group of the platform around the container, that group limits processor time, with its burst (../cgroups.ts). */

@@ -30,7 +30,7 @@ export type FilledScratch = { release(): Promise<void> }
 /** The mount of the volume. The first container that has it makes the volume. */
 export function scratchMount({ lobby_id, labels, uid }: Omit<ScratchPlan, 'files' | 'image_id'>, tier: Tier): object {
   const owner = uid === null ? '' : `,uid=${uid},gid=${uid}`
-  const o = `size=${tier.scratch_bytes},mode=${modeOf(uid).toString(8)},nosuid,nodev${owner}`
+  const o = `size=${tier.tmp_bytes},mode=${modeOf(uid).toString(8)},nosuid,nodev${owner}`
   const DriverConfig = { Name: 'local', Options: { type: 'tmpfs', device: 'tmpfs', o } }
   const options = { NoCopy: true, Labels: labels, DriverConfig }
   return { Type: 'volume', Source: containerName(lobby_id), Target: SCRATCH_MOUNT, VolumeOptions: options }

@@ -1,0 +1,61 @@
+// The command line of a lobby: what its monitor becomes, with or without bubblewrap.
+import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inNamespace } from '../network/namespace.ts'
+import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
+import type { RunSpec, ScratchFile } from './driver.ts'
+import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
+import type { Host } from './host.ts'
+import { diskOf } from './lobby-disk.ts'
+import { asUser, exportsOf, type LaunchSpec, plainCommand } from './monitor.ts'
+
+export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
+
+/** `folder`: that of the lobby. `program`: found, with its arguments. `uid`: the lobby's own, if it has one. */
+export function lobbyCommand(
+  host: Host,
+  folder: string,
+  spec: RunSpec,
+  program: readonly string[],
+  uid: number | null,
+): LobbyCommand {
+  const { bubblewrap, files } = host
+  if (bubblewrap === null) {
+    const args = exportsOf(plainEnvironment(host, folder, spec, uid))
+    writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
+    const command = plainCommand(spec.lobby_id, uid, program)
+    return { command, args, working_folder: spec.build_folder, seccomp: null }
+  }
+  const enter = spec.network ? inNamespace(spec.network.namespace) : []
+  const disk = diskOf(host.disks, folder, spec, uid)
+  const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
+  const command = [...enter, ...(disk?.command ?? []), ...asUser(uid), ...sandbox, ...program]
+  return { command, args: bubblewrapArgs(files, { ...spec, disk }), working_folder: '/', seccomp: files.seccomp }
+}
+
+/** Its writable folder where it runs without bubblewrap. */
+export const scratchOf = (folder: string): string => join(folder, 'scratch')
+
+/** Two folders of the lobby's own replace the private ones of the sandbox. Only the disk bounds their size. */
+function plainEnvironment(host: Host, folder: string, spec: RunSpec, uid: number | null): Record<string, string> {
+  const own = { HOME: scratchOf(folder), TMPDIR: join(folder, 'tmp') }
+  for (const path of Object.values(own)) {
+    mkdirSync(path, { mode: 0o700 })
+    if (uid !== null) chownSync(path, uid, uid)
+  }
+  return { ...spec.env, PATH: [host.programs_folder, ...HOST_PROGRAM_FOLDERS].join(':'), ...own }
+}
+
+function writeScratchFiles(scratch: string, files: readonly ScratchFile[], uid: number | null): void {
+  for (const { path, content } of files) {
+    const folders = path.split('/').slice(0, -1)
+    for (const [index] of folders.entries()) {
+      const folder = join(scratch, ...folders.slice(0, index + 1))
+      if (existsSync(folder)) continue
+      mkdirSync(folder, { mode: 0o700 })
+      if (uid !== null) chownSync(folder, uid, uid)
+    }
+    writeFileSync(join(scratch, path), content, { mode: 0o600, flag: 'wx' })
+    if (uid !== null) chownSync(join(scratch, path), uid, uid)
+  }
+}

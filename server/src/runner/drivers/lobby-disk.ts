@@ -1,0 +1,104 @@
+// The disk of a lobby: a file system of a fixed size, with the lobby's writable folder and, for a container image, the
+// changes of its root. It lies in a sparse file, which loses its name once it is mounted in a mount namespace of the
+// lobby's monitor. So the disk is gone with the last process of the lobby, also after a kill -9 of the runner: there is
+// nothing to unmount or to remove. Where no file can be mounted, the changes of a container image's root are in memory.
+import { execFile } from 'node:child_process'
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { RunSpec } from './driver.ts'
+import { MONITOR_ENV } from './monitor.ts'
+
+/** Bytes in memory for each file and folder. On a disk, mkfs chooses their number. */
+const BYTES_PER_INODE = 4_096
+const INODES_MIN = 1_024
+/** Time limit of the trial mount. */
+const PROBE_MS_MAX = 10_000
+const PROBE_BYTES = 2 ** 20
+
+/**
+ * $1: the file of the disk, or the options of a file system in memory. $2: an empty folder. $3: the lobby's uid.
+ * $4: the folder of a container image, or an empty text. The rest is the command. No journal: a disk ends with its lobby.
+ */
+const MOUNT = {
+  file: 'mkfs.ext4 -q -F -m 0 -O ^has_journal,^resize_inode -E nodiscard "$1" && mount -t ext4 -o loop,nosuid,nodev,noatime,noinit_itable,discard "$1" "$2" && rm "$1"',
+  memory: 'mount -t tmpfs -o "$1" lobby-disk "$2"',
+} as const
+const USE = `
+owner=$3 image=$4
+cd "$2" && install -d -m 0700 -o "$owner" -g "$owner" scratch || exit 125
+if [ -n "$image" ]; then
+  mkdir lower upper work merged && chmod 0755 upper && mount --bind "$image" lower || exit 125
+  mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work lobby-root merged || exit 125
+fi
+cd / && shift 4 && exec "$@"
+exit 125`
+
+/** `file`: on the machine's disk, of the size of the tier. `memory`: of the size of the other writable folders. */
+export type DiskKind = keyof typeof MOUNT
+
+/** `command`: mounts the disk and becomes the rest of the command line. The paths exist in the monitor's namespace only. */
+export type LobbyDisk = { command: readonly string[]; scratch: string; root: string | null }
+
+/** `folder`: that of the lobby. `image_folder`: null without a container image. `bytes`: also of the file system's tables. */
+export function makeDisk(
+  kind: DiskKind,
+  folder: string,
+  { image_folder, uid, bytes }: { image_folder: string | null; uid: number; bytes: number },
+): LobbyDisk {
+  const mount_point = join(folder, 'disk')
+  mkdirSync(mount_point, { recursive: true, mode: 0o711 })
+  const source = kind === 'file' ? makeFile(join(folder, 'disk.ext4'), bytes) : memoryOptions(bytes)
+  const script = `${MOUNT[kind]} || exit 125${USE}`
+  return {
+    command: [
+      ...['unshare', '--mount', '--propagation', 'private', '--'],
+      // The paths are arguments, never part of a script.
+      ...['/bin/sh', '-c', script, 'sh', source, mount_point, String(uid), image_folder ?? ''],
+    ],
+    scratch: join(mount_point, 'scratch'),
+    root: image_folder === null ? null : join(mount_point, 'merged'),
+  }
+}
+
+/** The disk of a lobby on a machine with disks of this kind; null: its writable folders are made by the sandbox. */
+export function diskOf(
+  kind: DiskKind | null,
+  folder: string,
+  { build_folder, image, tier }: Pick<RunSpec, 'build_folder' | 'image' | 'tier'>,
+  uid: number | null,
+): LobbyDisk | null {
+  if (kind === null || uid === null || (kind === 'memory' && !image)) return null
+  const bytes = kind === 'file' ? tier.disk_bytes : tier.tmp_bytes
+  return makeDisk(kind, folder, { image_folder: image ? build_folder : null, uid, bytes })
+}
+
+/** Mounts a disk and an image's root once. Returns null when it works, otherwise the error text. */
+export async function probeDisk(kind: DiskKind, folder: string, image_folder: string): Promise<string | null> {
+  const { command } = makeDisk(kind, folder, { image_folder, uid: 0, bytes: PROBE_BYTES })
+  const [program, ...args] = [...command, '/bin/true']
+  try {
+    await promisify(execFile)(program!, args, { timeout: PROBE_MS_MAX, env: MONITOR_ENV })
+    return null
+  } catch (error) {
+    rmSync(join(folder, 'disk.ext4'), { force: true })
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
+    return (stderr || String(error)).split('\n').slice(-2).join(' ')
+  }
+}
+
+/** A sparse file: it takes room on the machine's disk as the lobby writes. */
+function makeFile(path: string, bytes: number): string {
+  const fd = openSync(path, 'w', 0o600)
+  try {
+    ftruncateSync(fd, bytes)
+  } finally {
+    closeSync(fd)
+  }
+  return path
+}
+
+function memoryOptions(bytes: number): string {
+  const inodes = Math.max(INODES_MIN, Math.ceil(bytes / BYTES_PER_INODE))
+  return `size=${bytes},nr_inodes=${inodes},mode=0711`
+}
