@@ -1,6 +1,6 @@
 // The hub in tests: on a real platform, in a real Chromium. `npm test` has built it.
 import type { TestContext } from 'node:test'
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { mainUrl } from '../../server/src/config/addresses.ts'
 import { openBrowser } from '../../server/test/end-to-end/browser.ts'
 import { type Platform, type PlatformOptions, startPlatform } from '../../server/test/platform.ts'
@@ -70,4 +70,9 @@ export async function useSession(hub: OpenHub, { context }: View, cookie: string
   await context.addCookies([
     { name: cookie.slice(0, at), value: cookie.slice(at + 1), url: hub.url, httpOnly: true, sameSite: 'Lax' },
   ])
+}
+
+/** A problem of the home page. */
+export function problemOf(page: Page, title: string): Locator {
+  return page.getByRole('listitem').filter({ hasText: title })
 }

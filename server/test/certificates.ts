@@ -1,5 +1,5 @@
 // Certificates for tests, of an authority that a test makes: good ones and bad ones.
-import { KeyObject, randomBytes, webcrypto } from 'node:crypto'
+import { KeyObject, randomBytes } from 'node:crypto'
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -28,7 +28,7 @@ export type TestAuthority = {
 }
 
 export async function makeAuthority(): Promise<TestAuthority> {
-  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const own = await X509CertificateGenerator.createSelfSigned({
     name: `CN=Authority of a test ${randomBytes(4).toString('hex')}`,
     keys,
@@ -52,7 +52,7 @@ export async function makeAuthority(): Promise<TestAuthority> {
       notBefore: new Date(Date.now() + from_ms),
       notAfter: new Date(Date.now() + until_ms),
       extensions: [
-        new SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns', value }))),
+        new SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns' as const, value }))),
         new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
       ],
     })
@@ -62,7 +62,7 @@ export async function makeAuthority(): Promise<TestAuthority> {
     cert: `${own.toString('pem')}\n`,
     sign,
     async issue(names, options) {
-      const leaf = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+      const leaf = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
       const key = String(KeyObject.from(leaf.privateKey).export({ type: 'pkcs8', format: 'pem' }))
       return { cert: await sign(names, leaf.publicKey, options), key }
     },

@@ -73,6 +73,17 @@ export const CdnDomain = object(
     verification_errors: Type.Array(Type.String(), {
       description: 'Errors of the last check, one line for each record.',
     }),
+    certificate: Type.Optional(
+      object(
+        {
+          expire_ts: Type.Optional(Timestamp('When the certificate expires. Absent until the first one is issued.')),
+          error: Type.Optional(
+            Type.String({ description: 'Why the last order failed. Absent after an order that succeeded.' }),
+          ),
+        },
+        'Certificate that the platform orders for an active domain. Absent until it is requested, and when a certificate of the platform covers the domain.',
+      ),
+    ),
   },
   'A custom domain of a namespace.',
 )

@@ -2,7 +2,7 @@
 import { accessSync, chmodSync, constants, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { freeBytes } from '../observe/disk.ts'
+import { DISK_LOW_FACTOR, freeBytes } from '../observe/disk.ts'
 import { createLog } from '../observe/log.ts'
 import { EngineClient } from '../runner/drivers/docker/engine.ts'
 import { imageOf } from '../runner/drivers/docker/host.ts'
@@ -12,7 +12,8 @@ import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
 import { type Finding, failed, ok, skipped, warning } from './finding.ts'
 
-const MB = 1024 * 1024
+/** As the settings count them. */
+const MB = 1_000_000
 /** Folders above the data folder that are checked. */
 const PARENTS_MAX = 64
 
@@ -44,10 +45,11 @@ export async function examineDisk({ data_dir, uploads, lobbies }: Config): Promi
     { bytes: lobbies.disk_free_bytes_min, what: 'No lobby starts', setting: 'MUSTER_LOBBY_DISK_FREE_MB_MIN' },
   ]
   const findings = limits
-    .filter(({ bytes }) => free < bytes)
-    .map(({ bytes, what, setting }) =>
-      failed('disk', `${what} below ${bytes / MB} MB (${setting}), and ${size}.`, remedy),
-    )
+    .filter(({ bytes }) => free < bytes * DISK_LOW_FACTOR)
+    .map(({ bytes, what, setting }) => {
+      const report = free < bytes ? failed : warning
+      return report('disk', `${what} below ${bytes / MB} MB (${setting}), and ${size}.`, remedy)
+    })
   return findings.length > 0 ? findings : [ok('disk', size)]
 }
 

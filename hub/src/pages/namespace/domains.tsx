@@ -9,6 +9,7 @@ import { TextField } from '../../parts/fields.tsx'
 import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Failure, type Tone } from '../../parts/notice.tsx'
 import { Empty, Section } from '../../parts/page.tsx'
+import { Ago, useNow } from '../../parts/time.tsx'
 import { useMay } from '../game/game.ts'
 import { type Namespace, useNamespace } from './namespace.ts'
 
@@ -109,6 +110,7 @@ function DomainRow({ domain }: { domain: Domain }) {
           ))}
         </>
       )}
+      {domain.certificate === undefined ? null : <CertificateLine certificate={domain.certificate} />}
       {is_removing ? (
         <ConfirmDialog
           title={`Remove ${domain.domain}`}
@@ -123,5 +125,25 @@ function DomainRow({ domain }: { domain: Domain }) {
         </ConfirmDialog>
       ) : null}
     </li>
+  )
+}
+
+function CertificateLine({ certificate: { expire_ts, error } }: { certificate: NonNullable<Domain['certificate']> }) {
+  const now = useNow()
+  const is_over = expire_ts !== undefined && Date.parse(expire_ts) <= now
+  return (
+    <>
+      <p className="flex flex-wrap items-center gap-x-2">
+        {expire_ts === undefined ? (
+          'It has no certificate yet.'
+        ) : (
+          <>
+            Its certificate {is_over ? 'expired' : 'expires'} <Ago ts={expire_ts} />.
+          </>
+        )}{' '}
+        {error === undefined ? 'The platform renews it.' : 'The last order failed. The platform orders it again.'}
+      </p>
+      {error === undefined ? null : <p className="text-xs wrap-anywhere text-warn">{error}</p>}
+    </>
   )
 }

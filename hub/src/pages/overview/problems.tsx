@@ -44,7 +44,7 @@ function keyOf({ kind, group_id, namespace_id, version_id, domain, quota, role, 
 }
 
 function Remedy({ problem }: { problem: Problem }) {
-  const { remedy, group_id } = problem
+  const { remedy } = problem
   const [is_open, setOpen] = useState(false)
   const { game_id, namespace_id, version_id } = remedy
   if (remedy.kind === 'roll_back' && game_id !== undefined && namespace_id !== undefined && version_id !== undefined) {
@@ -66,21 +66,48 @@ function Remedy({ problem }: { problem: Problem }) {
       </>
     )
   }
-  const to = pageOf(remedy, group_id)
-  if (to === null) return null
-  return <LinkButton to={to}>{remedy.kind === 'prove_domain' ? 'Show the DNS record' : 'Show details'}</LinkButton>
+  const way = wayTo(problem)
+  if (way === null) return null
+  return (
+    <LinkButton to={way.to} search={(way.search ?? {}) as never}>
+      {way.text}
+    </LinkButton>
+  )
 }
 
-/** Null when the hub has no page about it. */
-function pageOf({ kind, page, game_id, namespace_id }: Problem['remedy'], group_id: string | undefined): string | null {
-  const of_namespace = (tab: string): string | null =>
-    game_id === undefined || namespace_id === undefined ? null : namespaceLink(game_id, namespace_id, tab)
-  if (kind === 'prove_domain' || page === 'domains' || page === 'limits') return of_namespace('settings')
-  if (page === 'lobbies') return of_namespace('lobbies')
-  if (page === 'rays') return game_id === undefined ? null : gameLink(game_id, 'rays')
-  if (page === 'quotas') return group_id === undefined ? null : groupLink(group_id)
-  if (page === 'processes' || page === 'checks') return platformLink()
-  return null
+type Way = { to: string; search?: Record<string, string>; text: string }
+
+/** The page that mends the problem, with only the records that it is about. Null when it names no game or group. */
+function wayTo({ kind, group_id, remedy: { game_id, namespace_id, page } }: Problem): Way | null {
+  if (kind === 'role_away') return { to: platformLink(), text: 'Show the processes' }
+  if (page === 'checks') return { to: platformLink(), text: 'Run the checks' }
+  if (page === 'backups') return { to: platformLink('backups'), text: 'Show the backups' }
+  if (page === 'jobs') return { to: platformLink('jobs'), text: 'Show the jobs' }
+  if (kind === 'quota_near') return group_id === undefined ? null : { to: groupLink(group_id), text: 'Show the quotas' }
+  if (game_id === undefined || namespace_id === undefined) return null
+  const settings = namespaceLink(game_id, namespace_id, 'settings')
+  switch (kind) {
+    case 'domain_unproven':
+      return { to: settings, text: 'Show the DNS record' }
+    case 'certificate_expiring':
+      return { to: settings, text: 'Show the domain' }
+    case 'lobby_limit_near':
+      return { to: settings, text: 'Show the limits' }
+    case 'lobbies_stalled':
+      return {
+        to: namespaceLink(game_id, namespace_id, 'lobbies'),
+        search: { state: 'stalled' },
+        text: 'Show the stalled lobbies',
+      }
+    case 'captcha_provider_failing':
+      return {
+        to: gameLink(game_id, 'rays'),
+        search: { code: 'CAPTCHA_PROVIDER_FAILED', namespace: namespace_id },
+        text: 'Show the failed requests',
+      }
+    default:
+      return { to: namespaceLink(game_id, namespace_id), text: 'Show the namespace' }
+  }
 }
 
 type RollBackProps = { game_id: string; namespace_id: string; version_id: string; onClose: () => void }

@@ -108,8 +108,10 @@ export async function listDomains(ctx: Context, namespace_id: string): Promise<S
     .selectFrom('domains')
     .innerJoin('namespaces', 'namespaces.namespace_id', 'domains.namespace_id')
     .innerJoin('games', 'games.game_id', 'namespaces.game_id')
+    .leftJoin('certificates', 'certificates.host', 'domains.domain')
     .selectAll('domains')
-    .select('games.developer_group_id as group_id')
+    .select(['games.developer_group_id as group_id', 'certificates.host'])
+    .select(['certificates.error', 'certificates.expire_ts'])
     .where('domains.namespace_id', '=', namespace_id)
     .orderBy('domains.create_ts')
     .orderBy('domain')
@@ -117,7 +119,7 @@ export async function listDomains(ctx: Context, namespace_id: string): Promise<S
     .execute()
   return Promise.all(
     rows.map(async (claim) => {
-      const { domain, create_ts, verification_status, verification_errors } = claim
+      const { domain, create_ts, verification_status, verification_errors, host } = claim
       const txt_only = verification_status !== 'active' && (await hasRelativeOfOthers(ctx.db, claim))
       return {
         domain,
@@ -126,7 +128,15 @@ export async function listDomains(ctx: Context, namespace_id: string): Promise<S
         verification_method: { http: { cname_record: cnameTarget(ctx, claim) } },
         verification_records: recordsOf(ctx, claim, txt_only),
         verification_errors,
+        ...(verification_status === 'active' && host !== null ? { certificate: certificateOf(claim) } : {}),
       }
     }),
   )
+}
+
+function certificateOf({ expire_ts, error }: { expire_ts: Date | null; error: string | null }) {
+  return {
+    ...(expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }),
+    ...(error === null ? {} : { error }),
+  }
 }

@@ -1,6 +1,7 @@
 // What is wrong with the platform itself, for administrators: roles that do not run, and disks that are nearly full.
 import type { Problem } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { DISK_LOW_FACTOR } from '../../observe/disk.ts'
 import { timestamp } from '../times.ts'
 import { platformCertificateProblems } from './problems.ts'
 
@@ -8,8 +9,6 @@ import { platformCertificateProblems } from './problems.ts'
 const FRESH = '20 seconds'
 /** Runners that are read. */
 const RUNNERS_MAX = 1_000
-/** Below this many times the minimum, a disk is low; below the minimum itself, its regions open no lobbies. */
-const LOW_FACTOR = 2
 
 /** A platform with data older than this should have a backup that is newer. */
 const BACKUP_AGE_MS_MAX = 7 * 86_400_000
@@ -60,7 +59,7 @@ function away(role: string, text: string): Problem {
 }
 
 function diskProblems({ regions, disk_free_bytes }: Runner, bytes_min: number): Problem[] {
-  if (disk_free_bytes >= bytes_min * LOW_FACTOR) return []
+  if (disk_free_bytes >= bytes_min * DISK_LOW_FACTOR) return []
   const is_closed = disk_free_bytes < bytes_min
   const free = `${(disk_free_bytes / BYTES_PER_GB).toFixed(1)} GB are free`
   const name = regions.join(', ')

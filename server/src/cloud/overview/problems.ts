@@ -9,8 +9,9 @@ import type { Scope } from './scope.ts'
 
 /** Rows of each kind. */
 const ROWS_MAX = 50
-/** A certificate is renewed long before; with less time left, its orders fail. */
+/** A certificate that has so little time left, and whose renewal has failed or is overdue, is a problem. */
 const CERTIFICATE_LEFT_MS = 14 * 86_400_000
+const RENEWAL_OVERDUE_MS = 86_400_000
 /** Failed orders of a first certificate. */
 const ORDER_FAILURES_MIN = 2
 /** Requests that a failing captcha provider made fail. */
@@ -114,6 +115,16 @@ async function domainProblems({ pool }: Context, scope: Scope): Promise<Problem[
   })
 }
 
+/** `first`: number of the parameter that is the first of `expiryTimes`. */
+function isExpiring(first: number): string {
+  return `(expire_ts < $${first + 2} or (expire_ts < $${first} and (error is not null or certificates.next_ts < $${first + 1}))
+    or (chain is null and certificates.failure_count >= ${ORDER_FAILURES_MIN}))`
+}
+
+function expiryTimes(now_ms: number): Date[] {
+  return [now_ms + CERTIFICATE_LEFT_MS, now_ms - RENEWAL_OVERDUE_MS, now_ms].map((ms) => new Date(ms))
+}
+
 async function certificateProblems({ pool, now }: Context, scope: Scope): Promise<Problem[]> {
   const { rows } = await pool.query<{
     namespace_id: string
@@ -123,9 +134,9 @@ async function certificateProblems({ pool, now }: Context, scope: Scope): Promis
   }>(
     `select domains.namespace_id, host, error, expire_ts from domains join certificates on host = domain
       where namespace_id = any($1) and verification_status = 'active'
-        and (expire_ts < $2 or (chain is null and certificates.failure_count >= ${ORDER_FAILURES_MIN}))
+        and ${isExpiring(2)}
       order by expire_ts nulls first, host limit ${ROWS_MAX}`,
-    [scope.namespace_ids, new Date(now() + CERTIFICATE_LEFT_MS)],
+    [scope.namespace_ids, ...expiryTimes(now())],
   )
   return rows.map(({ namespace_id, ...certificate }) => {
     const { game_id } = namespaceOf(scope, namespace_id)
@@ -142,10 +153,10 @@ async function certificateProblems({ pool, now }: Context, scope: Scope): Promis
 export async function platformCertificateProblems({ pool, now }: Context): Promise<Problem[]> {
   const { rows } = await pool.query<{ host: string; error: string | null; expire_ts: Date | null }>(
     `select host, error, expire_ts from certificates
-      where (expire_ts < $1 or (chain is null and failure_count >= ${ORDER_FAILURES_MIN}))
+      where ${isExpiring(1)}
         and not exists (select from domains where domain = host and verification_status = 'active')
       order by expire_ts nulls first, host limit ${ROWS_MAX}`,
-    [new Date(now() + CERTIFICATE_LEFT_MS)],
+    expiryTimes(now()),
   )
   return rows.map((row) => ({ ...certificateProblem(row, now()), remedy: { kind: 'open_page', page: 'checks' } }))
 }
