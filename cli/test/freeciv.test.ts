@@ -1,24 +1,14 @@
 // The example Freeciv: the unchanged server of Debian's package, deployed by its muster.yaml alone.
 import assert from 'node:assert/strict'
-import { cpSync, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { inflateSync } from 'node:zlib'
-import {
-  createGameNamespaceTokenPublic,
-  findLobby,
-  getGameById,
-  listMatchmakerLobbyPlayers,
-  type ResponseOf,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
-import { createProject } from './deploy-steps.ts'
+import { deployExample } from './example-steps.ts'
 
 const PROGRAM = '/usr/games/freeciv-server'
-const EXAMPLE = join(import.meta.dirname, '../../examples/freeciv')
 const CAPABILITY = '+Freeciv-3.0-network year32 plrculture32 pingfix researchclr cityculture32'
 const SERVER_JOIN_REQ = 4
 /** In place of a length: a compressed packet whose length is in the next four bytes. */
@@ -28,28 +18,15 @@ const COMPRESSED_HEAD_BYTES = 6
 test('Freeciv plays with nothing but its version config, and no stranger reaches it', async (t) => {
   if (!existsSync(PROGRAM)) return t.skip('freeciv-server is not installed')
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
-  const project = await createProject(t, platform, { game: 'freeciv', server: {} })
-  cpSync(EXAMPLE, project.folder, { recursive: true })
-  await project.deploy()
-  const seat = await takeSeat(platform, project.game_id)
-  const { url } = seat.ports.game!
+  const example = await deployExample(t, platform, 'freeciv')
+  const { lobby, ports } = await example.takeSeat()
+  const { url } = ports.game!
 
   assert.equal((await joinFrom(t, url, '127.0.0.9')).length, 0, 'a stranger gets no byte')
   const joined = await joinFrom(t, url, '127.0.0.1')
   assert.match(inflateSync(joined.subarray(COMPRESSED_HEAD_BYTES)).toString('latin1'), /Welcome to the Freeciv version/)
-  const params = { game_id: project.game_id, lobby_id: seat.lobby.lobby_id }
-  await until('the player to be connected', async () => {
-    const { players } = await platform.client.call(listMatchmakerLobbyPlayers, { params })
-    return players.some(({ connect_ts }) => connect_ts != null)
-  })
+  await until('the player to be connected', async () => (await example.connected(lobby.lobby_id)) === 1)
 })
-
-async function takeSeat({ client, edge_url }: Platform, game_id: string): Promise<ResponseOf<typeof findLobby>> {
-  const { game } = await client.call(getGameById, { params: { game_id } })
-  const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
-  const { token } = await client.call(createGameNamespaceTokenPublic, { params: { game_id, namespace_id } })
-  return createClient({ url: edge_url, token }).call(findLobby, { body: { game_modes: ['default'] } })
-}
 
 /** Asks to join, as the client of Freeciv does. Returns the first packet of the server; empty: the connection was ended. */
 async function joinFrom(t: TestContext, url: string, address: string): Promise<Buffer> {

@@ -1,0 +1,44 @@
+// Examples of the folder examples/, deployed by their muster.yaml alone.
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import {
+  createGameNamespaceTokenPublic,
+  findLobby,
+  getGameById,
+  listMatchmakerLobbyPlayers,
+  type ResponseOf,
+} from '@muster/contract'
+import { createClient } from '@muster/contract/client'
+import type { Platform } from '../../server/test/platform.ts'
+import { createProject } from './deploy-steps.ts'
+
+type Seat = ResponseOf<typeof findLobby>
+export type DeployedExample = {
+  /** A seat for a person at 127.0.0.1. */
+  takeSeat(): Promise<Seat>
+  /** Players of the lobby, and those of them who are connected. */
+  seats(lobby_id: string): Promise<number>
+  connected(lobby_id: string): Promise<number>
+}
+
+/** `name`: the folder of the example, and its game. */
+export async function deployExample(t: TestContext, platform: Platform, name: string): Promise<DeployedExample> {
+  const { client, edge_url } = platform
+  const { folder, game_id, deploy } = await createProject(t, platform, { game: name, server: {} })
+  cpSync(join(import.meta.dirname, '../../examples', name), folder, {
+    recursive: true,
+    filter: (path) => !path.includes('node_modules'),
+  })
+  await deploy()
+  const { game } = await client.call(getGameById, { params: { game_id } })
+  const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
+  const { token } = await client.call(createGameNamespaceTokenPublic, { params: { game_id, namespace_id } })
+  const players = async (lobby_id: string) =>
+    (await client.call(listMatchmakerLobbyPlayers, { params: { game_id, lobby_id } })).players
+  return {
+    takeSeat: () => createClient({ url: edge_url, token }).call(findLobby, { body: { game_modes: ['default'] } }),
+    seats: async (lobby_id) => (await players(lobby_id)).length,
+    connected: async (lobby_id) => (await players(lobby_id)).filter(({ connect_ts }) => connect_ts != null).length,
+  }
+}
