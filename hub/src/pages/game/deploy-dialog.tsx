@@ -1,9 +1,11 @@
 // Deploying a version to a namespace, forwards or back: what changes, a message, and what stays as it is.
 import { changeLines, changesBetween } from '@muster/contract/differences'
 import { readableConfig } from '@muster/contract/readable-config'
+import { useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { getGameVersionById, updateGameNamespaceVersion } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
+import { namespaceLink } from '../../links.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { SelectField, TextField } from '../../parts/fields.tsx'
@@ -24,12 +26,17 @@ export type DeployDialogProps = {
 export default function DeployDialog(props: DeployDialogProps) {
   const { game_id, namespace, versions, is_rollback = false, onClose } = props
   const others = versions.filter((version) => version.version_id !== namespace.version_id)
+  const navigate = useNavigate()
   const [version_id, setVersion] = useState(props.version_id ?? others[0]?.version_id ?? '')
   const [message, setMessage] = useState('')
   const name = versions.find((version) => version.version_id === version_id)?.display_name ?? version_id
   const deploy = useChange(updateGameNamespaceVersion, {
     done: `${namespace.name_id} runs ${name} from now on.`,
-    onDone: onClose,
+    onDone: () => {
+      onClose()
+      // That page shows the progress of the deploy.
+      void navigate({ to: namespaceLink(game_id, namespace.namespace_id) })
+    },
     shows_errors: true,
   })
   const input = {

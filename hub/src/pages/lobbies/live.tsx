@@ -9,7 +9,7 @@ import { shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField, TextField } from '../../parts/fields.tsx'
-import { Badge, Loading, Notice } from '../../parts/notice.tsx'
+import { Loading, Notice } from '../../parts/notice.tsx'
 import { count, plural, timeOfDay } from '../../parts/numbers.ts'
 import { Page } from '../../parts/page.tsx'
 import { Age } from '../../parts/time.tsx'
@@ -19,7 +19,7 @@ import { useMay, versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { arrange, LOBBY_STATES, type LobbyFilter, SORTS, type Totals, totalsOf } from './arrange.ts'
 import { type LiveLobby, type LiveLobbies as Store, useLiveLobbies } from './live-lobbies.ts'
-import { LobbyStates, regionName, SeatBar, STATE_HELP, UseBar } from './lobby-parts.tsx'
+import { FeedMark, LobbyStates, regionName, SeatBar, STATE_HELP, UseBar } from './lobby-parts.tsx'
 import { StopLobbies } from './stop-lobbies.tsx'
 
 const VIEW = ['state', 'mode', 'region', 'text', 'sort', 'order'] as const
@@ -114,11 +114,6 @@ function useVersionNames(live: Store, revision: number): void {
   useEffect(() => {
     if (unknown !== '') refresh(getGameById)
   }, [unknown, refresh])
-}
-
-function FeedMark({ live }: { live: Store }) {
-  if (live.feed === 'live' && live.is_loaded) return <Badge tone="good">live</Badge>
-  return live.feed === 'lost' ? <Badge tone="bad">not live</Badge> : <Badge>connecting</Badge>
 }
 
 function LostNotice({ live }: { live: Store }) {

@@ -4,7 +4,7 @@ import { Badge, type Tone } from '../../parts/notice.tsx'
 import { bytes, count, plural } from '../../parts/numbers.ts'
 import type { Game } from '../game/game.ts'
 import { type LobbyFlags, type LobbyState, stateOf, useShare } from './arrange.ts'
-import type { LiveLobby } from './live-lobbies.ts'
+import type { LiveLobbies, LiveLobby } from './live-lobbies.ts'
 
 const TONES: Record<LobbyState, Tone> = {
   starting: 'plain',
@@ -83,4 +83,10 @@ export function UseBar({ lobby, of }: { lobby: LiveLobby; of: 'cpu_cores' | 'mem
 /** The name of a region: its id when the platform no longer has it. */
 export function regionName(game: Game, region_id: string): string {
   return game.available_regions.find((region) => region.region_id === region_id)?.region_display_name ?? region_id
+}
+
+/** Whether the shown lobbies follow the platform. */
+export function FeedMark({ live }: { live: LiveLobbies }) {
+  if (live.feed === 'live' && live.is_loaded) return <Badge tone="good">live</Badge>
+  return live.feed === 'lost' ? <Badge tone="bad">not live</Badge> : <Badge>connecting</Badge>
 }

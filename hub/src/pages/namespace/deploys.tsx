@@ -19,6 +19,7 @@ import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useMay, versionName } from '../game/game.ts'
+import { DeployProgress } from './deploy-progress.tsx'
 import { useNamespace } from './namespace.ts'
 
 const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
@@ -84,7 +85,8 @@ export default function Deploys() {
         ) : undefined
       }
     >
-      <SiteLine />
+      <ExpiryLine />
+      {deploys[0] === undefined ? null : <DeployProgress key={deploys[0].deploy_id} deploy={deploys[0]} />}
       <Section
         title="Deploys"
         actions={
@@ -121,8 +123,7 @@ export default function Deploys() {
   )
 }
 
-/** Where the game is played, and when the namespace ends. */
-function SiteLine() {
+function ExpiryLine() {
   const { namespace } = useNamespace()
   const { expire_ts } = namespace
   if (expire_ts === undefined) return null
