@@ -17,6 +17,7 @@ import { Domains } from './domains.tsx'
 import { Limits } from './limits.tsx'
 import { useNamespace } from './namespace.ts'
 import { SiteAccess } from './site-access.tsx'
+import { SiteHeaders } from './site-headers.tsx'
 
 const DAY_MS = 86_400_000
 const EXPIRIES = [
@@ -42,6 +43,7 @@ export default function NamespaceSettings() {
     >
       <Domains />
       <SiteAccess />
+      <SiteHeaders />
       <Limits />
       {may(renameGameNamespace) ? (
         <RenameForm

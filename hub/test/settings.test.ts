@@ -1,0 +1,182 @@
+// Settings with consequences: headers of a site, the expiry of a namespace, and deletion that asks for the name. By mouse
+// and by keyboard.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { type ApiError, getGameById, getGameVersionById, getGroupMembers } from '@muster/contract'
+import type { Locator, Page } from 'playwright-core'
+import { newSite } from '../../server/test/cloud/steps.ts'
+import { get } from '../../server/test/edge/get.ts'
+import type { TestGame } from '../../server/test/platform.ts'
+import { until } from '../../server/test/until.ts'
+import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
+import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
+
+const DAY_MS = 86_400_000
+const HEADER = { name: 'x-frame-options', value: 'SAMEORIGIN' }
+
+type Scene = { hub: OpenHub; game: TestGame; view: View }
+
+test('settings with consequences', async (t) => {
+  const hub = await openHub(t)
+  if (hub === null) return
+  const game = await hub.platform.game()
+  const view = await openView(hub)
+  await signInAsAdmin(hub, view)
+  const scene: Scene = { hub, game, view }
+  await t.test('headers of the site are changed in a new version, and the site is served with them', () =>
+    changeHeaders(scene),
+  )
+  await t.test('by keyboard, a namespace gets an expiry, loses it, and is deleted when it has expired', () =>
+    expireNamespace(scene),
+  )
+  await t.test('a group with games is not deleted, and says why', () => refuseDeletion(scene))
+  await t.test('by keyboard, a game is deleted by its name and by no other', () => deleteGame(scene))
+  await t.test('a group without games is deleted by its name', () => deleteGroup(scene))
+  assert.deepEqual(view.faults, [])
+  await view.context.close()
+})
+
+const gameUrl = ({ hub, game }: Scene): string => `${hub.url}/games/${game.game_id}`
+const settingsUrl = (scene: Scene): string => `${gameUrl(scene)}/namespaces/${scene.game.namespace_id}/settings`
+
+async function changeHeaders(scene: Scene): Promise<void> {
+  const {
+    hub: { platform },
+    game,
+    view: { page },
+  } = scene
+  const { game_id, version_id } = game
+  const site_id = await newSite(platform, game_id)
+  await page.goto(settingsUrl(scene))
+  const section = page.getByRole('region', { name: 'Headers of the site' })
+  await section.getByText('The version adds no header.').waitFor()
+  await section.getByRole('link', { name: 'Change them in a new version' }).click()
+  const editor = page.getByRole('textbox', { name: /^Config, as JSON/ })
+  await editor.getByText('"matchmaker"').first().waitFor()
+  const { version } = await platform.client.call(getGameVersionById, { params: { game_id, version_id } })
+  const middlewares = [{ kind: { custom_headers: { headers: [HEADER] } } }]
+  const cdn = { site_id, routes: [{ glob: '**/*.html', priority: 3, middlewares }] }
+  await editor.fill(JSON.stringify({ ...version.config, cdn }, null, 2))
+  await page.getByLabel('Name of the version').fill('framed')
+  await page.getByRole('button', { name: 'Create the version' }).click()
+  await page.getByRole('heading', { level: 1, name: 'framed' }).waitFor()
+  await page.getByRole('button', { name: 'Deploy to Production' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Deploy framed' }).click()
+  await page.getByText('prod runs framed from now on.').waitFor()
+  await page.goto(settingsUrl(scene))
+  const row = section.getByRole('row').filter({ hasText: '**/*.html' })
+  for (const text of [HEADER.name, HEADER.value, '3'])
+    await row.getByRole('cell', { name: text, exact: true }).waitFor()
+  const { domains, edge_http_port } = platform.ctx.config
+  const served = await until('the edge to serve the new version', async () => {
+    const headers = { host: `${game.name_id}.${domains.cdn}` }
+    const response = await get({ port: edge_http_port }, '/', { headers })
+    return response.status === 200 && response
+  })
+  assert.equal(served.headers[HEADER.name], HEADER.value)
+}
+
+async function namespaceNames({ hub, game }: Scene): Promise<string[]> {
+  const params = { game_id: game.game_id }
+  return (await hub.platform.client.call(getGameById, { params })).game.namespaces.map(({ name_id }) => name_id)
+}
+
+/** Moves a selection to an option with the arrow keys. */
+async function choose(page: Page, label: RegExp, option: string): Promise<void> {
+  await tabTo(page, label)
+  await page.keyboard.type(option)
+  await until(`${option} to be chosen`, () =>
+    page.evaluate(
+      (text) => (document.activeElement as HTMLSelectElement).selectedOptions[0]?.textContent === text,
+      option,
+    ),
+  )
+}
+
+async function expireNamespace(scene: Scene): Promise<void> {
+  const {
+    hub: { platform },
+    view: { page },
+  } = scene
+  await page.goto(settingsUrl(scene))
+  const section = page.getByRole('region', { name: 'Expiry' })
+  await section.getByText('It does not expire.').waitFor()
+  await choose(page, /^Expires/, 'in 1 day')
+  await press(page, /^Set the expiry$/)
+  await section.getByText(/^It expires in (24 h|23 h 59 min)/).waitFor()
+  await choose(page, /^Expires/, 'never')
+  await press(page, /^Set the expiry$/)
+  await section.getByText('It does not expire.').waitFor()
+  await choose(page, /^Expires/, 'in 1 day')
+  await press(page, /^Set the expiry$/)
+  await page.getByRole('link', { name: 'Deploys', exact: true }).click()
+  await page.getByText(/^This namespace expires in .*: then its lobbies stop, and it is deleted\.$/).waitFor()
+  platform.stepWallClock(DAY_MS)
+  await until('the namespace to be deleted', async () => {
+    platform.stepWallClock(1_000)
+    return !(await namespaceNames(scene)).includes('prod')
+  })
+  await page.reload()
+  await page.getByRole('alert').getByText('There is no such namespace.').waitFor()
+  await page.goto(gameUrl(scene))
+  await page.getByRole('link', { name: 'Staging' }).first().waitFor()
+  assert.equal(await page.getByRole('link', { name: 'Production' }).count(), 0)
+}
+
+const confirmOf = (page: Page, name: string): { field: Locator; button: Locator } => {
+  const dialog = page.getByRole('dialog')
+  return { field: dialog.getByRole('textbox'), button: dialog.getByRole('button', { name, exact: true }) }
+}
+
+async function refuseDeletion({ hub, game, view: { page } }: Scene): Promise<void> {
+  await page.goto(`${hub.url}/groups/${game.group_id}`)
+  await page.getByRole('button', { name: 'Delete the group' }).click()
+  const { field, button } = confirmOf(page, 'Delete the group')
+  assert.equal(await button.isDisabled(), true)
+  await field.fill('developers')
+  assert.equal(await button.isDisabled(), true, 'the name has a capital letter')
+  await field.fill('Developers')
+  await button.click()
+  await page.getByRole('dialog').getByRole('alert').getByText(/game/).waitFor()
+  await page.keyboard.press('Escape')
+  await dialogCloses(page)
+}
+
+async function deleteGame(scene: Scene): Promise<void> {
+  const {
+    hub: { platform },
+    game,
+    view: { page },
+  } = scene
+  await page.goto(`${gameUrl(scene)}/settings`)
+  await page.getByRole('button', { name: 'Delete the game' }).waitFor()
+  await press(page, /^Delete the game$/)
+  const { field, button } = confirmOf(page, 'Delete the game')
+  await field.waitFor()
+  await tabTo(page, /^Type .* to confirm/)
+  await page.keyboard.type('another-game')
+  assert.equal(await button.isDisabled(), true)
+  await page.keyboard.press('Enter')
+  const params = { game_id: game.game_id }
+  await platform.client.call(getGameById, { params })
+  await field.fill('')
+  await page.keyboard.type(game.name_id)
+  await page.keyboard.press('Enter')
+  await page.getByText('The game Game is deleted.').waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor()
+  const code = await platform.client.call(getGameById, { params }).catch((error: ApiError) => error.code)
+  assert.equal(code, 'GAME_NOT_FOUND')
+}
+
+async function deleteGroup({ hub, game, view: { page } }: Scene): Promise<void> {
+  const params = { group_id: game.group_id }
+  await page.goto(`${hub.url}/groups/${game.group_id}`)
+  await page.getByRole('button', { name: 'Delete the group' }).click()
+  const { field, button } = confirmOf(page, 'Delete the group')
+  await field.fill('Developers')
+  await button.click()
+  await page.getByText('The group Developers is deleted.').waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor()
+  const code = await hub.platform.client.call(getGroupMembers, { params }).catch((error: ApiError) => error.code)
+  assert.equal(code, 'GROUP_NOT_FOUND')
+}
