@@ -2,10 +2,9 @@
 // packages that a server imports are taken from this checkout, so that `npm install` needs no network.
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { cpSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createGameNamespaceTokenPublic, getGameById, getGames } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
@@ -15,9 +14,9 @@ import { openAddress } from '../../server/test/end-to-end/documentation/open-add
 import { freeSettings, startMuster, temporaryFolder } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/until.ts'
 import { TEMPLATE_NAMES, type TemplateName } from '../src/templates/templates.ts'
+import { copyPackages } from './packages.ts'
 import { createMuster, type Muster } from './program.ts'
 
-const MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url))
 const PACKAGES: Partial<Record<TemplateName, readonly string[]>> = {
   'node-ws': ['ws'],
   godot: ['ws'],
@@ -77,19 +76,6 @@ async function deployed(muster: Muster, template: TemplateName): Promise<string>
   const [url] = /http:\/\/\S+/.exec(stdout) ?? []
   assert.ok(url !== undefined, `the last lines name no address: ${stdout}`)
   return url
-}
-
-/** The packages with everything that they depend on, as npm would install them. */
-function copyPackages(names: readonly string[], target: string, copied = new Set<string>()): void {
-  for (const name of names) {
-    if (copied.has(name)) continue
-    copied.add(name)
-    cpSync(join(MODULES, name), join(target, name), { recursive: true, dereference: true })
-    const manifest = JSON.parse(readFileSync(join(MODULES, name, 'package.json'), 'utf8')) as {
-      dependencies?: Record<string, string>
-    }
-    copyPackages(Object.keys(manifest.dependencies ?? {}), target, copied)
-  }
 }
 
 async function playTogether(browser: Browser, port: string, url: string): Promise<void> {
