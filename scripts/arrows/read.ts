@@ -2,7 +2,7 @@
 // import, so its text is enough to read it. An import that cannot be read is a fault, never skipped.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, sep } from 'node:path'
-import { GENERATED, TEMPLATES } from './rules.ts'
+import { GAMES, GENERATED } from './rules.ts'
 
 export type Import = {
   /** The text between the quotes. */
@@ -57,7 +57,7 @@ export function readWorkspaces(root: string): Workspace[] {
 export function readSources(root: string, workspaces: readonly Workspace[]): SourceFile[] {
   return globSync(SOURCES, { cwd: root, exclude: (name) => NOT_SOURCES.includes(name) })
     .map(slashed)
-    .filter((path) => !GENERATED.includes(path) && !path.startsWith(TEMPLATES))
+    .filter((path) => !GENERATED.includes(path) && !GAMES.some((folder) => path.startsWith(folder)))
     .sort()
     .map((path) => {
       const text = readFileSync(join(root, path), 'utf8')

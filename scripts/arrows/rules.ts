@@ -291,8 +291,8 @@ export const IMPURE_WORDS =
 /** Files that a program generates, which are not committed. They may be missing, and are not checked. */
 export const GENERATED: readonly string[] = ['examples/generated-client/api.ts']
 
-/** What `muster init` copies: the code of a game, which is no part of the platform. cli/test/init.test.ts checks its imports. */
-export const TEMPLATES = 'cli/templates/'
+/** The code of games, which is no part of the platform: what `muster init` copies (cli/test/init.test.ts), and an example. */
+export const GAMES: readonly string[] = ['cli/templates/', 'examples/socketio/']
 
 /** Files beside the code that only its tests use. They count as tests: nothing else may import them. */
 export const TEST_SUPPORT = ['sdk/src/test-platform.ts'] as const
