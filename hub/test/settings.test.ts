@@ -2,7 +2,14 @@
 // and by keyboard.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { type ApiError, getGameById, getGameVersionById, getGroupMembers } from '@muster/contract'
+import {
+  type ApiError,
+  createGameNamespaceTokenPublic,
+  getGameById,
+  getGameVersionById,
+  getGroupMembers,
+  listGameNamespaceTokensPublic,
+} from '@muster/contract'
 import type { Locator, Page } from 'playwright-core'
 import { newSite } from '../../server/test/cloud/steps.ts'
 import { get } from '../../server/test/edge/get.ts'
@@ -11,6 +18,8 @@ import { until } from '../../server/test/until.ts'
 import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
 
+/** Tokens that the page loads at once. */
+const TOKENS_PAGE = 100
 const DAY_MS = 86_400_000
 const HEADER = { name: 'x-frame-options', value: 'SAMEORIGIN' }
 
@@ -26,6 +35,7 @@ test('settings with consequences', async (t) => {
   await t.test('headers of the site are changed in a new version, and the site is served with them', () =>
     changeHeaders(scene),
   )
+  await t.test('a list of tokens that is longer than a page says so and loads the rest', () => loadTokens(scene))
   await t.test('by keyboard, a namespace gets an expiry, loses it, and is deleted when it has expired', () =>
     expireNamespace(scene),
   )
@@ -74,6 +84,42 @@ async function changeHeaders(scene: Scene): Promise<void> {
     return response.status === 200 && response
   })
   assert.equal(served.headers[HEADER.name], HEADER.value)
+}
+
+async function loadTokens(scene: Scene): Promise<void> {
+  const {
+    hub: { platform },
+    game: { game_id, namespace_id, name_id },
+    view: { page },
+  } = scene
+  const params = { game_id, namespace_id }
+  // The game has one already.
+  for (let count = 0; count < TOKENS_PAGE; count++)
+    await platform.client.call(createGameNamespaceTokenPublic, { params })
+  await page.goto(`${gameUrl(scene)}/tokens`)
+  const section = page.getByRole('region', { name: 'Public tokens' })
+  await page.getByLabel('Namespace of the tokens below').selectOption('Production')
+  await section.getByText(`${TOKENS_PAGE} tokens so far`).waitFor()
+  await section.getByRole('button', { name: 'Load more' }).click()
+  await section.getByText(`${TOKENS_PAGE + 1} tokens`, { exact: true }).waitFor()
+  const revoke = section.getByRole('button', { name: /^Revoke the public token/ })
+  assert.equal(await revoke.count(), TOKENS_PAGE + 1)
+  await revoke.last().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Copy as …' }).click()
+  await page
+    .getByText(new RegExp(`^muster tokens revoke \\S+ --kind public --game ${name_id} --namespace prod$`))
+    .waitFor()
+  await page.keyboard.press('Escape')
+  await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await page.getByText('The token is revoked.').waitFor()
+  await section.getByText('revoked', { exact: true }).waitFor()
+  const { tokens } = await platform.client.call(listGameNamespaceTokensPublic, { params })
+  assert.deepEqual(
+    tokens.map(({ revoke_ts }) => revoke_ts !== undefined),
+    [...tokens.slice(1).map(() => false), true],
+    'the oldest alone',
+  )
 }
 
 async function namespaceNames({ hub, game }: Scene): Promise<string[]> {

@@ -247,3 +247,19 @@ export function ListEnd({
     </div>
   )
 }
+
+/** The result of `usePages`, as far as the end of a list needs it. */
+export type PagedRead = { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown }
+
+/** The end of a list that is loaded page by page. `one`: the noun for one entry. */
+export function PagesEnd({ read, shown, one }: { read: PagedRead; shown: number; one: string }) {
+  return (
+    <ListEnd
+      shown={shown}
+      noun={shown === 1 ? one : `${one}s`}
+      has_more={read.hasNextPage}
+      is_loading={read.isFetchingNextPage}
+      onMore={() => void read.fetchNextPage()}
+    />
+  )
+}

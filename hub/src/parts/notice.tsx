@@ -81,7 +81,7 @@ export function Failure({ error, onRepeat }: { error: CallError; onRepeat?: () =
   )
 }
 
-type Read = { error: CallError | null; isPending: boolean; refetch: () => unknown }
+export type Read = { error: CallError | null; isPending: boolean; refetch: () => unknown }
 
 /** What stands in for content that is not there yet: loading, or the error. Null when there is data. */
 export function Pending({ read, what }: { read: Read; what?: string }) {

@@ -1,5 +1,4 @@
 // Tokens: cloud tokens of the game for CI, public tokens that game clients contain, and development tokens.
-import type { listGameCloudTokens, ResponseOf } from '@muster/contract'
 import { useState } from 'react'
 import {
   createCloudToken,
@@ -12,22 +11,18 @@ import {
   revokeGameNamespaceTokenDevelopment,
   revokeGameNamespaceTokenPublic,
 } from '../../api/operations.gen.ts'
-import { useCall, useChange } from '../../api/queries.ts'
+import { useChange, usePages } from '../../api/queries.ts'
 import { gameLink, HOME } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
-import { CodeLine, ShortId } from '../../parts/copy.tsx'
+import { CodeLine } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
-import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField, TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog, Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
-import { Badge, Notice, Pending } from '../../parts/notice.tsx'
-import { Page, Section } from '../../parts/page.tsx'
-import { Ago, useNow } from '../../parts/time.tsx'
+import { Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Notice } from '../../parts/notice.tsx'
+import { Page } from '../../parts/page.tsx'
 import { errorAt } from '../forms.ts'
-import { useGame, useMay } from './game.ts'
-
-type Token = ResponseOf<typeof listGameCloudTokens>['tokens'][number]
-type Kind = 'cloud' | 'public' | 'development'
+import { type Game, useGame, useMay } from './game.ts'
+import { FIRST_TOKENS, nextTokens, TokenSection } from './token-section.tsx'
 
 const DAY_MS = 86_400_000
 const LIFETIMES = [
@@ -79,25 +74,41 @@ export default function Tokens() {
   )
 }
 
+/** The input of the page after a response. */
+function pageAfter<P>(params: P) {
+  return (response: Parameters<typeof nextTokens>[0]) => {
+    const query = nextTokens(response)
+    return query === null ? null : { params, query }
+  }
+}
+
 type CreatedProps = { onCreated: (token: string) => void }
+
+/** Options of the command line for tokens of a namespace. */
+function optionsOf(kind: string, game: Game, namespace_id: string): string {
+  const namespace = game.namespaces.find((one) => one.namespace_id === namespace_id)
+  return `--kind ${kind} --game ${game.name_id} --namespace ${namespace?.name_id ?? namespace_id}`
+}
 
 function CloudTokens({ onCreated }: CreatedProps) {
   const { game } = useGame()
   const params = { game_id: game.game_id }
-  const read = useCall(listTokens, { params })
+  const read = usePages(listTokens, { params, query: FIRST_TOKENS }, pageAfter(params))
   const [days, setDays] = useState('90')
-  const [revoked, setRevoked] = useState<Token | null>(null)
   const create = useChange(createCloudToken, { onDone: ({ token }) => onCreated(token) })
-  const revoke = useChange(revokeGameCloudToken, {
-    done: 'The token is revoked.',
-    onDone: () => setRevoked(null),
-    shows_errors: true,
-  })
   const input = { params, body: { ttl: Number(days) * DAY_MS } }
   return (
-    <Section
+    <TokenSection
+      kind="cloud"
       title="Cloud tokens"
       lead="For CI and other programs. A cloud token acts for this game only, as a developer."
+      read={read}
+      revocation={{
+        operation: revokeGameCloudToken,
+        inputOf: (token_id) => ({ params: { ...params, token_id } }),
+        effect: 'Programs that use it are refused within a second.',
+        muster: `--game ${game.name_id}`,
+      }}
       actions={
         <>
           <SelectField label="Valid for" is_hidden_label value={days} onChange={setDays} options={LIFETIMES} />
@@ -107,38 +118,29 @@ function CloudTokens({ onCreated }: CreatedProps) {
           <CopyAs operation={createCloudToken} input={input} muster={`tokens create --expires ${days}d`} />
         </>
       }
-    >
-      <Pending read={read} />
-      <TokenTable kind="cloud" tokens={read.data?.tokens ?? []} onRevoke={setRevoked} />
-      {read.data?.is_cut === true ? <Notice>Only the 1,000 newest tokens are shown.</Notice> : null}
-      {revoked === null ? null : (
-        <Revoke
-          what="Programs that use it are refused within a second."
-          is_busy={revoke.isPending}
-          error={revoke.error}
-          onSubmit={() => revoke.mutate({ params: { ...params, token_id: revoked.token_id } })}
-          onClose={() => setRevoked(null)}
-        />
-      )}
-    </Section>
+    />
   )
 }
 
 function PublicTokens({ namespace_id, onCreated }: CreatedProps & { namespace_id: string }) {
   const { game } = useGame()
   const params = { game_id: game.game_id, namespace_id }
-  const read = useCall(listGameNamespaceTokensPublic, { params }, { enabled: namespace_id !== '' })
-  const [revoked, setRevoked] = useState<Token | null>(null)
-  const create = useChange(createGameNamespaceTokenPublic, { onDone: ({ token }) => onCreated(token) })
-  const revoke = useChange(revokeGameNamespaceTokenPublic, {
-    done: 'The token is revoked.',
-    onDone: () => setRevoked(null),
-    shows_errors: true,
+  const read = usePages(listGameNamespaceTokensPublic, { params, query: FIRST_TOKENS }, pageAfter(params), {
+    enabled: namespace_id !== '',
   })
+  const create = useChange(createGameNamespaceTokenPublic, { onDone: ({ token }) => onCreated(token) })
   return (
-    <Section
+    <TokenSection
+      kind="public"
       title="Public tokens"
       lead="Game clients contain them. They find and join lobbies of one namespace, and nothing else."
+      read={read}
+      revocation={{
+        operation: revokeGameNamespaceTokenPublic,
+        inputOf: (token_id) => ({ params: { ...params, token_id } }),
+        effect: 'Game clients with this token cannot find lobbies any more. Connected players keep playing.',
+        muster: optionsOf('public', game, namespace_id),
+      }}
       actions={
         <>
           <Button is_busy={create.isPending} onClick={() => create.mutate({ params })}>
@@ -147,41 +149,32 @@ function PublicTokens({ namespace_id, onCreated }: CreatedProps & { namespace_id
           <CopyAs operation={createGameNamespaceTokenPublic} input={{ params }} />
         </>
       }
-    >
-      <Pending read={read} />
-      <TokenTable kind="public" tokens={read.data?.tokens ?? []} onRevoke={setRevoked} />
-      {revoked === null ? null : (
-        <Revoke
-          what="Game clients with this token cannot find lobbies any more. Connected players keep playing."
-          is_busy={revoke.isPending}
-          error={revoke.error}
-          onSubmit={() => revoke.mutate({ params: { ...params, token_id: revoked.token_id } })}
-          onClose={() => setRevoked(null)}
-        />
-      )}
-    </Section>
+    />
   )
 }
 
 function DevelopmentTokens({ namespace_id, onCreated }: CreatedProps & { namespace_id: string }) {
   const { game } = useGame()
   const params = { game_id: game.game_id, namespace_id }
-  const read = useCall(listGameNamespaceTokensDevelopment, { params }, { enabled: namespace_id !== '' })
-  const [is_new, setNew] = useState(false)
-  const [revoked, setRevoked] = useState<Token | null>(null)
-  const revoke = useChange(revokeGameNamespaceTokenDevelopment, {
-    done: 'The token is revoked.',
-    onDone: () => setRevoked(null),
-    shows_errors: true,
+  const read = usePages(listGameNamespaceTokensDevelopment, { params, query: FIRST_TOKENS }, pageAfter(params), {
+    enabled: namespace_id !== '',
   })
+  const [is_new, setNew] = useState(false)
   return (
-    <Section
-      title="Development tokens"
-      lead="The matchmaker responds to them as if a lobby ran on your own machine. Real players and lobbies are never touched."
-      actions={<Button onClick={() => setNew(true)}>Create a development token</Button>}
-    >
-      <Pending read={read} />
-      <TokenTable kind="development" tokens={read.data?.tokens ?? []} onRevoke={setRevoked} />
+    <>
+      <TokenSection
+        kind="development"
+        title="Development tokens"
+        lead="The matchmaker responds to them as if a lobby ran on your own machine. Real players and lobbies are never touched."
+        read={read}
+        revocation={{
+          operation: revokeGameNamespaceTokenDevelopment,
+          inputOf: (token_id) => ({ params: { ...params, token_id } }),
+          effect: 'Programs that use it are refused within a second.',
+          muster: optionsOf('development', game, namespace_id),
+        }}
+        actions={<Button onClick={() => setNew(true)}>Create a development token</Button>}
+      />
       {is_new ? (
         <NewDevelopmentToken
           params={params}
@@ -192,16 +185,7 @@ function DevelopmentTokens({ namespace_id, onCreated }: CreatedProps & { namespa
           onClose={() => setNew(false)}
         />
       ) : null}
-      {revoked === null ? null : (
-        <Revoke
-          what="Programs that use it are refused within a second."
-          is_busy={revoke.isPending}
-          error={revoke.error}
-          onSubmit={() => revoke.mutate({ params: { ...params, token_id: revoked.token_id } })}
-          onClose={() => setRevoked(null)}
-        />
-      )}
-    </Section>
+    </>
   )
 }
 
@@ -239,67 +223,5 @@ function NewDevelopmentToken({ params, onCreated, onClose }: NewDevelopmentProps
         <CopyAs operation={createGameNamespaceTokenDevelopment} input={input} />
       </div>
     </FormDialog>
-  )
-}
-
-type TokenTableProps = { kind: Kind; tokens: readonly Token[]; onRevoke: (token: Token) => void }
-
-function TokenTable({ kind, tokens, onRevoke }: TokenTableProps) {
-  const columns: Column<Token>[] = [
-    { id: 'id', title: 'Id', cell: ({ token_id }) => <ShortId id={token_id} />, width: 10 },
-    { id: 'created', title: 'Created', cell: ({ create_ts }) => <Ago ts={create_ts} />, width: 12 },
-    { id: 'state', title: 'State', cell: (token) => <State token={token} /> },
-    {
-      id: 'revoke',
-      title: 'Actions',
-      width: 8,
-      cell: (token) =>
-        token.revoke_ts === undefined ? (
-          <Button
-            kind="quiet"
-            onClick={() => onRevoke(token)}
-            aria-label={`Revoke the ${kind} token ${token.token_id}`}
-          >
-            Revoke
-          </Button>
-        ) : null,
-    },
-  ]
-  return (
-    <DataTable
-      label={`${kind} tokens`}
-      rows={tokens}
-      rowId={(token) => token.token_id}
-      columns={columns}
-      empty={`There is no ${kind} token.`}
-    />
-  )
-}
-
-function State({ token: { revoke_ts, expire_ts } }: { token: Token }) {
-  const now = useNow()
-  if (revoke_ts !== undefined) return <Badge tone="bad">revoked</Badge>
-  if (expire_ts === undefined) return <Badge tone="good">valid</Badge>
-  if (Date.parse(expire_ts) < now) return <Badge>expired</Badge>
-  return (
-    <>
-      <Badge tone="good">valid</Badge> expires <Ago ts={expire_ts} />
-    </>
-  )
-}
-
-type RevokeProps = {
-  what: string
-  is_busy: boolean
-  error: Parameters<typeof errorAt>[0]
-  onSubmit: () => void
-  onClose: () => void
-}
-
-function Revoke({ what, ...rest }: RevokeProps) {
-  return (
-    <ConfirmDialog title="Revoke the token" submit="Revoke" is_danger {...rest}>
-      <p>{what} This cannot be undone.</p>
-    </ConfirmDialog>
   )
 }

@@ -13,6 +13,7 @@ import {
   revokeGameNamespaceTokenPublic,
   searchGame,
 } from '../../api/operations.gen.ts'
+import { showToast } from '../../toasts.ts'
 
 export type Ids = { game_id: string; namespace_id: string }
 export type FindBody = BodyOf<typeof find>
@@ -113,4 +114,9 @@ export async function removeFakePlayer({ game_id }: Ids, address: string, lobby_
     await new Promise((resolve) => setTimeout(resolve, SEARCH_PAUSE_MS))
   }
   throw new CallError('PLAYER_NOT_FOUND', 'The seat of this player is not known yet. Try again in a moment.')
+}
+
+export function showFailure(error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error)
+  showToast('bad', message, error instanceof CallError ? error.ray_id : null)
 }

@@ -1,9 +1,7 @@
 // A place to try the matchmaker: one find with chosen members, its response, timing and explanation; and fake players, who
 // take seats without playing.
-
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { CallError } from '../../api/call-error.ts'
 import {
   createCloudToken,
   createGameNamespaceTokenPublic,
@@ -13,31 +11,19 @@ import {
 import { useCall } from '../../api/queries.ts'
 import { gameLink, HOME, lobbyLink, namespaceLink, rayLink } from '../../links.ts'
 import { Button, LinkButton } from '../../parts/button.tsx'
-import { shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
-import { DataTable } from '../../parts/data-table.tsx'
 import { SelectField, TextArea, TextField } from '../../parts/fields.tsx'
-import { Badge, Failure, Loading, Notice } from '../../parts/notice.tsx'
-import { plural } from '../../parts/numbers.ts'
+import { Failure, Loading, Notice } from '../../parts/notice.tsx'
 import { Facts, Page, Section } from '../../parts/page.tsx'
-import { showToast } from '../../toasts.ts'
 import { useMay } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { ExplanationView } from './explanation.tsx'
-import {
-  FAKE_PLAYERS_MAX,
-  type FindBody,
-  fakeAddresses,
-  findAsBackend,
-  findAsPlayer,
-  type Outcome,
-  removeFakePlayer,
-} from './playground-finds.ts'
+import { FakePlayers } from './fake-players.tsx'
+import { type FindBody, findAsPlayer, type Outcome, showFailure } from './playground-finds.ts'
 import { useRay } from './use-ray.ts'
 import { Waterfall } from './waterfall.tsx'
 
 type Choice = { mode: string; region: string; tags: string; captcha: string; provider: string }
-type Fake = { address: string; lobby_id: string; region: string }
 
 export default function Playground() {
   const { game, namespace, params } = useNamespace()
@@ -204,11 +190,6 @@ function musterOf({ region, tags }: Choice, mode: string): string {
   ].join(' ')
 }
 
-function showFailure(error: unknown): void {
-  const message = error instanceof Error ? error.message : String(error)
-  showToast('bad', message, error instanceof CallError ? error.ray_id : null)
-}
-
 function OutcomeView({ outcome: { seat, error, ray_id, took_ms } }: { outcome: Outcome }) {
   const { game, params } = useNamespace()
   return (
@@ -272,137 +253,5 @@ function RayView({ ray_id, game }: { ray_id: string; game: ReturnType<typeof use
         </Section>
       )}
     </>
-  )
-}
-
-function FakePlayers({ body }: { body: FindBody | null }) {
-  const { params } = useNamespace()
-  const [wanted, setWanted] = useState('3')
-  const [fakes, setFakes] = useState<readonly Fake[]>([])
-  const [refusal, setRefusal] = useState<CallError | null>(null)
-  const [is_busy, setBusy] = useState(false)
-  const number = Math.floor(Number(wanted))
-  const left = FAKE_PLAYERS_MAX - fakes.length
-  const is_ready = body !== null && number >= 1 && number <= left
-  async function add(event: FormEvent): Promise<void> {
-    event.preventDefault()
-    if (!is_ready) return
-    setBusy(true)
-    setRefusal(null)
-    const addresses = fakeAddresses(number, new Set(fakes.map(({ address }) => address)))
-    const { captcha: _, ...rest } = body
-    await findAsBackend(params, rest, addresses, ({ seat, error }, address) => {
-      if (error !== null) setRefusal(error)
-      if (seat !== null) {
-        const { lobby_id, region } = seat.lobby
-        setFakes((before) => [...before, { address, lobby_id, region: region.display_name }])
-      }
-    }).catch(showFailure)
-    setBusy(false)
-  }
-  async function remove(chosen: readonly Fake[]): Promise<void> {
-    setBusy(true)
-    for (const { address, lobby_id } of chosen) {
-      await removeFakePlayer(params, address, lobby_id).then(
-        () => setFakes((before) => before.filter((fake) => fake.address !== address)),
-        showFailure,
-      )
-    }
-    setBusy(false)
-  }
-  return (
-    <Section
-      title="Fake players"
-      lead="They take seats with the members chosen above, each from an address of its own, and never connect. Their seats expire after the deadline of the game mode."
-      actions={
-        fakes.length === 0 ? undefined : (
-          <Button is_busy={is_busy} onClick={() => void remove(fakes)}>
-            Remove all
-          </Button>
-        )
-      }
-    >
-      <form
-        aria-label="Fake players"
-        className="flex flex-wrap items-end gap-3 p-4"
-        onSubmit={(event) => void add(event)}
-      >
-        <div className="w-40">
-          <TextField
-            label="How many"
-            type="number"
-            min={1}
-            max={left}
-            value={wanted}
-            onChange={setWanted}
-            {...(number > left ? { error: `At most ${plural(left, 'more player')}.` } : {})}
-          />
-        </div>
-        <Button type="submit" is_busy={is_busy} disabled={!is_ready}>
-          Add
-        </Button>
-      </form>
-      {refusal === null ? null : (
-        <div className="px-4 pb-4">
-          <Failure error={refusal} />
-        </div>
-      )}
-      {fakes.length === 0 ? null : (
-        <FakeTable fakes={fakes} is_busy={is_busy} onRemove={(fake) => void remove([fake])} />
-      )}
-    </Section>
-  )
-}
-
-function FakeTable({
-  fakes,
-  is_busy,
-  onRemove,
-}: {
-  fakes: readonly Fake[]
-  is_busy: boolean
-  onRemove: (fake: Fake) => void
-}) {
-  const { params } = useNamespace()
-  return (
-    <DataTable
-      label="Fake players"
-      rows={fakes}
-      rowId={({ address }) => address}
-      empty=""
-      columns={[
-        { id: 'address', title: 'Address', cell: ({ address }) => <code>{address}</code> },
-        {
-          id: 'lobby',
-          title: 'Lobby',
-          sortBy: ({ lobby_id }) => lobby_id,
-          cell: ({ lobby_id }) => (
-            <Link
-              to={lobbyLink(params.game_id, params.namespace_id, lobby_id)}
-              title={lobby_id}
-              className="font-mono text-xs"
-            >
-              {shortId(lobby_id)}
-            </Link>
-          ),
-        },
-        { id: 'region', title: 'Region', cell: ({ region }) => region },
-        { id: 'state', title: 'State', cell: () => <Badge tone="warn">reserved</Badge> },
-        {
-          id: 'remove',
-          title: 'Remove',
-          cell: (fake) => (
-            <Button
-              kind="quiet"
-              disabled={is_busy}
-              aria-label={`Remove ${fake.address}`}
-              onClick={() => onRemove(fake)}
-            >
-              Remove
-            </Button>
-          ),
-        },
-      ]}
-    />
   )
 }

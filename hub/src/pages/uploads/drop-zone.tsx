@@ -9,7 +9,7 @@ import { showToast } from '../../toasts.ts'
 import { filesOfDrop, filesOfInput, type LocalFile } from './local-files.ts'
 import type { UploadRow, UploadState } from './use-upload.ts'
 
-type DropZoneProps = {
+export type DropZoneProps = {
   /** What is dropped here. */
   label: string
   is_folder: boolean

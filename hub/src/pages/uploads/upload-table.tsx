@@ -15,20 +15,25 @@ import { Ago } from '../../parts/time.tsx'
 
 export type UploadedRow = {
   id: string
+  upload_id: string
   display_name: string
   create_ts: string
   content_length: number
   complete: boolean
 }
 
-type Removal<O extends Operation> = { operation: Described<O>; inputOf: (id: string) => Input<O>; muster: string }
+export type Removal<O extends Operation> = {
+  operation: Described<O>
+  inputOf: (id: string) => Input<O>
+  muster: string
+}
 
 type Props<O extends Operation> = {
   label: string
   rows: readonly UploadedRow[]
   may_change: boolean
   removal: Removal<O>
-  onContinue: (id: string) => void
+  onContinue: (row: UploadedRow) => void
 }
 
 export function UploadTable<O extends Operation>({ label, rows, may_change, removal, onContinue }: Props<O>) {
@@ -66,7 +71,7 @@ export function UploadTable<O extends Operation>({ label, rows, may_change, remo
       cell: (row) => (
         <span className="flex justify-end gap-1">
           {row.complete ? null : (
-            <Button kind="quiet" onClick={() => onContinue(row.id)} aria-label={`Continue ${row.display_name}`}>
+            <Button kind="quiet" onClick={() => onContinue(row)} aria-label={`Continue ${row.display_name}`}>
               Continue
             </Button>
           )}

@@ -18,7 +18,7 @@ export type UploadState =
 /** What a step of an upload gets, and where it reports. */
 export type StepTransfer = Transfer & { onAnnounced: (upload_id: string) => void }
 
-type Announced = { upload_id: string; parts: readonly Part[] }
+export type Announced = { upload_id: string; parts: readonly Part[] }
 
 /** The bars are drawn anew at most this often. */
 const DRAW_MS = 100
