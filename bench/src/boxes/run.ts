@@ -1,24 +1,21 @@
 // What the box of a lobby costs: its start against that of a bare process, requests to a network of its own against
 // loopback, and the memory and processor time of many boxes at rest. Needs root, bubblewrap, iproute2 and nftables.
-import { createSocket } from 'node:dgram'
-import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseRange } from '@muster/server/config/lobby-network'
 import { newId } from '@muster/server/ids'
 import { createLog } from '@muster/server/observe/log'
 import type { Driver, Handle } from '@muster/server/runner/drivers/driver'
 import { openProcessDriver } from '@muster/server/runner/drivers/process'
+import { type BenchLobby, insertLobby } from '../edge/lobby.ts'
+import { datagramsPerSecond, requestsPerSecond } from '../edge/rounds.ts'
+import { byTurns, ratio, report } from '../edge/turns.ts'
+import { startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
 
 const STARTS = 24
-const ROUNDS = 5
-const ROUND_MS = 1_500
-const PARALLEL = 16
 const BOXES = 200
 const REST_MS = 5_000
 const START_RATIO_MAX = 1.3
@@ -124,56 +121,49 @@ async function measureStarts(machines: Record<Kind, Machine>): Promise<void> {
   verdict('milliseconds more', box - bare, START_MORE_MS_MAX, 'at most')
 }
 
+/** To a server in a box and to one on loopback: through the edge, as players come, and without it. */
 async function measureTraffic(machines: Record<Kind, Machine>): Promise<void> {
   const servers = { box: await startServer(machines.box, 10), bare: await startServer(machines.bare, 20) }
-  const counts: Record<Kind, { http: number[]; udp: number[] }> = {
-    box: { http: [], udp: [] },
-    bare: { http: [], udp: [] },
+  const ports = {
+    box: { tcp: HTTP_PORT + 10, udp: UDP_PORT + 10, host: servers.box.host },
+    bare: { tcp: HTTP_PORT + 20, udp: UDP_PORT + 20, host: servers.bare.host },
   }
-  const offsets = { box: 10, bare: 20 }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const kind of ['box', 'bare'] as const) {
-      counts[kind].http.push(await countHttp(servers[kind].host, HTTP_PORT + offsets[kind]))
-      counts[kind].udp.push(await countUdp(servers[kind].host, UDP_PORT + offsets[kind]))
-    }
+  const platform = await startPlatform(['edge'])
+  try {
+    const lobbies = { box: await insertLobby(platform, ports.box), bare: await insertLobby(platform, ports.bare, 1) }
+    const { edge_http_port, edge_ports } = platform.config
+    const at = `http://localhost:${edge_http_port}/`
+    const hostOf = ({ lobby_id }: BenchLobby): string => `${lobby_id}-game.lobby.local.localhost`
+    const edge_host = edge_ports.host ?? '127.0.0.1'
+    await compare('HTTP through the edge', TRAFFIC_RATIO_MIN, {
+      box: () => requestsPerSecond(at, hostOf(lobbies.box)),
+      bare: () => requestsPerSecond(at, hostOf(lobbies.bare)),
+    })
+    await compare('UDP through the edge', TRAFFIC_RATIO_MIN, {
+      box: () => datagramsPerSecond(lobbies.box.udp, edge_host),
+      bare: () => datagramsPerSecond(lobbies.bare.udp, edge_host),
+    })
+    await compare('HTTP without the edge', null, {
+      box: () => requestsPerSecond(`http://${ports.box.host}:${ports.box.tcp}/`),
+      bare: () => requestsPerSecond(`http://${ports.bare.host}:${ports.bare.tcp}/`),
+    })
+    await compare('UDP without the edge', null, {
+      box: () => datagramsPerSecond(ports.box.udp, ports.box.host),
+      bare: () => datagramsPerSecond(ports.bare.udp, ports.bare.host),
+    })
+  } finally {
+    await platform.stop()
+    for (const kind of ['box', 'bare'] as const) await end(machines[kind], servers[kind])
   }
-  for (const protocol of ['http', 'udp'] as const) {
-    const [box, bare] = [median(counts.box[protocol]), median(counts.bare[protocol])]
-    console.log(`${protocol} in ${ROUND_MS} ms: in a box ${box}, on loopback ${bare}`)
-    verdict(`${protocol} to a box against loopback, without the edge`, box / bare, TRAFFIC_RATIO_MIN, 'at least')
-  }
-  for (const kind of ['box', 'bare'] as const) await end(machines[kind], servers[kind])
 }
 
-async function countHttp(host: string, port: number): Promise<number> {
-  const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL })
-  const end_ms = performance.now() + ROUND_MS
-  let count = 0
-  const client = async (): Promise<void> => {
-    for (; performance.now() < end_ms; count++) {
-      const sent = request({ host, port, agent }).end()
-      const [response] = await once(sent, 'response')
-      await text(response)
-    }
-  }
-  await Promise.all(Array.from({ length: PARALLEL }, client))
-  agent.destroy()
-  return count
-}
-
-async function countUdp(host: string, port: number): Promise<number> {
-  const socket = createSocket('udp4')
-  socket.connect(port, host)
-  await once(socket, 'connect')
-  let count = 0
-  socket.on('message', () => {
-    count++
-    socket.send('ping')
-  })
-  for (let sent = 0; sent < PARALLEL; sent++) socket.send('ping')
-  await sleep(ROUND_MS)
-  socket.close()
-  return count
+/** `goal`: null where the figure only shows what the edge hides. */
+async function compare(what: string, goal: number | null, ways: Record<Kind, () => Promise<number>>): Promise<void> {
+  const results = await byTurns(ways)
+  report(`${what}, a second`, results)
+  const value = ratio(results, 'box', 'bare')
+  if (goal === null) console.log(`  to a box against loopback: ${value.toFixed(2)}`)
+  else verdict('to a box against loopback', value, goal, 'at least')
 }
 
 async function measureRest(machine: Machine): Promise<void> {

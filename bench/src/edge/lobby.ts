@@ -4,10 +4,11 @@ import type { BenchPlatform } from '../platform.ts'
 
 export type BenchLobby = { lobby_id: string; tcp: number; udp: number }
 
-/** `tcp` and `udp`: the ports of the edge that lead to the lobby. */
+/** `tcp` and `udp`: the ports of the edge that lead to the lobby. `index`: another one for each lobby of a bench. */
 export async function insertLobby(
   { database }: BenchPlatform,
-  backend: { tcp: number; udp: number },
+  { tcp: tcp_port, udp: udp_port, host = '127.0.0.1' }: { tcp: number; udp: number; host?: string },
+  index = 0,
 ): Promise<BenchLobby> {
   const lobby_id = randomUUID()
   const spare = async (transport: 'tcp' | 'udp'): Promise<number> => {
@@ -15,6 +16,8 @@ export async function insertLobby(
       .selectFrom('edge_ports')
       .select('port')
       .where('transport', '=', transport)
+      .orderBy('port')
+      .offset(index)
       .executeTakeFirstOrThrow()
     return row.port
   }
@@ -33,8 +36,8 @@ export async function insertLobby(
       ...{ player_deadline_ms: 1, idle_grace_ms: 1, edge_ports: JSON.stringify(edge_ports) },
     })
     .execute()
-  const at = (protocol: string, port: number) => ({ protocol, hostname: '127.0.0.1', port })
-  const ports = { game: at('http', backend.tcp), tcp: at('tcp', backend.tcp), udp: at('udp', backend.udp) }
+  const at = (protocol: string, port: number) => ({ protocol, hostname: host, port })
+  const ports = { game: at('http', tcp_port), tcp: at('tcp', tcp_port), udp: at('udp', udp_port) }
   await database.db
     .insertInto('lobby_runs')
     .values({

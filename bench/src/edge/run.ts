@@ -19,8 +19,8 @@ import {
   requestsPerSecond,
   tripMs,
 } from './rounds.ts'
+import { byTurns, ratio, report } from './turns.ts'
 
-const ROUNDS = 5
 const HTTP_GOAL = 0.8
 const UDP_GOAL = 0.8
 const WEBSOCKET_ABOVE_MS_GOAL = 0.2
@@ -30,8 +30,6 @@ const IDLE_KB_GOAL = 16
 const IDLE_SOURCES = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4'] as const
 const OPENING_MAX = 64
 const SETTLE_MS = 3_000
-
-type Ways = Readonly<Record<string, () => Promise<number>>>
 
 type Targets = {
   backend: Awaited<ReturnType<typeof startBackend>>
@@ -120,31 +118,6 @@ async function compareWebSockets({ backend, host, config }: Targets): Promise<vo
   report('WebSocket, ms a round trip', trips)
   const above = median(trips.edge!.map((trip, round) => trip - trips.direct![round]!))
   verdict('WebSocket: p50 above direct, ms', above, WEBSOCKET_ABOVE_MS_GOAL, 'at most')
-}
-
-/** Runs one round to warm up, then ROUNDS of each route in turn. Every other round has the reverse order. */
-async function byTurns(ways: Ways): Promise<Record<string, number[]>> {
-  const results: Record<string, number[]> = Object.fromEntries(Object.keys(ways).map((name) => [name, []]))
-  for (let round = 0; round <= ROUNDS; round++) {
-    const order = round % 2 === 0 ? Object.entries(ways) : Object.entries(ways).toReversed()
-    for (const [name, measure] of order) {
-      const value = await measure()
-      if (round > 0) results[name]!.push(value)
-    }
-  }
-  return results
-}
-
-function report(what: string, results: Readonly<Record<string, readonly number[]>>): void {
-  const figures = Object.entries(results).map(([name, values]) => {
-    const value = median(values)
-    return `${name} ${value < 10 ? value.toFixed(3) : Math.round(value)}`
-  })
-  console.log(`\n  ${what} (median of ${ROUNDS} rounds): ${figures.join(', ')}`)
-}
-
-function ratio(results: Readonly<Record<string, readonly number[]>>, who: string, against: string): number {
-  return median(results[who]!.map((value, round) => value / results[against]![round]!))
 }
 
 async function withSocket(opening: Promise<Socket>, measure: (socket: Socket) => Promise<number>): Promise<number> {
