@@ -1,13 +1,13 @@
 // The progress of a deploy on the page of its namespace, without a reload: files, the first server, and the older versions.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createGameVersion, deleteMatchmakerLobby, getGameVersionById } from '@muster/contract'
+import { createGameVersion, deleteMatchmakerLobby, getGameVersionById, renameGameVersion } from '@muster/contract'
 import type { Locator, Page } from 'playwright-core'
 import { uploadBuild } from '../../server/test/builds.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
 import type { TestGame } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
-import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
+import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from './steps.ts'
 
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
 /** Calls ready when the test asks it to. */
@@ -21,6 +21,8 @@ http.createServer((_, response) => {
   response.end()
 }).listen(Number(PORT_GAME), '127.0.0.1')
 `
+/** As long as a name may be. */
+const LONG_NAME = 'v'.repeat(128)
 const CRASHING_SERVER = 'process.exitCode = 3\n'
 
 type Scene = { hub: OpenHub; game: TestGame; view: View }
@@ -37,6 +39,7 @@ test('the progress of a deploy', async (t) => {
     followDeploy(scene),
   )
   await t.test('a version that crashes says so, and leads to its lobbies', () => followFailure(scene))
+  await t.test('on a phone, the longest name of a version fits its button', () => fitLongName(scene))
   assert.deepEqual(view.faults, [])
   await view.context.close()
 })
@@ -123,4 +126,19 @@ async function followFailure(scene: Scene): Promise<void> {
   await step.getByRole('link', { name: 'Show the failed lobbies' }).click()
   await page.waitForURL(/\/lobbies\/history\?outcome=failed$/)
   await page.getByRole('table', { name: 'History of lobbies' }).getByText('failed', { exact: true }).first().waitFor()
+}
+
+async function fitLongName({ hub, game, view: { page } }: Scene): Promise<void> {
+  const { game_id, namespace_id, version_id } = game
+  const params = { game_id, version_id }
+  await hub.platform.client.call(renameGameVersion, { params, body: { display_name: LONG_NAME } })
+  await page.setViewportSize(PHONE)
+  await page.goto(`${hub.url}/games/${game_id}/namespaces/${namespace_id}`)
+  const rows = page.getByRole('table', { name: 'Deploys' }).getByRole('row')
+  await rows.filter({ hasText: LONG_NAME }).getByRole('button', { name: 'Roll back to it' }).click()
+  const submit = page.getByRole('dialog').getByRole('button', { name: `Roll back to ${LONG_NAME}` })
+  await submit.waitFor()
+  const box = await submit.boundingBox()
+  assert.ok(box !== null && box.x >= 0 && box.x + box.width <= PHONE.width, JSON.stringify(box))
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= PHONE.width)
 }

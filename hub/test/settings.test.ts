@@ -73,6 +73,12 @@ async function changeHeaders(scene: Scene): Promise<void> {
   await page.getByRole('button', { name: 'Deploy to Production' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Deploy framed' }).click()
   await page.getByText('prod runs framed from now on.').waitFor()
+  const opened = page.context().waitForEvent('page')
+  await page.getByRole('link', { name: 'Open the site' }).click()
+  const site = await opened
+  await site.getByText('hi', { exact: true }).waitFor()
+  assert.equal(new URL(site.url()).hostname, `${game.name_id}.${platform.ctx.config.domains.cdn}`)
+  await site.close()
   await page.goto(settingsUrl(scene))
   const row = section.getByRole('row').filter({ hasText: '**/*.html' })
   for (const text of [HEADER.name, HEADER.value, '3'])

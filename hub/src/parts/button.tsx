@@ -5,7 +5,7 @@ import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ReactNode, Ref } from 
 export type ButtonKind = 'primary' | 'plain' | 'danger' | 'quiet'
 
 const BASE =
-  'inline-flex items-center justify-center gap-1.5 rounded-md border py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 max-sm:min-h-10'
+  'inline-flex max-w-full items-center justify-center gap-1.5 rounded-md border py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 max-sm:min-h-10'
 const KINDS: Record<ButtonKind, string> = {
   primary: 'px-3 border-accent bg-accent text-on-accent enabled:hover:opacity-90',
   plain: 'px-3 border-line bg-raised text-ink enabled:hover:bg-code hover:bg-code',
@@ -28,7 +28,8 @@ export type ButtonProps = Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'classNa
 export function Button({ kind = 'plain', is_busy = false, disabled, children, ...rest }: ButtonProps) {
   return (
     <button type="button" {...rest} disabled={disabled === true || is_busy} className={buttonClass(kind)}>
-      {children}
+      {/* Names of versions are up to 128 characters long. */}
+      <span className="min-w-0 truncate">{children}</span>
       {is_busy ? <span aria-hidden="true">…</span> : null}
     </button>
   )

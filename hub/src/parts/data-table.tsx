@@ -251,8 +251,9 @@ export function ListEnd({
 /** The result of `usePages`, as far as the end of a list needs it. */
 export type PagedRead = { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown }
 
-/** The end of a list that is loaded page by page. `one`: the noun for one entry. */
+/** The end of a list that is loaded page by page; nothing when the list is empty. `one`: the noun for one entry. */
 export function PagesEnd({ read, shown, one }: { read: PagedRead; shown: number; one: string }) {
+  if (shown === 0 && !read.hasNextPage) return null
   return (
     <ListEnd
       shown={shown}

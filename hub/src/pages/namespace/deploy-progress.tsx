@@ -1,10 +1,10 @@
 // The progress of the newest deploy of a namespace, live: from its files to the end of the last lobby of an older version.
 import type { getGameNamespaceVersionHistoryList, ResponseOf } from '@muster/contract'
+import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { getGameVersionById, listGameBuilds, listGameCdnSites, listNamespaceLobbies } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { namespaceLink } from '../../links.ts'
-import { LinkButton } from '../../parts/button.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Age, useNow } from '../../parts/time.tsx'
 import { versionName } from '../game/game.ts'
@@ -95,7 +95,7 @@ function StepLine({ step: { id, state, text, detail } }: { step: DeployStep }) {
       <span aria-hidden="true" className={className}>
         {mark}
       </span>
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+      <div className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         <p className={state === 'now' || state === 'failed' ? 'font-medium' : 'text-soft'}>
           {text}
           <span className="sr-only"> ({word})</span>
@@ -119,22 +119,24 @@ function StepLink({ id, state }: { id: string; state: StepState }) {
     return (
       <>
         <span className="text-xs text-soft">It begins when a player asks for a seat.</span>
-        <LinkButton to={to('playground')}>Ask for one in the playground</LinkButton>
+        <Link to={to('playground')} className="text-xs">
+          Ask for one in the playground
+        </Link>
       </>
     )
   }
   if ((id === 'start' || id === 'ready') && state === 'failed') {
     return (
-      <LinkButton to={to('lobbies/history')} search={{ outcome: 'failed' } as never}>
+      <Link to={to('lobbies/history')} className="text-xs" search={{ outcome: 'failed' } as never}>
         Show the failed lobbies
-      </LinkButton>
+      </Link>
     )
   }
   if (id === 'old' && state === 'now') {
     return (
-      <LinkButton to={to('lobbies')} search={{ state: 'outdated' } as never}>
+      <Link to={to('lobbies')} className="text-xs" search={{ state: 'outdated' } as never}>
         Show them
-      </LinkButton>
+      </Link>
     )
   }
   return null

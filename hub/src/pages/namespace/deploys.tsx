@@ -21,6 +21,7 @@ import { usePageActions } from '../../shell/page-actions.ts'
 import { useMay, versionName } from '../game/game.ts'
 import { DeployProgress } from './deploy-progress.tsx'
 import { useNamespace } from './namespace.ts'
+import { OpenSite } from './site-address.tsx'
 
 const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
 
@@ -73,16 +74,17 @@ export default function Deploys() {
         { text: game.display_name, to: gameLink(game.game_id) },
       ]}
       actions={
-        may_deploy ? (
-          <>
-            {rollBack === undefined ? null : (
-              <Button onClick={rollBack}>Roll back to {versionName(game, last_good?.version_id ?? '')}</Button>
-            )}
+        <>
+          <OpenSite />
+          {rollBack === undefined || !may_deploy ? null : (
+            <Button onClick={rollBack}>Roll back to {versionName(game, last_good?.version_id ?? '')}</Button>
+          )}
+          {may_deploy ? (
             <Button kind="primary" onClick={() => setOpened({ kind: 'deploy' })}>
               Deploy a version
             </Button>
-          </>
-        ) : undefined
+          ) : null}
+        </>
       }
     >
       <ExpiryLine />
