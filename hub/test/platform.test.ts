@@ -112,7 +112,7 @@ test('the pages of the operator', async (t) => {
     const { page } = view
     await signInAsAdmin(hub, view)
     const problem = page.getByRole('listitem').filter({ hasText: `uses 1 of ${GAMES_MAX} games` })
-    await problem.getByRole('link', { name: 'Show details' }).click()
+    await problem.getByRole('link', { name: 'Show the quotas' }).click()
     await page.waitForURL(`${hub.url}/groups/${group_id}`)
     await page.getByRole('img', { name: 'games: 100 % used' }).waitFor()
     await page.goto(`${hub.url}/platform/groups`)

@@ -15,7 +15,7 @@ import { newSite } from '../../server/test/cloud/steps.ts'
 import { get } from '../../server/test/edge/get.ts'
 import type { TestGame } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
-import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
+import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
 
 /** Tokens that the page loads at once. */
@@ -163,12 +163,14 @@ async function expireNamespace(scene: Scene): Promise<void> {
   await press(page, /^Set the expiry$/)
   await page.getByRole('link', { name: 'Deploys', exact: true }).click()
   await page.getByText(/^This namespace expires in .*: then its lobbies stop, and it is deleted\.$/).waitFor()
+  // A page with a live feed would show its end, and Chromium would log it as an error.
+  await page.goto(`${gameUrl(scene)}/settings`)
   platform.stepWallClock(DAY_MS)
   await until('the namespace to be deleted', async () => {
     platform.stepWallClock(1_000)
     return !(await namespaceNames(scene)).includes('prod')
   })
-  await page.reload()
+  await page.goto(settingsUrl(scene))
   await page.getByRole('alert').getByText('There is no such namespace.').waitFor()
   await page.goto(gameUrl(scene))
   await page.getByRole('link', { name: 'Staging' }).first().waitFor()
@@ -190,6 +192,7 @@ async function refuseDeletion({ hub, game, view: { page } }: Scene): Promise<voi
   await field.fill('Developers')
   await button.click()
   await page.getByRole('dialog').getByRole('alert').getByText(/game/).waitFor()
+  assert.equal((await focusOf(page)).name, 'Delete the group', 'the focus stays at the button')
   await page.keyboard.press('Escape')
   await dialogCloses(page)
 }

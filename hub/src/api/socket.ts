@@ -2,7 +2,7 @@
 import type { Operation } from '@muster/contract'
 import { type AnyInput, addressOf } from './call.ts'
 import type { Described } from './describe.ts'
-import { userToken } from './session.ts'
+import { dropUserToken, userToken } from './session.ts'
 
 /** `connecting`: for the first time. `lost`: it was connected, or could not connect, and tries again. */
 export type FeedState = 'connecting' | 'live' | 'lost'
@@ -53,7 +53,9 @@ export function openFeed<O extends Operation, M>(options: FeedOptions<O, M>): ()
     const opened = new WebSocket(new URL(path, location.href.replace(/^http/, 'ws')))
     socket = opened
     watchSilence()
+    let has_opened = false
     opened.addEventListener('open', () => {
+      has_opened = true
       wait_ms = WAIT_MS_MIN
       options.onState('live')
     })
@@ -62,6 +64,8 @@ export function openFeed<O extends Operation, M>(options: FeedOptions<O, M>): ()
       if (!is_closed && socket === opened) options.onMessage(JSON.parse(String(event.data)) as M)
     })
     opened.addEventListener('close', () => {
+      // A browser does not say why: the token may have expired, by the clock of the platform.
+      if (!has_opened) dropUserToken(token)
       if (socket === opened) repeat()
     })
   }

@@ -5,7 +5,7 @@ import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ReactNode, Ref } from 
 export type ButtonKind = 'primary' | 'plain' | 'danger' | 'quiet'
 
 const BASE =
-  'inline-flex max-w-full items-center justify-center gap-1.5 rounded-md border py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 max-sm:min-h-10'
+  'inline-flex max-w-full items-center justify-center gap-1.5 rounded-md border py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55 max-sm:min-h-10'
 const KINDS: Record<ButtonKind, string> = {
   primary: 'px-3 border-accent bg-accent text-on-accent enabled:hover:opacity-90',
   plain: 'px-3 border-line bg-raised text-ink enabled:hover:bg-code hover:bg-code',
@@ -25,9 +25,16 @@ export type ButtonProps = Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'classNa
   ref?: Ref<HTMLButtonElement>
 }
 
-export function Button({ kind = 'plain', is_busy = false, disabled, children, ...rest }: ButtonProps) {
+export function Button({ kind = 'plain', is_busy = false, onClick, children, ...rest }: ButtonProps) {
   return (
-    <button type="button" {...rest} disabled={disabled === true || is_busy} className={buttonClass(kind)}>
+    <button
+      type="button"
+      {...rest}
+      // A busy button is not `disabled`: it would lose the focus, and Escape would no longer close its dialog.
+      aria-disabled={is_busy || undefined}
+      onClick={is_busy ? (event) => event.preventDefault() : onClick}
+      className={buttonClass(kind)}
+    >
       {/* Names of versions are up to 128 characters long. */}
       <span className="min-w-0 truncate">{children}</span>
       {is_busy ? <span aria-hidden="true">…</span> : null}
