@@ -7,6 +7,15 @@ import { VersionConfig } from './version-config.ts'
 /** Patterns of one list. */
 const IGNORE_MAX = 256
 
+const build = Type.Optional(
+  Type.String({
+    minLength: 1,
+    maxLength: 4096,
+    description:
+      'Shell command that runs in the folder of this file before each deploy. Default: none. Example: `npm install --prefix server`.',
+  }),
+)
+
 const folderMembers = (example: string) => ({
   folder: Type.Optional(
     Type.String({
@@ -15,14 +24,7 @@ const folderMembers = (example: string) => ({
       description: `Folder whose files are sent, relative to this file and inside its folder. Default \`.\`. Example: \`${example}\`.`,
     }),
   ),
-  build: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 4096,
-      description:
-        'Shell command that runs in the folder of this file before each deploy. Default: none. Example: `npm install --prefix server`.',
-    }),
-  ),
+  build,
   ignore: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       maxItems: IGNORE_MAX,
@@ -56,7 +58,17 @@ const OwnMembers = object({
   ),
   server: Type.Optional(
     object(
-      folderMembers('server'),
+      {
+        ...folderMembers('server'),
+        image: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 1024,
+            description:
+              'Container image that is sent instead of a folder: the output of `docker save`, or an OCI image layout as a tar or a folder. A tar may be plain, gzip or zstd. Relative to this file and inside its folder. Example: `game.tar.zst`.',
+          }),
+        ),
+      },
       'Files of the game server, which become the build of the version. Required when the file has a `matchmaker` section.',
     ),
   ),

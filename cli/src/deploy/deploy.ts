@@ -12,7 +12,7 @@ import { changeLines, changesBetween } from '@muster/contract/differences'
 import { hasSecrets, readableConfig } from '@muster/contract/readable-config'
 import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from '../failure.ts'
 import { completeVersion } from '../project/complete.ts'
-import { locateErrors, type Project, type ProjectFolder } from '../project/project.ts'
+import { locateErrors, type Project, type ProjectFolder, type ProjectImage } from '../project/project.ts'
 import type { Namespace, Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { siteUrl } from './addresses.ts'
@@ -20,8 +20,9 @@ import { runBuild } from './build.ts'
 import { type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX } from './files.ts'
 import { waitForFirstLobby } from './first-lobby.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
+import { readImage } from './image.ts'
 import { type PreviewOptions, previewTarget } from './preview.ts'
-import { type Uploaded, uploadServer, uploadSite } from './uploads.ts'
+import { type ServerSource, type Uploaded, uploadServer, uploadSite } from './uploads.ts'
 import { hasGameModes, readVersion, type Version } from './versions.ts'
 
 export type DeployOptions = {
@@ -172,15 +173,23 @@ type Uploads = { server: Uploaded | null; site: Uploaded | null }
 async function uploadAll(deploying: Deploying): Promise<Uploads> {
   const { terminal, session, project, options, game, target } = deploying
   const with_site = options.site !== false
-  const server_files = project.server && (await readFiles(deploying, 'server', project.server, PACKED_FILES_MAX))
+  const server_source = project.server && (await readServer(deploying, project.server))
   const site_files =
     project.site && with_site ? await readFiles(deploying, 'site', project.site, UPLOAD_FILES_MAX) : null
   const ctx = { terminal, session, game, folder: project.folder }
-  const server = server_files && (await uploadServer(ctx, server_files))
+  const server = server_source && (await uploadServer(ctx, server_source))
   if (site_files !== null) return { server, site: await uploadSite(ctx, site_files) }
   const site_id = with_site ? undefined : target.current?.config.cdn?.site_id
   if (site_id !== undefined) terminal.note('site: the one of the current version')
   return { server, site: site_id === undefined ? null : { id: site_id, sent_bytes: 0 } }
+}
+
+async function readServer(deploying: Deploying, server: ProjectFolder | ProjectImage): Promise<ServerSource> {
+  if (!('image' in server)) return { files: await readFiles(deploying, 'server', server, PACKED_FILES_MAX) }
+  const { terminal, project } = deploying
+  const { image, build } = server
+  if (build !== null) await runBuild(terminal, { title: 'server', folder: project.folder, command: build })
+  return readImage(terminal, image)
 }
 
 async function readFiles(

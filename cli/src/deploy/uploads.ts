@@ -3,7 +3,7 @@
 // their hash. An upload that was interrupted continues with the parts that have not arrived.
 
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import {
   ApiError,
   completeUpload,
@@ -23,6 +23,7 @@ import { sizeText } from '../progress.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { bytesOf, contentHashOf, type HashedFile } from './files.ts'
+import { type ImageKind, imageKindOf, type ServerImage } from './image.ts'
 import { packFiles } from './pack.ts'
 import { type Sending, sendAll } from './send.ts'
 import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
@@ -46,30 +47,70 @@ export type UploadContext = {
 /** `id`: of the build or the site. `sent_bytes` is 0 when everything was there. */
 export type Uploaded = { id: string; sent_bytes: number }
 
-export async function uploadServer(ctx: UploadContext, files: readonly HashedFile[]): Promise<Uploaded> {
+/** `files`: those of an archive. */
+export type ServerSource = { files: readonly HashedFile[] } | ServerImage
+
+type BuildKind = 'archive' | ImageKind
+/** `tag`: of builds with the same content. */
+type Source = { tag: string; text: string; prepare: () => Promise<{ kind: BuildKind; file: HashedFile }> }
+
+export async function uploadServer(ctx: UploadContext, server: ServerSource): Promise<Uploaded> {
   const { terminal, session, game } = ctx
-  const content_hash = contentHashOf(files)
-  const query = { tags: [`${CONTENT_TAG}=${content_hash}`] }
+  const target = join(ctx.folder, STATE_FOLDER, 'deploy')
+  const source = sourceOf(ctx, server, target)
+  const query = { tags: [`${CONTENT_TAG}=${source.tag}`] }
   const { builds } = await session.client.call(listGameBuilds, { params: game, query })
   const there = builds.find(({ complete }) => complete)
   if (there !== undefined) {
-    terminal.note(`server: ${countText(files)}, unchanged`)
+    terminal.note(`server: ${source.text}, unchanged`)
     return { id: there.build_id, sent_bytes: 0 }
   }
-  const target = join(ctx.folder, STATE_FOLDER, 'deploy', `${content_hash}.tar.gz`)
-  const packing = terminal.progress('pack server', bytesOf(files))
-  const archive = await packFiles(files, target, { signal: terminal.signal, advance: packing.advance })
-  packing.done(`server: ${countText(files)}, packed to ${sizeText(archive.bytes)}`)
-  const begun = builds.find(({ tags }) => tags[ARCHIVE_TAG] === archive.sha256)
+  const { kind, file } = await source.prepare()
+  const begun = builds.find(({ tags }) => tags[ARCHIVE_TAG] === file.sha256)
   const rest = begun === undefined ? null : await missingParts(ctx, begun.upload_id)
   const build =
     begun !== undefined && rest !== null
       ? { id: begun.build_id, upload_id: begun.upload_id, presigned: rest }
-      : await createBuild(ctx, archive, content_hash)
-  const sent_bytes = await sendFiles(ctx, 'server', [archive], build.presigned)
-  await session.client.call(completeUpload, { params: { upload_id: build.upload_id } })
-  await rm(target, { force: true })
+      : await createBuild(ctx, { kind, file, tag: source.tag })
+  const sent_bytes = await sendFiles(ctx, 'server', [file], build.presigned)
+  await completeBuild(ctx, server, build.upload_id)
+  if (file.source.startsWith(`${target}${sep}`)) await rm(file.source, { force: true })
   return { id: build.id, sent_bytes }
+}
+
+/** `folder`: for an archive that is packed. */
+function sourceOf({ terminal }: UploadContext, server: ServerSource, folder: string): Source {
+  if ('file' in server) {
+    const { file } = server
+    const text = `image ${file.path}`
+    const prepare = async () => ({ kind: await imageKindOf(file, terminal.signal), file })
+    return { tag: `image-${file.sha256}`, text, prepare }
+  }
+  const is_image = 'layout' in server
+  const files = is_image ? server.layout : server.files
+  const hash = contentHashOf(files)
+  const text = is_image ? `image layout, ${countText(files)}` : countText(files)
+  async function prepare() {
+    const packing = terminal.progress('pack server', bytesOf(files))
+    const { signal } = terminal
+    const file = await packFiles(files, join(folder, `${hash}.tar.gz`), { signal, advance: packing.advance })
+    packing.done(`server: ${text}, packed to ${sizeText(file.bytes)}`)
+    return { kind: is_image ? ('oci_bundle' as const) : ('archive' as const), file }
+  }
+  return { tag: is_image ? `layout-${hash}` : hash, text, prepare }
+}
+
+/** An image that the platform refuses is named with its member of muster.yaml. */
+async function completeBuild({ session }: UploadContext, server: ServerSource, upload_id: string): Promise<void> {
+  try {
+    await session.client.call(completeUpload, { params: { upload_id } })
+  } catch (error) {
+    if (!('path' in server) || !(error instanceof ApiError) || error.code !== 'ARCHIVE_INVALID') throw error
+    throw new Failure(`server.image: the platform refused ${server.path}: ${error.message}`, {
+      ...(error.ray_id === undefined ? {} : { ray_id: error.ray_id }),
+      cause: error,
+    })
+  }
 }
 
 /** The parts of an upload that have not arrived. Null: it does not exist any more, or is complete. */
@@ -100,20 +141,22 @@ export async function* uploadPages(session: Session, upload_id: string): AsyncGe
 
 type Presigned = ResponseOf<typeof createGameCdnSite>['presigned_requests']
 
-async function createBuild(ctx: UploadContext, archive: HashedFile, content_hash: string) {
+async function createBuild(
+  ctx: UploadContext,
+  { kind, file, tag }: { kind: BuildKind; file: HashedFile; tag: string },
+) {
   const { terminal, session, game } = ctx
-  const in_parts = archive.bytes >= MULTIPART_BYTES_MIN
-  const short = content_hash.slice(0, SHORT_HASH)
+  const in_parts = file.bytes >= MULTIPART_BYTES_MIN
+  const short = tag.slice(tag.indexOf('-') + 1).slice(0, SHORT_HASH)
   const build = await session.client.call(createGameBuild, {
     params: game,
     body: {
       display_name: `${game.name_id} ${short}`,
       image_tag: `${game.name_id}:${short}-${terminal.now().toString(36)}`,
-      image_file: { path: archive.path, content_length: archive.bytes, sha256: archive.sha256 },
-      kind: 'archive',
-      compression: 'gzip',
+      image_file: { path: file.path, content_length: file.bytes, sha256: file.sha256 },
+      kind,
       multipart_upload: in_parts,
-      tags: { [CONTENT_TAG]: content_hash, [ARCHIVE_TAG]: archive.sha256 },
+      tags: { [CONTENT_TAG]: tag, [ARCHIVE_TAG]: file.sha256 },
     },
   })
   const { build_id, upload_id, image_presigned_request, image_presigned_requests } = build

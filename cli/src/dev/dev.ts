@@ -51,6 +51,12 @@ export async function runDev(terminal: Terminal, options: DevOptions): Promise<v
       remedy: 'Add `server` and `matchmaker`. A page alone needs no platform: deploy it with muster deploy.',
     })
   }
+  if ('image' in server_folder) {
+    throw new Failure('muster dev runs a program of this machine, and server.image is a container image.', {
+      exit_code: EXIT.usage,
+      remedy: 'Deploy it: muster deploy --preview. Or start the server by hand from a folder.',
+    })
+  }
   const guard = new Guard()
   const parts: Part[] = [{ stop: () => guard.close() }]
   const ended = whenEnded(terminal)

@@ -1,7 +1,7 @@
 // Checks a muster.yaml without a platform: its YAML, its members, and whether its parts fit together. All mistakes are reported
 // at once, each with its line, a sentence and a remedy. Only a platform knows its regions, tiers and ports.
 import { existsSync, statSync } from 'node:fs'
-import { isAbsolute, relative, resolve, sep } from 'node:path'
+import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { ErrorDetail, VersionConfig } from '@muster/contract'
 import { type JsonSchema, type ProjectConfig, projectSchema } from '@muster/contract/project-config'
 import { checkVersionConfig } from '@muster/contract/version-check'
@@ -78,11 +78,15 @@ function checkParts(config: ProjectConfig, folder: string): ErrorDetail[] {
   }
   for (const part of ['server', 'site'] as const) {
     const section = config[part]
-    if (section !== undefined) errors.push(...checkFolder(section, part, folder))
+    if (section === undefined) continue
+    const image = 'image' in section ? section.image : undefined
+    errors.push(...(image === undefined ? checkFolder(section, part, folder) : checkImage(section, image, folder)))
   }
   const has_site = config.site !== undefined || config.cdn !== undefined
   const version = completeVersion(versionOf(config), { build_id: SOME_ID, site_id: has_site ? SOME_ID : null })
-  return [...errors, ...checkVersionConfig(null, version)]
+  // Only the platform reads whether an image names a program.
+  const images = new Set(config.server?.image === undefined ? [] : [SOME_ID])
+  return [...errors, ...checkVersionConfig(null, version, images)]
 }
 
 /** The members of the file that are sent to the platform. */
@@ -94,13 +98,45 @@ export function versionOf({ kv, cdn, matchmaker }: ProjectConfig): VersionConfig
   }
 }
 
+/** An image that does not exist may be created by the build command. */
+function checkImage(
+  section: { folder?: string; build?: string; ignore?: readonly string[] },
+  image: string,
+  folder: string,
+): ErrorDetail[] {
+  const path = ['server', 'image']
+  const errors = (['folder', 'ignore'] as const).flatMap((name): ErrorDetail[] => {
+    if (section[name] === undefined) return []
+    const message = `server.image and server.${name} exclude each other: the image is the whole server.`
+    return [{ path: ['server', name], reason: 'conflicts', message }]
+  })
+  const target = resolve(folder, image)
+  if (!isInside(folder, target)) {
+    return [
+      ...errors,
+      { path, reason: 'outside', message: `The image ${image} is outside of the folder of this file.` },
+    ]
+  }
+  if (existsSync(target)) {
+    if (!statSync(target).isDirectory() || existsSync(join(target, 'oci-layout'))) return errors
+    const message = `The folder ${image} is no OCI image layout: it has no file oci-layout.`
+    return [...errors, { path, reason: 'not_an_image', message }]
+  }
+  if (section.build !== undefined) return errors
+  return [...errors, { path, reason: 'not_found', message: `There is no image ${image}.` }]
+}
+
+function isInside(folder: string, target: string): boolean {
+  const inside = relative(folder, target)
+  return inside !== '..' && !inside.startsWith(`..${sep}`) && !isAbsolute(inside)
+}
+
 /** A folder that does not exist may be created by the build command. */
 function checkFolder(section: { folder?: string; build?: string }, part: string, folder: string): ErrorDetail[] {
   const { folder: name = '.', build } = section
   const path = [part, ...(section.folder === undefined ? [] : ['folder'])]
   const target = resolve(folder, name)
-  const inside = relative(folder, target)
-  if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
+  if (!isInside(folder, target)) {
     const message = `The folder ${name} is outside of the folder of this file.`
     return [{ path, reason: 'outside', message }]
   }
@@ -144,6 +180,8 @@ function remedyFor({ path, reason, message }: ErrorDetail, schema: JsonSchema): 
       return 'Add site: { folder: site }.'
     case 'needs_matchmaker':
       return 'Add matchmaker with game_modes and docker.args, or remove the server section.'
+    case 'not_an_image':
+      return 'Write one, for example: buildah push IMAGE oci:FOLDER'
     case 'outside':
       return 'Move muster.yaml into the folder that contains both.'
   }

@@ -19,6 +19,9 @@ export type ProjectFolder = {
   ignore: readonly string[]
 }
 
+/** `image`: absolute path of a file, or of an OCI layout. The build command may create it. */
+export type ProjectImage = { image: string; build: string | null }
+
 export type Project = {
   /** Absolute path of muster.yaml. */
   file: string
@@ -28,7 +31,7 @@ export type Project = {
   namespace: string | null
   url: string | null
   /** Null: the version has no lobbies. */
-  server: ProjectFolder | null
+  server: ProjectFolder | ProjectImage | null
   /** Null: the version has no page. */
   site: ProjectFolder | null
   /** Without the ids of the build and the site. */
@@ -54,7 +57,7 @@ export function checkProject(cwd: string, file: string | null = null): ProjectCh
   const { game = null, namespace = null, url = null, server, site } = config
   const project: Project = {
     ...{ file: path, folder, game, namespace, url },
-    server: server === undefined ? null : folderOf(server, folder),
+    server: server === undefined ? null : serverOf(server, folder),
     site: site === undefined ? null : folderOf(site, folder),
     version: versionOf(config),
     locate: (member) => document.positions.of(member),
@@ -109,6 +112,11 @@ function readText(file: string): string {
   }
 }
 
-function folderOf(section: NonNullable<ProjectOwnMembers['server']>, root: string): ProjectFolder {
+function serverOf(section: NonNullable<ProjectOwnMembers['server']>, root: string): ProjectFolder | ProjectImage {
+  if (section.image === undefined) return folderOf(section, root)
+  return { image: resolve(root, section.image), build: section.build ?? null }
+}
+
+function folderOf(section: NonNullable<ProjectOwnMembers['site']>, root: string): ProjectFolder {
   return { folder: resolve(root, section.folder ?? '.'), build: section.build ?? null, ignore: section.ignore ?? [] }
 }

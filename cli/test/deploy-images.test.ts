@@ -1,0 +1,167 @@
+// Deploys of container images: the file of `docker save`, and OCI image layouts as a tar and as a folder.
+import assert from 'node:assert/strict'
+import { execFile, execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createGameNamespaceTokenPublic, findLobby, getGameById, listGameBuilds } from '@muster/contract'
+import {
+  buildahImage,
+  busyboxRoot,
+  compressFile,
+  hasImageTools,
+  makeFolder,
+  umociImage,
+} from '../../server/test/container-images.ts'
+import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { createProject, type DeployedProject } from './deploy-steps.ts'
+
+/** The image names its program, so the config has no `args`. */
+const MATCHMAKER = `matchmaker:
+  game_modes: { default: { max_players: 4, idle_lobbies: { min: 1, max: 1 } } }
+  docker: { ready: listening, ports: { game: { protocol: http } } }
+`
+const OPTIONS = { entrypoint: ['/bin/sh', '-c', 'exec /bin/busybox httpd -f -p "$PORT_GAME"'] }
+const USAGE = 2
+const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+/** All commands of the page. */
+const PAGE_MS_MAX = 120_000
+
+function setImage({ write, folder }: DeployedProject, server: string): void {
+  const [game] = readFileSync(join(folder, 'muster.yaml'), 'utf8').split('\n')
+  write('muster.yaml', `${game}\nserver: ${server}\n${MATCHMAKER}`)
+}
+
+test('deploys of container images', async (t) => {
+  if (!hasImageTools()) return t.skip('not root, or buildah, umoci or busybox is missing')
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const folder = makeFolder(t)
+  const roots = [busyboxRoot(folder)]
+  const saved = buildahImage(folder, roots, OPTIONS, 'docker-archive')
+  umociImage(folder, roots, OPTIONS)
+  const layout = join(folder, 'layout')
+  await t.test('the commands of docs/images.md end with a lobby that plays', (t) => page(t, platform, folder))
+  await t.test('each form of an image becomes a lobby', (t) => eachForm(t, platform, saved, layout))
+  await t.test('an image that is there is not sent again', (t) => sentOnce(t, platform, saved))
+  await t.test('what is no image is refused with its member', (t) => refused(t, platform, saved, folder))
+})
+
+/** The files, the config and the commands of docs/images.md, with images in a folder of the test. */
+async function page(t: TestContext, platform: Platform, folder: string): Promise<void> {
+  const text = readFileSync(new URL('../../docs/images.md', import.meta.url), 'utf8')
+  const block = (language: string): string =>
+    new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'ms').exec(text)?.[1] ?? assert.fail(`no ${language}`)
+  const project = await createProject(t, platform, { game: 'hello' })
+  project.write('Containerfile', block('dockerfile'))
+  project.write('muster.yaml', block('yaml'))
+  project.write('pages/index.html', 'hello from an image')
+  copyFileSync(join(folder, 'root/bin/busybox'), join(project.folder, 'busybox'))
+  const storage = `[storage]\ndriver = "vfs"\ngraphroot = "${folder}/page"\nrunroot = "${folder}/page-run"\n`
+  writeFileSync(join(folder, 'storage.conf'), storage)
+  const program = join(project.folder, 'bin/muster')
+  project.write('bin/muster', `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`)
+  chmodSync(program, 0o755)
+  const env = {
+    ...project.muster.env,
+    PATH: `${dirname(program)}:${project.muster.env.PATH}`,
+    CONTAINERS_STORAGE_CONF: join(folder, 'storage.conf'),
+    BUILDAH_ISOLATION: 'chroot',
+  }
+  await promisify(execFile)('bash', ['-e', '-c', block('sh')], { cwd: project.folder, env, timeout: PAGE_MS_MAX })
+  const params = { game_id: project.game_id }
+  const { game } = await platform.client.call(getGameById, { params })
+  const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
+  const { token } = await platform.client.call(createGameNamespaceTokenPublic, { params: { ...params, namespace_id } })
+  const { ports } = await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })
+  assert.equal(await (await fetch(`${ports.game!.url}/index.html`)).text(), 'hello from an image')
+}
+
+async function eachForm(t: TestContext, platform: Platform, saved: string, layout: string): Promise<void> {
+  const forms = [
+    [saved, 'saved.tar'],
+    [compressFile(saved, 'gzip'), 'saved.tar.gz'],
+    [compressFile(`${layout}.tar`, 'zstd'), 'layout.tar.zst'],
+    [layout, 'layout'],
+  ] as const
+  const project = await createProject(t, platform)
+  for (const [source, name] of forms) {
+    execFileSync('cp', ['-r', source, join(project.folder, name)])
+    setImage(project, `{ image: ${name} }`)
+    const result = await project.deploy()
+    assert.ok(Number(result.sent_bytes) > 0, name)
+    assert.ok(typeof result.lobby_id === 'string', `${name}: ${JSON.stringify(result)}`)
+  }
+}
+
+async function sentOnce(t: TestContext, platform: Platform, saved: string): Promise<void> {
+  const project = await createProject(t, platform)
+  mkdirSync(join(project.folder, 'out'))
+  // The build command writes the image, as `docker save` would.
+  setImage(project, `{ image: out/game.tar, build: 'cp ${saved} out/game.tar' }`)
+  const first = await project.deploy('--detach')
+  assert.equal(first.is_new, true)
+  rmSync(join(project.folder, '.muster'), { recursive: true, force: true })
+  const second = await project.run(['deploy', '--detach'])
+  assert.equal(second.code, 0, second.stderr)
+  assert.match(second.stderr, /server: image game\.tar, unchanged/)
+  const { builds } = await platform.client.call(listGameBuilds, { params: project, query: {} })
+  assert.deepEqual(
+    builds.map(({ build_id }) => build_id),
+    [first.build_id],
+  )
+}
+
+async function refused(t: TestContext, platform: Platform, saved: string, folder: string): Promise<void> {
+  const project = await createProject(t, platform)
+  const refusalOf = async (server: string): Promise<string> => {
+    setImage(project, server)
+    const { code, stderr } = await project.run(['deploy', '--detach'])
+    assert.notEqual(code, 0, server)
+    return stderr
+  }
+  project.write('text.tar', 'no tar')
+  assert.match(await refusalOf('{ image: text.tar }'), /server\.image: .*text\.tar is not a readable tar/)
+  execFileSync('tar', ['-C', folder, '-cf', join(project.folder, 'other.tar'), 'root'])
+  assert.match(await refusalOf('{ image: other.tar }'), /other\.tar has neither a manifest\.json nor an index\.json/)
+  copyFileSync(saved, join(project.folder, 'cut.tar'))
+  truncateSync(join(project.folder, 'cut.tar'), 100_000)
+  assert.match(await refusalOf('{ image: cut.tar }'), /server\.image: .*cut\.tar/)
+  symlinkSync(saved, join(project.folder, 'link.tar'))
+  assert.match(await refusalOf('{ image: link.tar }'), /link\.tar[\s\S]*names the file itself/)
+
+  // Several images: only the platform reads the manifest.
+  const several = join(folder, 'several')
+  mkdirSync(several)
+  writeFileSync(join(several, 'manifest.json'), '[{}, {}]')
+  execFileSync('tar', ['-C', several, '-cf', join(project.folder, 'several.tar'), 'manifest.json'])
+  assert.match(await refusalOf('{ image: several.tar }'), /server\.image: .*several\.tar: .*Save one image/)
+
+  const shown = await project.run(['config', 'check'])
+  assert.equal(shown.code, 0, shown.stderr)
+  for (const [server, message] of [
+    ['{ image: none.tar }', /server\.image: There is no image none\.tar/],
+    ['{ image: ../game.tar }', /server\.image: .*outside of the folder/],
+    ['{ image: server }', /server\.image: .*no OCI image layout/],
+    ['{ image: text.tar, folder: server }', /server\.folder: .*exclude each other/],
+  ] as const) {
+    setImage(project, server)
+    const { code, stdout, stderr } = await project.run(['config', 'check'])
+    assert.equal(code, USAGE)
+    assert.match(`${stdout}${stderr}`, message)
+  }
+  setImage(project, '{ image: other.tar }')
+  const dev = await project.run(['dev'])
+  assert.equal(dev.code, USAGE)
+  assert.match(dev.stderr, /server\.image is a container image/)
+}
