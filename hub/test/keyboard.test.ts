@@ -58,7 +58,7 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
   })
 
   await t.test('a version is deployed, and rolled back', async () => {
-    await page.getByRole('cell', { name: 'runs', exact: true }).waitFor()
+    await page.getByRole('cell', { name: 'deployed', exact: true }).waitFor()
     await press(page, /^Deploy a version$/)
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')

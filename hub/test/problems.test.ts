@@ -100,7 +100,7 @@ async function readFailedRequests({ hub, captcha, view: { page } }: Scene): Prom
 }
 
 async function checkDisk({ hub, view: { page } }: Scene): Promise<void> {
-  const problem = problemOf(page, 'The disk of local is nearly full')
+  const problem = problemOf(page, 'The disk of the runner in local is nearly full')
   await problem.getByText('warning', { exact: true }).waitFor()
   await problem.getByText(/GB are free\. Below [\d.]+ GB, no lobby starts there\./).waitFor()
   await problem.getByRole('link', { name: 'Run the checks' }).click()

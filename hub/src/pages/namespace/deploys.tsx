@@ -151,8 +151,9 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
       id: 'state',
       title: 'State',
       cell: (deploy) => {
-        if (deploy === current) return <Badge tone="good">runs</Badge>
-        return deploy.first_ready_ts === undefined ? '' : <Badge>worked</Badge>
+        const has_worked = deploy.first_ready_ts !== undefined
+        if (deploy === current) return <Badge tone={has_worked ? 'good' : 'plain'}>deployed</Badge>
+        return has_worked ? <Badge>worked</Badge> : ''
       },
     },
     { id: 'time', title: 'Deployed', cell: ({ deploy_ts }) => <Ago ts={deploy_ts} /> },

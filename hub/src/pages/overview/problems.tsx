@@ -5,7 +5,7 @@ import { getGameById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { gameLink, groupLink, namespaceLink, platformLink } from '../../links.ts'
 import { Button, LinkButton } from '../../parts/button.tsx'
-import { Badge, Notice } from '../../parts/notice.tsx'
+import { Notice } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 
@@ -22,7 +22,9 @@ export function Problems({ problems }: { problems: readonly Problem[] }) {
           <li key={keyOf(problem)}>
             <Notice tone={problem.severity === 'error' ? 'bad' : 'warn'} actions={<Remedy problem={problem} />}>
               <p className="flex flex-wrap items-center gap-2">
-                <Badge tone={problem.severity === 'error' ? 'bad' : 'warn'}>{problem.severity}</Badge>
+                <span className={`text-xs font-semibold ${problem.severity === 'error' ? 'text-bad' : 'text-warn'}`}>
+                  {problem.severity}
+                </span>
                 <strong>{problem.title}</strong>
                 {problem.since_ts === undefined ? null : (
                   <span className="text-xs">
@@ -39,8 +41,9 @@ export function Problems({ problems }: { problems: readonly Problem[] }) {
   )
 }
 
-function keyOf({ kind, group_id, namespace_id, version_id, domain, quota, role, region }: Problem): string {
-  return [kind, group_id, namespace_id, version_id, domain, quota, role, region].join(' ')
+/** Two failing jobs of one role differ in their titles only. */
+function keyOf({ kind, title, group_id, namespace_id, version_id, domain, quota, role, region }: Problem): string {
+  return [kind, title, group_id, namespace_id, version_id, domain, quota, role, region].join(' ')
 }
 
 function Remedy({ problem }: { problem: Problem }) {

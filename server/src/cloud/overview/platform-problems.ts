@@ -61,16 +61,16 @@ function away(role: string, text: string): Problem {
 function diskProblems({ regions, disk_free_bytes }: Runner, bytes_min: number): Problem[] {
   if (disk_free_bytes >= bytes_min * DISK_LOW_FACTOR) return []
   const is_closed = disk_free_bytes < bytes_min
-  const free = `${(disk_free_bytes / BYTES_PER_GB).toFixed(1)} GB are free`
+  const [free, min] = [disk_free_bytes, bytes_min].map((bytes) => `${(bytes / BYTES_PER_GB).toFixed(1)} GB`)
   const name = regions.join(', ')
   return [
     {
       kind: 'disk_low',
       severity: is_closed ? 'error' : 'warning',
-      title: `The disk of ${name} is nearly full`,
+      title: `The disk of the runner in ${name} is nearly full`,
       text: is_closed
-        ? `${free}, so no lobby starts there.`
-        : `${free}. Below ${(bytes_min / BYTES_PER_GB).toFixed(1)} GB, no lobby starts there.`,
+        ? `${free} are free. No lobby starts there until ${min} are free, or MUSTER_LOBBY_DISK_FREE_MB_MIN is lower.`
+        : `${free} are free. Below ${min}, no lobby starts there.`,
       role: 'runner',
       region: name,
       ...{ count: disk_free_bytes, count_max: bytes_min },
