@@ -1,11 +1,12 @@
 // Hostile programs, each in a lobby beside a neighbour. Each is contained, its exit names what it did, the neighbour
 // responds throughout, and the machine is unchanged afterwards. The folder hostile/ has the programs.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Exit, ExitReason, Handle, Tier } from '../../src/runner/drivers/driver.ts'
 import { until } from '../until.ts'
-import { type Host, makeWorld, missingForNetworks, traces } from './network-world.ts'
+import { type Host, makeWorld, missingForNetworks, traces, type World } from './network-world.ts'
 
 const FOLDER = new URL('./hostile/', import.meta.url)
 /** In the command lines of processes that a hostile program starts. */
@@ -15,14 +16,30 @@ const NEIGHBOUR = `
   import { createServer } from 'node:net'
   createServer((socket) => socket.pipe(socket)).listen(20000, '127.0.0.1', () => console.log('listening'))`
 
-/** `line`: what it prints before it ends or is stopped. `reason`: null when the test stops it. */
-type Case = { name: string; line: RegExp | null; reason: ExitReason | null; tier?: Partial<Tier> }
+/** Of a stream that writes 25 MB in a moment. */
+const LOG_BYTES_MAX = 2 * 1024 ** 2
+
+/**
+ * `line`: a line of its log before it ends or is stopped. `reason`: null when the test stops it. `log_bytes_max`: of the files
+ * of each stream.
+ */
+type Case = {
+  name: string
+  line: RegExp | null
+  reason: ExitReason | null
+  tier?: Partial<Tier>
+  log_bytes_max?: number
+}
 
 const CASES: readonly Case[] = [
   { name: 'system-calls.py', line: /^passed \[\]$/, reason: 'exit' },
   { name: 'secrets.py', line: /^found \[\]$/, reason: 'exit' },
   { name: 'writes.py', line: /^written \[\]$/, reason: 'exit' },
   { name: 'scratch.py', line: /^full \['\/tmp', '\/scratch', '\/dev\/shm'\]$/, reason: 'exit' },
+  { name: 'disk.py', line: /^failed \[(27, )?28\]$/, reason: 'exit' },
+  { name: 'links.py', line: /^reached \[\]$/, reason: 'exit' },
+  { name: 'ports.py', line: /^reached True$/, reason: 'exit' },
+  { name: 'log-flood.py', line: /lines? .*dropped|dropped .*lines?/, reason: 'exit', log_bytes_max: LOG_BYTES_MAX },
   { name: 'forks.py', line: /^forked \d+$/, reason: 'pids' },
   { name: 'memory.py', line: null, reason: 'oom', tier: { memory_bytes: 64 * 1024 ** 2 } },
   { name: 'inodes.py', line: null, reason: 'oom', tier: { memory_bytes: 64 * 1024 ** 2 } },
@@ -43,7 +60,7 @@ test('hostile programs are contained, and a neighbour is undisturbed', async (t)
   await host.call({ line: neighbour.lobby_id, pattern: '^listening$' })
   for (const one of CASES) {
     await t.test(one.name, async () => {
-      await contain(host, one)
+      await contain(world, host, neighbour, one)
       await requireEcho(host, neighbour)
       await until('its processes are gone', () => processesWith(MARK).length === 0)
     })
@@ -54,12 +71,17 @@ test('hostile programs are contained, and a neighbour is undisturbed', async (t)
   assert.deepEqual(traces(world), before)
 })
 
-async function contain(host: Host, { name, line, reason, tier = {} }: Case): Promise<void> {
+async function contain(
+  { data_dir }: World,
+  host: Host,
+  neighbour: Handle,
+  { name, line, reason, tier = {}, log_bytes_max }: Case,
+): Promise<void> {
   const { lobby_id } = await host.call<Handle>({
     start: {
       program: readFileSync(new URL(name, FOLDER), 'utf8'),
       args: ['/usr/bin/python3', '-u', '/build/server.mjs', MARK],
-      env: { SECRET_WORD: SECRET.split('-').join(' ') },
+      env: { SECRET_WORD: SECRET.split('-').join(' '), NEIGHBOUR: neighbour.network!.address },
       tier,
     },
   })
@@ -71,11 +93,20 @@ async function contain(host: Host, { name, line, reason, tier = {} }: Case): Pro
   const { lines } = await host.call<{ lines: string[] }>({ log: lobby_id })
   assert.ok(line === null || lines.some((text) => line.test(text)), `${name} printed ${JSON.stringify(lines)}`)
   assert.equal(exit.reason, reason ?? 'signal', JSON.stringify({ exit, lines }))
+  for (const stream of log_bytes_max === undefined ? [] : (['stdout', 'stderr'] as const)) {
+    const bytes = bytesOf(join(data_dir, 'lobbies', lobby_id), stream)
+    assert.ok(bytes > 0 && bytes <= log_bytes_max!, `${stream} has ${bytes} bytes`)
+  }
 }
 
 async function requireEcho(host: Host, { network }: Handle): Promise<void> {
   const { text } = await host.call<{ text: string }>({ connect: network!.address, port: 20_000, send: 'alive' })
   assert.equal(text, 'alive')
+}
+
+function bytesOf(folder: string, stream: 'stdout' | 'stderr'): number {
+  const files = readdirSync(folder).filter((name) => name.startsWith(`${stream}.`))
+  return files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
 }
 
 function processesWith(word: string): string[] {

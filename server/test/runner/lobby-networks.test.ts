@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exit, Handle } from '../../src/runner/drivers/driver.ts'
@@ -19,6 +21,7 @@ import {
   type World,
 } from './network-world.ts'
 
+const SLOW_BYTES_PER_SECOND = 1_000_000
 const KILLS = 20
 /** Longest life of a runner that is killed. */
 const LIFE_MS_MAX = 400
@@ -173,6 +176,23 @@ promise('a lobby has the bandwidth of its tier in both directions', async (t) =>
   for (const shape of [inside, outside]) assert.match(shape, /tbf .*rate 8Mbit/)
 })
 
+promise('a lobby receives and sends no more than the bandwidth of its tier', async (t) => {
+  const world = await makeWorld(t)
+  const host = await world.host()
+  const { lobby_id, network } = await host.call<Handle>({
+    start: { program: ECHO, bytes_per_second: SLOW_BYTES_PER_SECOND },
+  })
+  await host.call({ line: lobby_id, pattern: '^listening$' })
+  const began_ms = performance.now()
+  const text = 'x'.repeat(4 * SLOW_BYTES_PER_SECOND)
+  const echoed = await host.call<{ text: string }>({ connect: network!.address, port: 20_000, send: text })
+  const seconds = (performance.now() - began_ms) / 1_000
+  assert.equal(echoed.text.length, text.length)
+  // The bucket lets a first part pass at once. A slow machine only makes this slower.
+  assert.ok(seconds >= 3, `${text.length} bytes each way in ${seconds} s`)
+  t.diagnostic(`${Math.round(text.length / seconds)} bytes a second of ${SLOW_BYTES_PER_SECOND}`)
+})
+
 promise('rules that another program removed are restored', async (t) => {
   const world = await makeWorld(t)
   const host = await world.host()
@@ -270,6 +290,15 @@ promise('a runner killed twenty times during starts and stops leaves nothing beh
     await host.call({ stop: lobby_id })
     await host.call({ exit: lobby_id })
   }
+  await until('every folder is cleaned', async () => {
+    const { unfinished } = await host.call<{ unfinished: string[] }>({ collect: true })
+    return unfinished.length === 0
+  })
+  const lobbies_folder = join(world.data_dir, 'lobbies')
+  const left = readdirSync(lobbies_folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    /^[^.].*\/disk/.test(path),
+  )
+  assert.deepEqual(left, [], 'no disk, and no folder of one')
   await host.call({ close: 'end' })
   assert.deepEqual(traces(world), before)
 })

@@ -2,7 +2,9 @@
 // and each has a line of JSON as its result. Beside the driver it listens as the platform and as other programs would.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import pino from 'pino'
@@ -10,6 +12,7 @@ import { parseRange } from '../../src/config/lobby-network.ts'
 import { newId } from '../../src/ids.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
+import { unfinishedFolder } from '../../src/runner/drivers/unfinished.ts'
 import { until } from '../until.ts'
 import { TIER, writeBuild } from './driver-fixture.ts'
 
@@ -39,6 +42,7 @@ type Command =
   | { log: string }
   | { sweep: true }
   | { list: true }
+  | { collect: true }
   | { churn: true }
 
 const { data_dir, is_quiet = false } = JSON.parse(process.argv[2] ?? '{}') as { data_dir: string; is_quiet?: boolean }
@@ -62,6 +66,7 @@ const driver = await openProcessDriver({
   ended_kept_ms: null,
   ended_bytes_max: null,
 })
+const unfinished_folder = unfinishedFolder(join(data_dir, 'lobbies'))
 const handles = new Map<string, Handle>()
 
 async function start({
@@ -119,6 +124,12 @@ async function perform(command: Command): Promise<object> {
   if ('list' in command) {
     for (const handle of await driver.list()) handles.set(handle.lobby_id, handle)
     return { lobby_ids: [...handles.keys()] }
+  }
+  if ('collect' in command) {
+    // As the runner does for the row of a lobby whose process is gone.
+    for (const lobby_id of readdirSync(unfinished_folder)) await driver.exitOf(lobby_id)
+    await driver.sweep()
+    return { unfinished: readdirSync(unfinished_folder) }
   }
   if ('close' in command) {
     await driver.close({ logger: command.close })

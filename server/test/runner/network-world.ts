@@ -1,8 +1,10 @@
 // A machine for tests of lobby networks: a network namespace in which a driver runs, with an uplink to another one that
 // plays the internet. Nothing leaves them. Both are removed with the test.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { once } from 'node:events'
-import { accessSync, constants, readdirSync, rmSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +13,8 @@ import { hasBubblewrap, makeDataFolder } from './driver-fixture.ts'
 
 const HOST = fileURLToPath(new URL('./network-host.ts', import.meta.url))
 const INTERNET = fileURLToPath(new URL('./network-internet.ts', import.meta.url))
+/** A lobby or a spare monitor. */
+const LOBBY_GROUP = /^[0-9a-f]{8}-/
 const TOOLS = ['ip', 'nft', 'tc', 'nsenter'] as const
 
 /** Addresses of the machine: on its uplink, and a public one. */
@@ -129,6 +133,40 @@ export function traces({ machine, data_dir }: Pick<World, 'machine' | 'data_dir'
     mounts: lines(execFileSync('cat', ['/proc/self/mounts'], { encoding: 'utf8' })).filter((line) =>
       line.includes(data_dir),
     ),
+    disks: lines(execFileSync('losetup', ['--all'], { encoding: 'utf8' })).filter((line) => line.includes(data_dir)),
+    ...groupsOf(data_dir),
+  }
+}
+
+/** The control groups of a platform, with those of its lobbies, and the processes in them, with their users. */
+function groupsOf(data_dir: string): { groups: string[]; processes: string[] } {
+  const name = `muster-${hash('sha256', data_dir).slice(0, 16)}`
+  const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
+  const folders = mounts
+    .map((line) => line.split(' '))
+    .flatMap(([, folder, type]) => (type?.startsWith('cgroup') ? [join(folder!, name)] : []))
+    .filter((folder) => existsSync(folder))
+  const groups = folders.flatMap((folder) => [folder, ...namesIn(folder).filter((entry) => LOBBY_GROUP.test(entry))])
+  const processes = readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((pid) => {
+      const file = (path: string): string => readIfThere(`/proc/${pid}/${path}`)
+      if (!file('cgroup').includes(name)) return []
+      return [`${/^Uid:\t(\d+)/m.exec(file('status'))?.[1]} ${file('cmdline').replaceAll('\0', ' ')}`]
+    })
+  return { groups: groups.sort(), processes: processes.sort() }
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).sort() : []
+}
+
+/** Empty when the process has ended. */
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
   }
 }
 

@@ -163,6 +163,8 @@ class ProcessDriver implements Driver {
   async list(): Promise<Handle[]> {
     const handles: Handle[] = []
     for (const lobby_id of this.#unfinished.ids()) {
+      // A runner may have been killed before it named the lobby to the logger, which reads each pipe once.
+      if (!this.#runs.has(lobby_id)) this.#logger.attach(lobby_id)
       const handle = this.#runs.get(lobby_id)?.handle ?? readHandle(this.#folderOf(lobby_id), lobby_id)
       if (handle === null || !this.#isAlive(handle)) continue
       handles.push(handle)
@@ -197,7 +199,10 @@ class ProcessDriver implements Driver {
     const known = handle === null ? readEnded(folder) : await this.exit(handle)
     if (known !== null) return known
     if (handle !== null) throw new Error(`Lobby ${lobby_id} runs.`)
-    return neverRan('lost')
+    // Killed between its folder and its process. The folder is swept once its end is recorded.
+    const lost = neverRan('lost')
+    writeEnded(folder, lost)
+    return lost
   }
 
   isSuspended(handle: Handle): boolean {
@@ -267,8 +272,13 @@ class ProcessDriver implements Driver {
     await this.#logger.close(how)
     const { networks } = this.#host
     await (how.logger === 'keep' ? networks?.close() : networks?.remove())
-    if (how.logger === 'keep') return
     const { cgroups } = this.#machine
+    if (how.logger === 'keep') {
+      this.#sweepGroups()
+      // Fails while a lobby has one of the groups.
+      cgroups?.close()
+      return
+    }
     for (let waited_ms = 0; waited_ms < GROUPS_WAIT_MS_MAX; waited_ms += GROUPS_POLL_MS) {
       this.#sweepGroups()
       if (cgroups === null || cgroups.close()) break
