@@ -22,6 +22,7 @@ import { until } from '../until.ts'
 
 type Overview = ResponseOf<typeof getOverview>
 
+const DAY_MS = 86_400_000
 const EXITS = "process.stderr.write('no map\\n')\nprocess.exitCode = 3\n"
 const LASTING = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
 
@@ -177,6 +178,37 @@ test('stalled lobbies, limits, quotas, domains, certificates and captcha provide
   assert.equal(ofKind(overview, 'certificate_expiring')!.text, 'the order was refused')
   const severities = overview.problems.map(({ severity }) => severity)
   assert.deepEqual(severities, severities.toSorted(), 'errors are first')
+})
+
+test('a certificate is a problem when its renewal failed or is overdue, and not because its life is short', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api' })
+  const { ctx } = platform
+  const { namespace_id } = await platform.game()
+  const certificates = [
+    { host: 'short.example.com', next_ms: DAY_MS, expire_ms: 2 * DAY_MS, error: null },
+    { host: 'overdue.example.com', next_ms: -2 * DAY_MS, expire_ms: 2 * DAY_MS, error: null },
+    { host: 'refused.example.com', next_ms: DAY_MS, expire_ms: 2 * DAY_MS, error: 'the order was refused' },
+    { host: 'early.example.com', next_ms: DAY_MS, expire_ms: 20 * DAY_MS, error: 'the order was refused' },
+    { host: 'over.example.com', next_ms: -1, expire_ms: -1, error: null },
+  ]
+  for (const { host, next_ms, expire_ms, error } of certificates) {
+    await ctx.pool.query(
+      `insert into domains (domain_id, namespace_id, domain, verification_status, txt_value, cname_label)
+        values (gen_random_uuid(), $1, $2, 'active', $2, $2)`,
+      [namespace_id, host],
+    )
+    await ctx.pool.query(
+      `insert into certificates (host, wish_ts, next_ts, chain, error, expire_ts) values ($1, $2, $2, 'chain', $3, $4)`,
+      [host, new Date(ctx.now() + next_ms), error, new Date(ctx.now() + expire_ms)],
+    )
+  }
+  const { problems } = await overviewOf(platform.client)
+  const found = problems.filter(({ kind }) => kind === 'certificate_expiring').map((one) => [one.domain, one.severity])
+  assert.deepEqual(found.toSorted(), [
+    ['over.example.com', 'error'],
+    ['overdue.example.com', 'warning'],
+    ['refused.example.com', 'warning'],
+  ])
 })
 
 test('each person sees the own groups only; administrators see all, and what is wrong with the platform', async (t) => {

@@ -12,7 +12,7 @@ export type OverviewDeploy = Overview['deploys'][number]
 const OUTCOMES: Record<OverviewDeploy['outcome'], { tone: Tone; text: string }> = {
   ready: { tone: 'good', text: 'worked' },
   failed: { tone: 'bad', text: 'failed' },
-  unknown: { tone: 'plain', text: 'no lobby yet' },
+  unknown: { tone: 'plain', text: 'no lobby' },
 }
 
 function Outcome({ outcome }: { outcome: OverviewDeploy['outcome'] }) {
