@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   addNamespaceDomain,
+  createGame,
   createGameVersion,
   createGroup,
   getGameNamespaceVersionHistoryList,
@@ -22,6 +23,8 @@ import { until } from '../until.ts'
 
 type Overview = ResponseOf<typeof getOverview>
 
+/** So many that their order is not right by chance. */
+const GAMES = 10
 const DAY_MS = 86_400_000
 const EXITS = "process.stderr.write('no map\\n')\nprocess.exitCode = 3\n"
 const LASTING = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
@@ -254,6 +257,20 @@ test('each person sees the own groups only; administrators see all, and what is 
   const disk = ofKind(await overviewOf(client), 'disk_low')!
   assert.deepEqual([disk.region, disk.severity], ['local', 'error'])
   assert.equal(ofKind(await overviewOf(stranger), 'disk_low'), undefined)
+})
+
+test('the first namespaces of a game, which are equally old, are in the order of their names', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api' })
+  const { client } = platform
+  const { group_id } = await client.call(createGroup, { body: { display_name: 'Many' } })
+  for (let count = 0; count < GAMES; count++) {
+    await client.call(createGame, { body: { display_name: `Game ${count}`, developer_group_id: group_id } })
+  }
+  const { games, namespaces } = await overviewOf(client)
+  const names = games.map(({ game_id }) =>
+    namespaces.filter((one) => one.game_id === game_id).map((one) => one.name_id),
+  )
+  assert.deepEqual(new Set(names.map(String)), new Set(['prod,staging']))
 })
 
 test('a new group sees which first steps are done, and a long list says that it is cut', async (t) => {

@@ -69,7 +69,7 @@ async function readNamespaces({ pool }: Context, game_ids: readonly string[]): P
         versions.display_name as version_display_name
       from namespaces join versions using (version_id)
       where namespaces.game_id = any($1)
-      order by namespaces.create_ts desc, namespace_id desc limit ${OVERVIEW_NAMESPACES_MAX + 1}`,
+      order by namespaces.create_ts desc, namespaces.name_id, namespace_id limit ${OVERVIEW_NAMESPACES_MAX + 1}`,
     [game_ids],
   )
   return rows
