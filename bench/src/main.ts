@@ -9,6 +9,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   crowd: () => import('./crowd/run.ts'),
   edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),
+  hostile: () => import('./hostile/run.ts'),
   hub: () => import('./hub/run.ts'),
   idle: () => import('./idle/run.ts'),
   images: () => import('./images/run.ts'),
