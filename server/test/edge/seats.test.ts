@@ -1,8 +1,14 @@
 // Seats that the edge checks, on the real platform: which bytes reach a server that checks none, and what the book knows.
 import assert from 'node:assert'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import {
   deleteMatchmakerLobbyPlayer,
   findLobby,
@@ -263,4 +269,69 @@ test('by address, each connection of an address gets a player of its own, and ot
   assert.strictEqual(String((await once(udp, 'message'))[0]), 'three')
   const lines = await linesOf(platform, seat)
   assert.strictEqual(new Set(lines.map(({ from }) => from)).size, 2)
+})
+
+test('over TLS the token admits too: in the first line of a raw port, and in a request of an https port', async (t) => {
+  const ports: Docker['ports'] = {
+    raw: { protocol: 'tcp_tls' },
+    web: { protocol: 'https' },
+    voice: { protocol: 'udp' },
+  }
+  const { platform, game } = await startGame(t, { ports })
+  const seat = await find(game)
+  const ca = await readFile(join(platform.data_dir, 'keys', 'local-authority.crt'), 'utf8')
+  const { hostname: host, port } = seat.ports.raw!
+  const sockets: Socket[] = []
+  t.after(() => sockets.forEach((one) => void one.destroy()))
+  const echo = async (first: string): Promise<string | null> => {
+    const socket = connectTls({ host, port: port!, ca })
+    sockets.push(socket)
+    socket.on('error', () => {})
+    socket.write(first)
+    return new Promise((resolve) => {
+      socket.once('data', (bytes) => resolve(String(bytes))).once('close', () => resolve(null))
+    })
+  }
+  const { token } = seat.player
+  assert.strictEqual(await echo(`${token.slice(0, -6)}AAAAAA\nstranger`), null)
+  assert.strictEqual(await echo(`${token}\nplayer`), 'player')
+  assert.deepStrictEqual(await connectedIn(platform, game, seat), [playerOf(platform, seat)])
+
+  const path = `/lobbies/${seat.lobby.lobby_id}/web/`
+  const ask = async (query: string): Promise<{ status: number; body: string }> => {
+    const { edge_https_port } = platform.ctx.config
+    const sent = request({ host: 'localhost', port: edge_https_port, path: `${path}?player_token=${query}`, ca })
+    const [response] = (await once(sent.end(), 'response')) as [IncomingMessage]
+    return { status: response.statusCode!, body: await text(response) }
+  }
+  const refused = await ask('forged')
+  assert.strictEqual((JSON.parse(refused.body) as { code: string }).code, 'PLAYER_TOKEN_INVALID')
+  const admitted = await ask(token)
+  assert.deepStrictEqual([admitted.status, (JSON.parse(admitted.body) as Line).url], [200, '/'])
+  const kinds = (await linesOf(platform, seat)).map(({ kind }) => kind)
+  assert.deepStrictEqual(kinds, ['tcp', 'http'])
+})
+
+test('with keep_token the server receives the token as the player sent it', async (t) => {
+  const ports: Docker['ports'] = {
+    raw: { protocol: 'tcp', keep_token: true },
+    web: { protocol: 'http', keep_token: true },
+    voice: { protocol: 'udp', keep_token: true },
+  }
+  const { platform, game } = await startGame(t, { ports })
+  const seat = await find(game)
+  const { token } = seat.player
+  const url = seat.ports.web!.url
+  const headers = { 'x-player-token': token }
+  const seen = (await (await fetch(`${url}/?player_token=${token}&x=1`, { headers })).json()) as Line
+  assert.strictEqual(seen.url, `/?player_token=${token}&x=1`)
+  assert.strictEqual(seen.headers!['x-player-token'], token)
+  assert.strictEqual(seen.headers!['x-player-id'], playerOf(platform, seat))
+  assert.strictEqual(await echoOf(seat.ports.raw!.url, `${token}\nhello`), `${token}\nhello`)
+  const udp = await openUdp()
+  t.after(() => udp.close())
+  assert.strictEqual(await handshake(udp, seat.ports.voice!.url, token), 4)
+  await until('the token has reached the server over UDP', async () =>
+    (await linesOf(platform, seat)).some(({ kind, text: received }) => kind === 'udp' && received === token),
+  )
 })

@@ -50,3 +50,24 @@ test('the runner starts a wanted lobby in a container, takes it over after a res
   assert.ok(Number(ended.cpu_ms) > 0)
   assert.ok(!(await docker(['ps'])).includes(lobby_id))
 })
+
+test('addresses of players are refused in a container engine, and the log of the lobby says what to do', async (t) => {
+  const missing = missingFor('docker')
+  if (missing !== null) return t.skip(missing)
+  const { socket } = await sharedEngine()
+  const fixture = await openRunner(t, 'off', {
+    MUSTER_DRIVER: 'docker',
+    MUSTER_DOCKER_SOCKET: socket,
+    MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE,
+  })
+  await fixture.start()
+  const version_id = await fixture.version(
+    { 'server.mjs': SERVER },
+    { args: ['node', 'server.mjs'], ports: { game: { protocol: 'http' } }, seats: 'edge', player_addresses: true },
+  )
+  const lobby_id = await fixture.lobby(version_id)
+  const ended = await fixture.run(lobby_id, 'the run ends', ({ exit_ts }) => exit_ts !== null)
+  assert.deepEqual([ended.exit_reason, ended.start_ts], ['no_network', null])
+  const { lines } = await fixture.ctx.lobby_logs.last(lobby_id, 'stderr', 10)
+  assert.match(lines.map(({ bytes }) => bytes.toString()).join('\n'), /player_addresses does not work .*Leave it out/)
+})
