@@ -1,4 +1,4 @@
-// A thousand players of lobbies whose seats the edge checks, while edge, matchmaker and runner are killed.
+// A thousand players of lobbies whose seats the edge checks, while edge, matchmaker, runner and PostgreSQL are killed.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -30,9 +30,11 @@ const STRIKES: readonly Strike['victims'][] = [
   ['edge', 'matchmaker'],
   ['matchmaker', 'runner', 'edge'],
   ['runner', 'edge'],
+  ['PostgreSQL'],
+  ['PostgreSQL', 'edge'],
 ]
 
-test('seats and connections agree after edge, matchmaker and runner were killed under a thousand players', async (t) => {
+test('seats and connections agree after edge, matchmaker, runner and PostgreSQL were killed under a thousand players', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-faults-'))
   const platform = await FaultyPlatform.start({ folder })
   t.after(async () => {
