@@ -1,6 +1,7 @@
 // Deploys of container images: the file of `docker save`, and OCI image layouts as a tar and as a folder.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
   copyFileSync,
@@ -16,6 +17,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createGameNamespaceTokenPublic, findLobby, getGameById, listGameBuilds } from '@muster/contract'
+import { checkVersionConfig } from '@muster/contract/version-check'
 import {
   buildahImage,
   busyboxRoot,
@@ -25,6 +27,7 @@ import {
   umociImage,
 } from '../../server/test/container-images.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 
 /** The image names its program, so the config has no `args`. */
@@ -53,15 +56,28 @@ test('deploys of container images', async (t) => {
   const layout = join(folder, 'layout')
   await t.test('the commands of docs/images.md end with a lobby that plays', (t) => page(t, platform, folder))
   await t.test('each form of an image becomes a lobby', (t) => eachForm(t, platform, saved, layout))
+  await t.test('the version config overrides what the image says', (t) => overridden(t, platform))
   await t.test('an image that is there is not sent again', (t) => sentOnce(t, platform, saved))
   await t.test('what is no image is refused with its member', (t) => refused(t, platform, saved, folder))
 })
+
+/** Where a new player reaches the port `game` of a lobby. */
+async function playerUrl(platform: Platform, { game_id }: DeployedProject): Promise<string> {
+  const params = { game_id: game_id }
+  const { game } = await platform.client.call(getGameById, { params })
+  const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
+  const { token } = await platform.client.call(createGameNamespaceTokenPublic, { params: { ...params, namespace_id } })
+  const { ports } = await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })
+  return ports.game!.url
+}
 
 /** The files, the config and the commands of docs/images.md, with images in a folder of the test. */
 async function page(t: TestContext, platform: Platform, folder: string): Promise<void> {
   const text = readFileSync(new URL('../../docs/images.md', import.meta.url), 'utf8')
   const block = (language: string): string =>
     new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'ms').exec(text)?.[1] ?? assert.fail(`no ${language}`)
+  const docker = { image_id: randomUUID(), ...(JSON.parse(`{${block('json')}}`) as object) }
+  assert.deepEqual(checkVersionConfig(null, { matchmaker: { docker, game_modes: { default: {} } } }), [])
   const project = await createProject(t, platform, { game: 'hello' })
   project.write('Containerfile', block('dockerfile'))
   project.write('muster.yaml', block('yaml'))
@@ -79,12 +95,8 @@ async function page(t: TestContext, platform: Platform, folder: string): Promise
     BUILDAH_ISOLATION: 'chroot',
   }
   await promisify(execFile)('bash', ['-e', '-c', block('sh')], { cwd: project.folder, env, timeout: PAGE_MS_MAX })
-  const params = { game_id: project.game_id }
-  const { game } = await platform.client.call(getGameById, { params })
-  const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
-  const { token } = await platform.client.call(createGameNamespaceTokenPublic, { params: { ...params, namespace_id } })
-  const { ports } = await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })
-  assert.equal(await (await fetch(`${ports.game!.url}/index.html`)).text(), 'hello from an image')
+  const url = await playerUrl(platform, project)
+  assert.equal(await (await fetch(`${url}/index.html`)).text(), 'hello from an image')
 }
 
 async function eachForm(t: TestContext, platform: Platform, saved: string, layout: string): Promise<void> {
@@ -102,6 +114,48 @@ async function eachForm(t: TestContext, platform: Platform, saved: string, layou
     assert.ok(Number(result.sent_bytes) > 0, name)
     assert.ok(typeof result.lobby_id === 'string', `${name}: ${JSON.stringify(result)}`)
   }
+}
+
+/** Writes what it knows about itself, and serves that until a signal ends it. */
+const scriptOf = (word: string): string =>
+  `{ id -u; id -g; echo "${word} $(/bin/busybox pwd) $LEVEL $0 $*"; cat /srv/game/secret || echo none; } > /scratch/report
+  trap "echo by USR1; exit 0" USR1; trap "echo by INT; exit 0" INT
+  /bin/busybox httpd -p $PORT_GAME -h /scratch; while :; do sleep 0.05; done`
+/** Of a file that only root of the image may read. */
+const SECRET_MODE = 0o600
+
+async function overridden(t: TestContext, platform: Platform): Promise<void> {
+  const folder = makeFolder(t)
+  const root = busyboxRoot(folder, { 'srv/game/secret': 'secret\n', 'srv/other/file': '' })
+  chmodSync(join(root, 'srv/game/secret'), SECRET_MODE)
+  const saved = umociImage(folder, [root], {
+    entrypoint: ['/bin/sh', '-c', scriptOf('image')],
+    cmd: ['from', 'image'],
+    env: { LEVEL: '1' },
+    ...{ working_folder: '/srv/game', user: '99:98', stop_signal: 'SIGINT' },
+  })
+  const project = await createProject(t, platform)
+  copyFileSync(saved, join(project.folder, 'game.tar'))
+  const reportOf = async (docker: string): Promise<{ report: string[]; log: string }> => {
+    setImage(project, '{ image: game.tar }')
+    const text = readFileSync(join(project.folder, 'muster.yaml'), 'utf8')
+    project.write('muster.yaml', text.replace('docker: {', `docker: { ${docker}`))
+    const { lobby_id } = await project.deploy()
+    const url = await playerUrl(platform, project)
+    const report = (await (await fetch(`${url}/report`)).text()).trim().split('\n')
+    assert.equal((await project.run(['stop', String(lobby_id), '--yes'])).code, 0)
+    const log = await until('the log of the stopped server', async () => {
+      const { stdout } = await project.run(['logs', '--lobby', String(lobby_id)])
+      return /by (?:INT|USR1)/.exec(stdout)?.[0]
+    })
+    return { report, log }
+  }
+  assert.deepEqual(await reportOf(''), { report: ['99', '98', 'image /srv/game 1 from image', 'none'], log: 'by INT' })
+  const members = `entrypoint: ${JSON.stringify(['/bin/sh', '-c', scriptOf(`changed \${GAME_MODE_NAME}`)])}, args: ['a', '\${PORT_GAME}'], env: { LEVEL: '2' },
+    working_folder: /srv/other, user: '0:77', stop_signal: SIGUSR1,`
+  const { report, log } = await reportOf(members)
+  assert.match(report[2]!, /^changed default \/srv\/other 2 a \d+$/)
+  assert.deepEqual([report[0], report[1], report[3], log], ['0', '77', 'secret', 'by USR1'])
 }
 
 async function sentOnce(t: TestContext, platform: Platform, saved: string): Promise<void> {

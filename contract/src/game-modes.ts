@@ -1,5 +1,6 @@
 // The game modes of a version config with inherited values and defaults filled in.
 import { type Admission, admissionOf, seatHoldOf } from './admission-config.ts'
+import { type ImageOverrides, imageOverridesOf } from './image-config.ts'
 import type { ReadyCheck } from './ready-config.ts'
 import type { SeatAction, VerificationConfig } from './verification-config.ts'
 import {
@@ -41,6 +42,8 @@ export type GameModeConfig = {
   max_players_party: number
   image_id: string | null
   args: readonly string[]
+  /** Of a container image. */
+  image: ImageOverrides
   env: Readonly<Record<string, string>>
   /** Text files by their path within the lobby's writable folder. */
   files: Readonly<Record<string, string>>
@@ -104,6 +107,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
       image_id: docker?.image_id ?? null,
       args: docker?.args ?? [],
+      image: imageOverridesOf(docker ?? {}),
       env: { ...shared.docker?.env, ...mode.docker?.env },
       files: docker?.files ?? {},
       seat_hold_ms: seatHoldOf(docker),

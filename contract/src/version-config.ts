@@ -5,6 +5,7 @@ import { admissionMembers, seatsMembers } from './admission-config.ts'
 import { CaptchaConfig } from './captcha-config.ts'
 import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
+import { imageMembers } from './image-config.ts'
 import { ReadyConfig } from './ready-config.ts'
 import { described, object } from './records.ts'
 import { verificationMembers } from './verification-config.ts'
@@ -128,7 +129,7 @@ const Docker = object(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
         maxItems: 64,
         description:
-          'Command line of the server: the program and its arguments, at most 64. Placeholders such as `${PORT_GAME}` are filled when a lobby starts; `$${` is a literal `${`. Example: `["node", "server.mjs"]`.',
+          'Command line of the server: the program and its arguments, at most 64. Of a container image: what follows its entrypoint, in place of its `CMD`. Placeholders such as `${PORT_GAME}` are filled when a lobby starts; `$${` is a literal `${`. Example: `["node", "server.mjs"]`.',
       }),
     ),
     env: Type.Optional(
@@ -139,6 +140,7 @@ const Docker = object(
         'Environment variables of the server, at most 64, in addition to those of the platform. Placeholders are filled as in `args`. Those of `matchmaker.docker` and of the game mode are merged by name.',
       ),
     ),
+    ...imageMembers,
     network_mode: Type.Optional(
       Type.Enum(['bridge', 'host'], {
         description:

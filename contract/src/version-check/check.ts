@@ -2,10 +2,12 @@
 // together, and the platform allows them. The server adds whether the builds, the site and the program exist.
 import type { ErrorDetail } from '../errors.ts'
 import { type GameModeConfig, gameModesOf, tierIn } from '../game-modes.ts'
+import type { ImageOverrides } from '../image-config.ts'
 import type { IdleLobbies, VersionConfig } from '../version-config.ts'
 import { checkActions } from './action-check.ts'
 import { checkAdmission } from './admission-check.ts'
 import { checkCaptcha } from './captcha-check.ts'
+import { checkImageMembers } from './image-check.ts'
 import { checkPlaceholders } from './placeholder-check.ts'
 import type { PlatformRules } from './platform-rules.ts'
 import { checkPorts } from './port-check.ts'
@@ -78,6 +80,7 @@ function checkMatchmaker(
       ...checkDocker(docker, block_path),
       ...checkPorts(docker, rules, block_path),
       ...checkReady(docker, block_path),
+      ...checkImageMembers(docker, block_path),
       ...checkAdmission(docker, block_path),
     )
   }
@@ -107,7 +110,7 @@ function checkMode(mode: GameModeConfig, path: readonly string[], images: Readon
   if (mode.image_id === null) {
     const message = `The game mode ${mode.name} has no build to run.`
     errors.push({ path: [...path, 'image_id'], reason: 'required', message })
-  } else if (mode.args.length === 0 && !images.has(mode.image_id)) {
+  } else if (mode.args.length === 0 && !namesProgram(mode.image, images.has(mode.image_id))) {
     const message = `The game mode ${mode.name} does not say which program of its build to run.`
     errors.push({ path: [...path, 'args'], reason: 'too_few', message })
   }
@@ -116,6 +119,11 @@ function checkMode(mode: GameModeConfig, path: readonly string[], images: Readon
     errors.push({ path: [...path, 'env'], reason: 'too_many', message })
   }
   return errors
+}
+
+/** Whether there is a program without `args`. */
+function namesProgram({ entrypoint }: ImageOverrides, is_named_by_image: boolean): boolean {
+  return entrypoint === null ? is_named_by_image : entrypoint.length > 0
 }
 
 function checkRegions(

@@ -3,11 +3,11 @@ import type { ErrorDetail } from '../errors.ts'
 import type { GameModeConfig } from '../game-modes.ts'
 import { placeholderNames, unknownPlaceholders } from '../placeholders.ts'
 
-type Server = Pick<GameModeConfig, 'args' | 'env' | 'files' | 'ports'>
+type Server = Pick<GameModeConfig, 'args' | 'image' | 'env' | 'files' | 'ports'>
 
 /** `path` is that of the docker block that the mode takes its server from. `envPath`: where a variable of it stands. */
 export function checkPlaceholders(
-  { args, env, files, ports }: Server,
+  { args, image, env, files, ports }: Server,
   path: readonly string[],
   envPath: (name: string) => string[],
 ): ErrorDetail[] {
@@ -19,6 +19,7 @@ export function checkPlaceholders(
       message: `There is no placeholder \${${name}} here. For a literal \${ write $\${. Those of this game mode are ${listOf(names)}.`,
     }))
   return [
+    ...(image.entrypoint ?? []).flatMap((text, index) => check(text, [...path, 'entrypoint', String(index)])),
     ...args.flatMap((text, index) => check(text, [...path, 'args', String(index)])),
     ...Object.entries(env).flatMap(([name, text]) => check(text, envPath(name))),
     ...Object.entries(files).flatMap(([file, text]) => check(text, [...path, 'files', file])),

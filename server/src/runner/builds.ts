@@ -1,4 +1,5 @@
-// Builds on this machine: each is unpacked once, into `<data>/builds/<build_id>/`, and read-only from then on. `find` never
+// Builds on this machine: each is unpacked once, into `<data>/builds/<build_id>/`, and read-only from then on. An image is
+// unpacked once more, into `<build_id>-<uid>-<gid>/`, for each other user of a version config. `find` never
 // waits: it returns the folder, a failure, or 'unpacking', and `onChange` is called when the build is ready or has failed.
 // An existing folder is complete: unpackArchive makes it appear in one step, durably, after its manifest
 // (build-manifest.ts).
@@ -14,14 +15,14 @@ import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { reportDamage } from '../database/damaged-objects.ts'
 import { removePartialFolders } from '../objects/archive/archive.ts'
-import type { ImageStart } from '../objects/container-image/config.ts'
+import type { ImageStart, ImageUser } from '../objects/container-image/config.ts'
 import { ObjectDamaged } from '../objects/damage.ts'
 import { createPace } from '../objects/pace.ts'
 import { type BuildManifest, fullDifference, quickDifference, quickPart, readManifest } from './build-manifest.ts'
 import type { ExitReason } from './drivers/driver.ts'
 import { LayerCache } from './images/layer-cache.ts'
 import { IMAGE_SUFFIX, readUnpackedImage } from './images/unpack-image.ts'
-import { JOINED_ARCHIVE, unpackBuild } from './unpack-build.ts'
+import { type BuildCopy, JOINED_ARCHIVE, unpackBuild } from './unpack-build.ts'
 
 /** Builds unpacked at once. Unpacking is bound by one disk. */
 const UNPACK_CONCURRENCY_MAX = 2
@@ -43,6 +44,8 @@ const MANIFESTS = '.manifests'
 /** Suffix of the folder of the layers of images. */
 const LAYERS = '.layers'
 const BUILD_ID_LENGTH = 36
+/** Copies of one image for users of version configs. Each stays while a lobby runs on the build. */
+const USERS_MAX = 8
 
 const DAMAGED_ARCHIVE =
   'The stored archive of the build is damaged: it is not what was uploaded. Upload the same archive again, which repairs it.'
@@ -55,8 +58,8 @@ export type ReadyBuild = { folder: string; image: ImageStart | null }
 export type BuildState = ReadyBuild | Failure | 'unpacking'
 
 export type Builds = {
-  /** Never waits. `failure`: a sentence for the developer. */
-  find(build_id: string): BuildState
+  /** Never waits. `failure`: a sentence for the developer. `user`: another one than the image's own. */
+  find(build_id: string, user?: ImageUser | null): BuildState
   /** Removes unused builds. A later start unpacks them again. */
   sweep(used_build_ids: ReadonlySet<string>): Promise<void>
   /** Begins to read every build that is due for a check, one after the other, at a bounded rate. Never waits. */
@@ -98,54 +101,58 @@ class UnpackedBuilds implements Builds {
     this.#onChange = onChange
   }
 
-  find(build_id: string): BuildState {
+  find(build_id: string, user: ImageUser | null = null): BuildState {
+    return this.#find(user === null ? build_id : `${build_id}-${user.uid}-${user.gid}`)
+  }
+
+  #find(copy: string): BuildState {
     const now_ms = this.#ctx.elapsed()
-    const ready = this.#ready.get(build_id)
+    const ready = this.#ready.get(copy)
     if (ready !== undefined) {
-      const difference = quickDifference(this.#folderOf(build_id), ready.manifest)
+      const difference = quickDifference(this.#folderOf(copy), ready.manifest)
       if (difference === null) {
         ready.asked_ms = now_ms
-        return { folder: this.#folderOf(build_id), image: ready.image }
+        return { folder: this.#folderOf(copy), image: ready.image }
       }
-      this.#noteDifference(build_id, difference)
+      this.#noteDifference(copy, difference)
     }
-    const failed = this.#failures.get(build_id)
+    const failed = this.#failures.get(copy)
     if (failed !== undefined && now_ms < failed.until_ms) return { failure: failed.failure, reason: failed.reason }
-    this.#failures.delete(build_id)
+    this.#failures.delete(copy)
     // Further builds are requested again when one of these is done.
-    if (!this.#preparing.has(build_id) && this.#preparing.size < UNPACK_CONCURRENCY_MAX) {
-      this.#preparing.set(build_id, this.#prepare(build_id))
+    if (!this.#preparing.has(copy) && this.#preparing.size < UNPACK_CONCURRENCY_MAX) {
+      this.#preparing.set(copy, this.#prepare(copy))
     }
     return 'unpacking'
   }
 
   async sweep(used_build_ids: ReadonlySet<string>): Promise<void> {
-    const found: { build_id: string; used_ms: number }[] = []
+    const found: { copy: string; used_ms: number }[] = []
     const names = await readdir(this.#folder)
     for (const name of names.filter((one) => one.startsWith(REPLACED))) {
-      const build_id = name.slice(REPLACED.length, REPLACED.length + BUILD_ID_LENGTH)
+      const { build_id } = copyOf(name.slice(REPLACED.length))
       if (!used_build_ids.has(build_id)) await rm(join(this.#folder, name), { recursive: true })
     }
-    for (const build_id of names.filter((name) => !name.startsWith('.'))) {
-      const folder = this.#folderOf(build_id)
+    for (const copy of names.filter((name) => !name.startsWith('.'))) {
+      const folder = this.#folderOf(copy)
       const now = new Date(this.#ctx.now())
-      if (used_build_ids.has(build_id)) await utimes(folder, now, now)
-      else found.push({ build_id, used_ms: (await stat(folder)).mtimeMs })
+      if (used_build_ids.has(copyOf(copy).build_id)) await utimes(folder, now, now)
+      else found.push({ copy, used_ms: (await stat(folder)).mtimeMs })
     }
     const { builds_ms } = this.#ctx.config.retention
     const oldest_ms = builds_ms === null ? Number.NEGATIVE_INFINITY : this.#ctx.now() - builds_ms
     const surplus = found
       .sort((a, b) => b.used_ms - a.used_ms)
       .filter(({ used_ms }, index) => index >= UNUSED_KEPT_MAX || used_ms < oldest_ms)
-    for (const { build_id } of surplus) {
-      const asked_ms = this.#ready.get(build_id)?.asked_ms ?? Number.NEGATIVE_INFINITY
+    for (const { copy } of surplus) {
+      const asked_ms = this.#ready.get(copy)?.asked_ms ?? Number.NEGATIVE_INFINITY
       if (this.#ctx.elapsed() - asked_ms < UNUSED_KEPT_MS_MIN) continue
-      this.#ready.delete(build_id)
-      const removed = join(this.#folder, `${REMOVED}${build_id}`)
-      await rename(this.#folderOf(build_id), removed)
+      this.#ready.delete(copy)
+      const removed = join(this.#folder, `${REMOVED}${copy}`)
+      await rename(this.#folderOf(copy), removed)
       await rm(removed, { recursive: true })
-      await rm(this.#manifestPathOf(build_id), { force: true })
-      await rm(this.#imagePathOf(build_id), { force: true })
+      await rm(this.#manifestPathOf(copy), { force: true })
+      await rm(this.#imagePathOf(copy), { force: true })
     }
     // A build that is being unpacked may need layers that no list names yet.
     if (this.#preparing.size === 0) await this.#layers.sweep(await this.#usedLayers())
@@ -169,105 +176,126 @@ class UnpackedBuilds implements Builds {
     await Promise.all(this.#preparing.values())
   }
 
-  #folderOf(build_id: string): string {
-    return join(this.#folder, build_id)
+  #folderOf(copy: string): string {
+    return join(this.#folder, copy)
   }
 
-  #manifestPathOf(build_id: string): string {
-    return join(`${this.#folder}${MANIFESTS}`, build_id)
+  #manifestPathOf(copy: string): string {
+    return join(`${this.#folder}${MANIFESTS}`, copy)
   }
 
-  #imagePathOf(build_id: string): string {
-    return `${this.#manifestPathOf(build_id)}${IMAGE_SUFFIX}`
+  #imagePathOf(copy: string): string {
+    return `${this.#manifestPathOf(copy)}${IMAGE_SUFFIX}`
   }
 
   async #usedLayers(): Promise<Set<string>> {
     const used = new Set<string>()
-    for (const build_id of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
-      const image = await readUnpackedImage(this.#imagePathOf(build_id))
+    for (const copy of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
+      const image = await readUnpackedImage(this.#imagePathOf(copy))
       for (const name of image?.layers ?? []) used.add(name)
     }
     return used
   }
 
   /** Makes the build ready, from its folder or from the archive, or records the failure. */
-  async #prepare(build_id: string): Promise<void> {
+  async #prepare(copy: string): Promise<void> {
     try {
-      const manifest = (await this.#existing(build_id)) ?? (await this.#unpacked(build_id))
-      const image = await readUnpackedImage(this.#imagePathOf(build_id))
+      const manifest = (await this.#existing(copy)) ?? (await this.#unpacked(copy))
+      const image = await readUnpackedImage(this.#imagePathOf(copy))
       const start = image?.start ?? null
-      this.#ready.set(build_id, { manifest: quickPart(manifest), image: start, asked_ms: this.#ctx.elapsed() })
+      this.#ready.set(copy, { manifest: quickPart(manifest), image: start, asked_ms: this.#ctx.elapsed() })
     } catch (error) {
       if (error instanceof ObjectDamaged) await reportDamage(this.#ctx, error)
-      this.#ctx.log.warn({ err: error, build_id }, 'build could not be unpacked')
-      this.#fail(build_id, failureOf(error), FAILURE_KEPT_MS)
+      this.#ctx.log.warn({ err: error, ...copyOf(copy) }, 'build could not be unpacked')
+      this.#fail(copy, failureOf(error), FAILURE_KEPT_MS)
     } finally {
-      this.#preparing.delete(build_id)
+      this.#preparing.delete(copy)
       this.#onChange()
     }
   }
 
   /** The manifest of an existing folder that fits it. A folder that does not fit is moved aside. */
-  async #existing(build_id: string): Promise<BuildManifest | null> {
-    const folder = this.#folderOf(build_id)
+  async #existing(copy: string): Promise<BuildManifest | null> {
+    const folder = this.#folderOf(copy)
     if (!existsSync(folder)) return null
-    const manifest = await readManifest(this.#manifestPathOf(build_id))
+    const manifest = await readManifest(this.#manifestPathOf(copy))
     const difference = manifest === null ? 'it has no manifest' : quickDifference(folder, quickPart(manifest))
     if (difference === null) return manifest
-    this.#ctx.log.warn({ build_id, difference }, 'unpacked build differs from its manifest; unpacking it again')
-    await rename(folder, join(this.#folder, `${REPLACED}${build_id}-${randomBytes(4).toString('hex')}`))
+    this.#ctx.log.warn({ ...copyOf(copy), difference }, 'unpacked build differs from its manifest; unpacking it again')
+    await rename(folder, join(this.#folder, `${REPLACED}${copy}-${randomBytes(4).toString('hex')}`))
     return null
   }
 
-  async #unpacked(build_id: string): Promise<BuildManifest> {
+  async #unpacked(copy: string): Promise<BuildManifest> {
     const started_ms = this.#ctx.elapsed()
-    const manifest_path = this.#manifestPathOf(build_id)
-    const place = { target: this.#folderOf(build_id), manifest_path, image_path: this.#imagePathOf(build_id) }
-    await unpackBuild(this.#ctx, build_id, place, this.#layers)
-    this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.elapsed() - started_ms }, 'build unpacked')
+    await this.#requireFewUsers(copyOf(copy))
+    const manifest_path = this.#manifestPathOf(copy)
+    const place = { target: this.#folderOf(copy), manifest_path, image_path: this.#imagePathOf(copy) }
+    await unpackBuild(this.#ctx, copyOf(copy), place, this.#layers)
+    this.#ctx.log.info({ ...copyOf(copy), unpack_ms: this.#ctx.elapsed() - started_ms }, 'build unpacked')
     const manifest = await readManifest(manifest_path)
     if (manifest === null) throw new Error('The manifest of an unpacked build cannot be read.')
     return manifest
   }
 
+  async #requireFewUsers({ build_id, user }: BuildCopy): Promise<void> {
+    if (user === null) return
+    const copies = (await readdir(this.#folder)).filter((name) => name.startsWith(`${build_id}-`))
+    if (copies.length < USERS_MAX) return
+    const message = `The image is unpacked for ${USERS_MAX} other users on this machine. Use one of them, or leave user out.`
+    throw new ApiError('ARCHIVE_INVALID', { build_id }, { message })
+  }
+
   /** The next start unpacks the build again, unless that was done a short time ago. */
-  #noteDifference(build_id: string, difference: string): void {
+  #noteDifference(copy: string, difference: string): void {
     const now_ms = this.#ctx.elapsed()
-    this.#ready.delete(build_id)
+    this.#ready.delete(copy)
     this.#ctx.metrics.damage_found.inc({ reason: 'unpacked_build' })
-    this.#ctx.log.error({ build_id, difference }, 'unpacked build changed on the disk; its copy is no longer used')
-    const before_ms = this.#replaced.get(build_id)
+    this.#ctx.log.error(
+      { ...copyOf(copy), difference },
+      'unpacked build changed on the disk; its copy is no longer used',
+    )
+    const before_ms = this.#replaced.get(copy)
     if (this.#replaced.size >= FAILURES_KEPT_MAX) this.#replaced.clear()
-    this.#replaced.set(build_id, now_ms)
+    this.#replaced.set(copy, now_ms)
     if (before_ms !== undefined && now_ms - before_ms < REPLACED_AGAIN_MS) {
-      this.#fail(build_id, { failure: DAMAGED_COPY, reason: 'build_damaged' }, REPLACED_AGAIN_MS)
+      this.#fail(copy, { failure: DAMAGED_COPY, reason: 'build_damaged' }, REPLACED_AGAIN_MS)
     }
   }
 
-  #fail(build_id: string, failure: Failure, kept_ms: number): void {
+  #fail(copy: string, failure: Failure, kept_ms: number): void {
     if (this.#failures.size >= FAILURES_KEPT_MAX) this.#failures.clear()
-    this.#failures.set(build_id, { ...failure, until_ms: this.#ctx.elapsed() + kept_ms })
+    this.#failures.set(copy, { ...failure, until_ms: this.#ctx.elapsed() + kept_ms })
   }
 
   /** The time of change of the manifest is the time of the last full check. */
   async #checkOld(check_ms: number): Promise<void> {
     const pace = createPace(this.#closing.signal)
-    for (const build_id of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
-      const path = this.#manifestPathOf(build_id)
+    for (const copy of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
+      const path = this.#manifestPathOf(copy)
       // The next start moves a folder without a manifest aside.
       if (!existsSync(path) || this.#ctx.now() - (await stat(path)).mtimeMs < check_ms) continue
       const manifest = await readManifest(path)
       if (manifest === null) continue
-      const difference = await fullDifference(this.#folderOf(build_id), manifest, pace)
+      const difference = await fullDifference(this.#folderOf(copy), manifest, pace)
       const now = new Date(this.#ctx.now())
       if (difference === null) await utimes(path, now, now)
       else {
-        this.#noteDifference(build_id, difference)
+        this.#noteDifference(copy, difference)
         // Without its manifest the next start moves the folder aside, even if a quick check finds no difference.
         await rm(path, { force: true })
       }
     }
   }
+}
+
+/** `name`: of a folder. */
+function copyOf(name: string): BuildCopy {
+  const [uid, gid] = name
+    .slice(BUILD_ID_LENGTH + 1)
+    .split('-')
+    .map(Number)
+  return { build_id: name.slice(0, BUILD_ID_LENGTH), user: gid === undefined ? null : { uid: uid!, gid } }
 }
 
 function failureOf(error: unknown): Failure {

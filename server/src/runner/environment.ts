@@ -50,10 +50,23 @@ export function programStart(
   for (const [name, value] of Object.entries(own)) if (OWN_NAMES.test(name)) env[name] = value
   const args = mode.args.map((text) => fillPlaceholders(text, values))
   return {
-    args: image === null ? args : [...image.entrypoint, ...(args.length > 0 ? args : image.cmd)],
+    args:
+      image === null
+        ? args
+        : imageArgs(
+            image,
+            mode.image.entrypoint?.map((text) => fillPlaceholders(text, values)),
+            args,
+          ),
     env,
     files: Object.entries(mode.files).map(([path, text]) => ({ path, content: fillPlaceholders(text, values) })),
   }
+}
+
+/** An entrypoint of the config replaces the command of the image too. */
+function imageArgs(image: ImageStart, entrypoint: readonly string[] | undefined, args: readonly string[]): string[] {
+  if (entrypoint !== undefined) return [...entrypoint, ...args]
+  return [...image.entrypoint, ...(args.length > 0 ? args : image.cmd)]
 }
 
 function platformVariables(

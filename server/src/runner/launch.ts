@@ -3,6 +3,7 @@
 import {
   type GameModeConfig,
   gameModesOf,
+  type ImageOverrides,
   type PortConfig,
   type ReadyCheck,
   tierIn,
@@ -11,10 +12,11 @@ import {
 import { LOBBY_PORTS } from '../config/edge.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
+import type { ImageStart, ImageUser } from '../objects/container-image/config.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { RegionTier } from '../regions.ts'
 import type { Builds, ReadyBuild } from './builds.ts'
-import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
+import { type Driver, type ExitReason, type Handle, type ImageRoot, neverRan, type Tier } from './drivers/driver.ts'
 import { programStart } from './environment.ts'
 import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST, type Ports } from './ports.ts'
@@ -87,7 +89,7 @@ export async function launchLobby(
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
-      image: build.image,
+      image: build.image === null ? null : imageRootOf(build.image, mode.image),
       args,
       env,
       files,
@@ -103,6 +105,16 @@ export async function launchLobby(
   } catch (error) {
     release(launch, resources)
     throw error
+  }
+}
+
+/** The version config decides where both say something. The build was unpacked for its user. */
+function imageRootOf(image: ImageStart, { working_folder, stop_signal }: ImageOverrides): ImageRoot {
+  return {
+    uid: image.uid,
+    gid: image.gid,
+    working_folder: working_folder ?? image.working_folder,
+    stop_signal: stop_signal ?? image.stop_signal,
   }
 }
 
@@ -170,8 +182,10 @@ function limitsOf({ cpu_cores, memory_mb }: WantedLobby, tier: RegionTier | unde
   return { cpu_cores, memory_bytes: memory_mb * 1024 ** 2, pids_max: PIDS_MAX, tmp_bytes: TMP_BYTES, disk_bytes }
 }
 
-export function buildIdOf(lobby: WantedLobby): string | null {
-  return modeOf(lobby)?.image_id ?? null
+/** `user`: of the version config; null for that of the image. */
+export function buildOf(lobby: WantedLobby): { build_id: string | null; user: ImageUser | null } {
+  const mode = modeOf(lobby)
+  return { build_id: mode?.image_id ?? null, user: mode?.image.user ?? null }
 }
 
 /** The numbers that the run has of the machine's network. */

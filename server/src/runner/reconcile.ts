@@ -13,7 +13,7 @@ import { logTail } from '../lobby-logs/tail.ts'
 import { adoptRenamedRuns } from './adopt-renamed.ts'
 import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit, Handle } from './drivers/driver.ts'
-import { buildIdOf, type Launch, launchLobby, portsOf, type Run, recordFailedStart } from './launch.ts'
+import { buildOf, type Launch, launchLobby, portsOf, type Run, recordFailedStart } from './launch.ts'
 import { watchListening } from './listening.ts'
 import { LobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
@@ -155,9 +155,11 @@ export class ReconcileLoop {
     const { lobby_id } = lobby
     if (this.#is_closed || this.#starting.size >= START_CONCURRENCY_MAX) return
     if (this.#starting.has(lobby_id) || this.#runs.has(lobby_id)) return
-    const build_id = buildIdOf(lobby)
+    const { build_id, user } = buildOf(lobby)
     const build: BuildState =
-      build_id === null ? { failure: 'The game mode has no build.', reason: 'no_build' } : this.#builds.find(build_id)
+      build_id === null
+        ? { failure: 'The game mode has no build.', reason: 'no_build' }
+        : this.#builds.find(build_id, user)
     if (build === 'unpacking') return
     const started = this.#start(lobby, build).finally(() => {
       this.#starting.delete(lobby_id)

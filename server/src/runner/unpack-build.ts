@@ -2,13 +2,13 @@
 // first byte. The unpacked files are read back before their folder gets its final name.
 import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { unpackArchive } from '../objects/archive/archive.ts'
-import type { ImageStart } from '../objects/container-image/config.ts'
+import type { ImageStart, ImageUser } from '../objects/container-image/config.ts'
 import type { ImageKind } from '../objects/container-image/manifest.ts'
 import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import { makeManifest } from './build-manifest.ts'
@@ -23,26 +23,35 @@ const UNCHECKED_IMAGE =
 type Kind = 'archive' | ImageKind
 type Part = Recorded & { kind: Kind; image: ImageStart | null; is_complete: boolean; path: string; is_marked: boolean }
 
+/** An unpacked build. `user`: null for the image's own user, and for archives. */
+export type BuildCopy = { build_id: string; user: ImageUser | null }
+
 /** `image_path`: for what is kept about an image. */
 type Target = { target: string; manifest_path: string; image_path: string }
 
 /**
- * Unpacks the build into `target` and writes its manifest to `manifest_path`. Throws ObjectDamaged (without reading an
+ * Unpacks the build into `target`, an image for `user` or for its own user, and writes its manifest to `manifest_path`. Throws ObjectDamaged (without reading an
  * archive that is marked as damaged), ApiError ARCHIVE_INVALID, or the system's error.
  */
-export async function unpackBuild(ctx: Context, build_id: string, place: Target, layers: LayerCache): Promise<void> {
+export async function unpackBuild(
+  ctx: Context,
+  { build_id, user }: BuildCopy,
+  place: Target,
+  layers: LayerCache,
+): Promise<void> {
   const parts = await readParts(ctx, build_id)
-  const [first] = parts
-  const local = parts.length === 1 ? ctx.objects.localPath(first!.object_key) : null
+  const { kind, image } = parts[0]!
+  const build = { kind, image: image === null ? null : { ...image, ...user } }
+  const local = parts.length === 1 ? ctx.objects.localPath(parts[0]!.object_key) : null
   if (local !== null) {
-    for await (const _ of soundBytes(ctx.objects, first!));
-    await unpackFile(local, first!, place, layers)
+    for await (const _ of soundBytes(ctx.objects, parts[0]!));
+    await unpackFile(local, build, place, layers)
     return
   }
-  const joined = join(dirname(place.target), `${JOINED_ARCHIVE}${build_id}`)
+  const joined = join(dirname(place.target), `${JOINED_ARCHIVE}${basename(place.target)}`)
   try {
     await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(joined, { mode: 0o600 }))
-    await unpackFile(joined, first!, place, layers)
+    await unpackFile(joined, build, place, layers)
   } finally {
     await rm(joined, { force: true })
   }

@@ -76,6 +76,15 @@ test('versions', async (t) => {
     assert.match(version.create_ts, /\.\d{3}Z$/)
   })
 
+  await t.test('what only container images have is refused for an archive', async () => {
+    const members = { entrypoint: ['node'], working_folder: '/srv', user: '1:1', stop_signal: 'SIGINT' }
+    const path = ['matchmaker', 'docker']
+    await wrong(
+      { matchmaker: { docker: { ...docker, ...members }, game_modes: { default: {} } } },
+      Object.keys(members).map((name) => ({ path: [...path, name], reason: 'needs_image' })),
+    )
+  })
+
   await t.test('an empty version is one', async () => {
     const { version_id } = await create('empty', {})
     const { version } = await client.call(getGameVersionById, { params: { game_id, version_id } })

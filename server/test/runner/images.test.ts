@@ -232,9 +232,10 @@ test('a program is searched in the image only, and links lead from its root', as
     buildahImage(folder, [root], { env: { PATH: '/none:/usr/bin' } }, 'oci-archive'),
     'oci_bundle',
   )
-  const refusalOf = async (name: string): Promise<string> => {
+  const refusalOf = async (name: string, working_folder = image.working_folder): Promise<string> => {
     const started = await driver.driver.start({
-      ...{ lobby_id: newId(Date.now()), build_folder, image, args: [name], env: image.env, tier: TIER },
+      ...{ lobby_id: newId(Date.now()), build_folder, args: [name], env: image.env, tier: TIER },
+      image: { ...image, working_folder },
     })
     return 'refused' in started ? started.refused : 'started'
   }
@@ -242,6 +243,9 @@ test('a program is searched in the image only, and links lead from its root', as
   assert.equal(await refusalOf('/usr/lib/os-release'), 'no_such_file')
   assert.equal(await refusalOf('/srv/plain'), 'not_executable')
   assert.equal(await refusalOf('id'), 'started')
+  assert.equal(await refusalOf('id', '/usr/bin'), 'started')
+  assert.equal(await refusalOf('id', '/srv/none'), 'no_such_file')
+  assert.equal(await refusalOf('id', '/srv/plain'), 'no_such_file')
 })
 
 test('layers replace, remove and hide files of lower layers', async (t) => {

@@ -1,7 +1,7 @@
 // What makes a version config acceptable beyond its shape: its parts fit together (@muster/contract/version-check), and the
 // things it names exist, are complete and can be run.
 import type { ErrorDetail, GameModeConfig, NotFound, VersionConfig } from '@muster/contract'
-import { gameModesOf } from '@muster/contract'
+import { gameModesOf, IMAGE_MEMBERS } from '@muster/contract'
 import { checkProgram, checkVersionConfig, dockerBlocksOf } from '@muster/contract/version-check'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
@@ -66,8 +66,10 @@ async function checkNotFound(ctx: Context, upload_id: string, not_found: NotFoun
 }
 
 async function checkBuilds(ctx: Context, game_id: string, matchmaker: Matchmaker): Promise<ErrorDetail[]> {
-  const wanted = dockerBlocksOf(matchmaker).flatMap(([path, { image_id }]) =>
-    image_id === undefined ? [] : [{ path, image_id }],
+  const wanted = dockerBlocksOf(matchmaker).flatMap(([path, docker]) =>
+    docker.image_id === undefined
+      ? []
+      : [{ path, image_id: docker.image_id, members: IMAGE_MEMBERS.filter((name) => docker[name] !== undefined) }],
   )
   if (wanted.length === 0) return []
   const rows = await ctx.db
@@ -78,17 +80,23 @@ async function checkBuilds(ctx: Context, game_id: string, matchmaker: Matchmaker
     .where('builds.build_id', 'in', [...new Set(wanted.map((item) => item.image_id))])
     .execute()
   const builds = new Map(rows.map((row) => [row.build_id, row]))
-  return wanted.flatMap(({ path, image_id }): ErrorDetail[] => {
+  return wanted.flatMap(({ path, image_id, members }): ErrorDetail[] => {
     const at = [...path, 'image_id']
     const build = builds.get(image_id)
     if (build === undefined) return [{ path: at, reason: 'not_found', message: `The game has no build ${image_id}.` }]
     if (build.complete_ts === null) {
       return [{ path: at, reason: 'incomplete', message: `The upload of build ${image_id} is not complete.` }]
     }
-    if (build.kind === 'archive' || build.image !== null) return []
+    if (build.kind === 'archive') return members.map((name) => onlyOfImages([...path, name], image_id))
+    if (build.image !== null) return []
     const message = `Build ${image_id} was uploaded to an older release, which did not check images. Upload it again.`
     return [{ path: at, reason: 'not_runnable', message }]
   })
+}
+
+function onlyOfImages(path: string[], image_id: string): ErrorDetail {
+  const message = `${path.at(-1)} is for container images, and build ${image_id} is an archive. Remove it; the program is in args.`
+  return { path, reason: 'needs_image', message }
 }
 
 /** Of builds whose files are known. Game modes that share a docker block have one error. */

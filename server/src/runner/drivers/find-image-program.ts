@@ -24,6 +24,11 @@ export function findImageProgram(root: string, working_folder: string, search_pa
   return { refused: 'no_such_file', message }
 }
 
+/** Whether a server can start there. */
+export function isImageFolder(root: string, path: string): boolean {
+  return namesOf(path).length === 0 || statInside(root, path)?.isDirectory() === true
+}
+
 /** Null when there is nothing at this path. */
 function statInside(root: string, path: string): Stats | null {
   const names = namesOf(path)

@@ -23,7 +23,7 @@ import type { ListeningSocket } from '../sockets.ts'
 import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
-import { findImageProgram } from './find-image-program.ts'
+import { findImageProgram, isImageFolder } from './find-image-program.ts'
 import { findProgram, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
@@ -153,6 +153,11 @@ class ProcessDriver implements Driver {
     const name = args[0] ?? ''
     if (!image) return findProgram(build_folder, this.#host.bubblewrap ? BUILD_MOUNT : build_folder, name)
     if (this.#host.bubblewrap === null) return { refused: 'not_started', message: NEEDS_SANDBOX }
+    if (!isImageFolder(build_folder, image.working_folder)) {
+      const folder = JSON.stringify(image.working_folder)
+      const message = `${folder}, the working folder, is not a folder of the image. Correct working_folder.`
+      return { refused: 'no_such_file', message }
+    }
     return findImageProgram(build_folder, image.working_folder, pathOf({ env, image }), name)
   }
 
