@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,8 @@ import { makeManifest } from './build-manifest.ts'
 import { openBuilds } from './builds.ts'
 
 const DAY_MS = 24 * 3_600_000
+/** As in builds.ts. */
+const USERS_MAX = 8
 
 test('an unused build is removed after the configured time, a used one never', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-builds-'))
@@ -90,4 +92,20 @@ test('decayed bytes of a build are found by the weekly check, and the build is n
   assert.deepEqual(found, ['unpacked_build'])
   await until('the build has failed', () => 'failure' in Object(builds.find('build')))
   assert.ok((await readdir(folder)).every((name) => name.startsWith('.replaced-')))
+})
+
+test('one image is unpacked for a limited number of users', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-builds-'))
+  t.after(() => Promise.all([folder, `${folder}.manifests`].map((path) => rm(path, { recursive: true }))))
+  const log = { warn: () => undefined }
+  const ctx = { now: Date.now, elapsed: () => performance.now(), log }
+  const builds = await openBuilds(ctx as unknown as Context, folder, () => {})
+  t.after(() => builds.close())
+  const build_id = randomUUID()
+  for (let uid = 0; uid < USERS_MAX; uid++) await mkdir(join(folder, `${build_id}-${uid}-0`))
+  const state = await until('the build has failed', () => {
+    const found = builds.find(build_id, { uid: USERS_MAX, gid: 0 })
+    return typeof found === 'object' && found
+  })
+  assert.match('failure' in state ? state.failure : '', /unpacked for 8 other users.*leave user out/)
 })

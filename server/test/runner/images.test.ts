@@ -1,4 +1,5 @@
 import assert from 'node:assert'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { readdir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,9 +14,11 @@ import { logIsWhole } from '../../src/runner/drivers/ending.ts'
 import { LayerCache } from '../../src/runner/images/layer-cache.ts'
 import { readUnpackedImage, unpackImage } from '../../src/runner/images/unpack-image.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
+import { missingForEngine, startEngine } from '../container-engine.ts'
 import {
   buildahImage,
   busyboxRoot,
+  compressFile,
   forgedImage,
   hasImageTools,
   makeFolder,
@@ -163,6 +166,33 @@ test('Python runs in an image with the libraries and the C library of the image'
   )
   const { stdout, stderr } = await run(driver, build)
   assert.equal(stdout, '["/srv", false, 42]\n', stderr)
+})
+
+test('what a Docker engine saves runs: plain, gzip and zstd', async (t) => {
+  const missing = missingForEngine(['dockerd', 'docker', 'containerd', 'runc'])
+  if (missing !== null || !requireTools(t)) return t.skip(missing ?? 'busybox is missing')
+  const folder = makeFolder(t)
+  const engine = await startEngine(t, join(folder, 'engine'), { has_network: false })
+  const root_tar = join(folder, 'root.tar')
+  execFileSync('tar', ['-C', busyboxRoot(folder, USERS), '-cf', root_tar, '.'])
+  const changes = [
+    'ENTRYPOINT ["/bin/sh", "-c", "id -u; id -g; /bin/busybox pwd; echo $GREETING $0"]',
+    ...['CMD ["from-cmd"]', 'ENV GREETING=hello', 'WORKDIR /srv/game', 'USER player'],
+  ]
+  const saved = join(folder, 'saved.tar')
+  try {
+    await engine.docker(['import', ...changes.flatMap((change) => ['--change', change]), root_tar, 'game:1'])
+    await engine.docker(['save', '--output', saved, 'game:1'])
+  } finally {
+    // Before its folder is removed.
+    await engine.end()
+  }
+  const driver = await openDriver(t, 'required')
+  const store = await openStore(driver.data_dir)
+  for (const path of [saved, compressFile(saved, 'gzip'), compressFile(saved, 'zstd')]) {
+    const { stdout, stderr } = await run(driver, await unpack(store, path, 'docker_image'))
+    assert.equal(stdout, '1234\n56\n/srv/game\nhello from-cmd\n', `${path}: ${stderr}`)
+  }
 })
 
 test('the stop signal of the image ends its program', async (t) => {
