@@ -57,6 +57,7 @@ test('deploys of container images', async (t) => {
   await t.test('the commands of docs/images.md end with a lobby that plays', (t) => page(t, platform, folder))
   await t.test('each form of an image becomes a lobby', (t) => eachForm(t, platform, saved, layout))
   await t.test('the version config overrides what the image says', (t) => overridden(t, platform))
+  await t.test('every lobby listens on the same fixed number', (t) => fixedPort(t, platform, saved))
   await t.test('an image that is there is not sent again', (t) => sentOnce(t, platform, saved))
   await t.test('what is no image is refused with its member', (t) => refused(t, platform, saved, folder))
 })
@@ -156,6 +157,30 @@ async function overridden(t: TestContext, platform: Platform): Promise<void> {
   const { report, log } = await reportOf(members)
   assert.match(report[2]!, /^changed default \/srv\/other 2 a \d+$/)
   assert.deepEqual([report[0], report[1], report[3], log], ['0', '77', 'secret', 'by USR1'])
+}
+
+async function fixedPort(t: TestContext, platform: Platform, saved: string): Promise<void> {
+  const project = await createProject(t, platform)
+  copyFileSync(saved, join(project.folder, 'game.tar'))
+  const [game] = readFileSync(join(project.folder, 'muster.yaml'), 'utf8').split('\n')
+  const text = `${game}\nserver: { image: game.tar }\nmatchmaker:
+  game_modes: { default: { max_players: 1 } }
+  docker:
+    entrypoint: [/bin/busybox, httpd, -f, -p, '7777', -h, /scratch]
+    files: { lobby: '\${LOBBY_ID} \${PORT_GAME}' }
+    ready: listening
+    ports: { game: { protocol: http, port: 7777 } }
+`
+  project.write('muster.yaml', text)
+  await project.deploy()
+  const seen = new Set<string>()
+  for (const url of [await playerUrl(platform, project), await playerUrl(platform, project)]) {
+    const [lobby_id = '', port] = (await (await fetch(`${url}/lobby`)).text()).split(' ')
+    assert.ok(url.includes(lobby_id) && lobby_id !== '', `${url}: ${lobby_id}`)
+    assert.equal(port, '7777')
+    seen.add(lobby_id)
+  }
+  assert.equal(seen.size, 2)
 }
 
 async function sentOnce(t: TestContext, platform: Platform, saved: string): Promise<void> {
