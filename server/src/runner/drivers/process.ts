@@ -4,7 +4,6 @@
 //
 // A lobby is: started (folder, groups, pipes, monitor) -> running -> ended (`exit` returns its exit, once and for all) ->
 // swept.
-import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFileSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -14,7 +13,7 @@ import { LOG_STREAMS, type LogLine, type LogStream, logFile, newestFile } from '
 import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
 import { folderOfLobby, hasOutputPipe } from '../../lobby-logs/local.ts'
 import { lastLines } from '../../lobby-logs/read.ts'
-import { isAlive, type ProcessId, readBootId, readPageSize } from '../../procfs.ts'
+import { isAlive, readBootId, readPageSize } from '../../procfs.ts'
 import { EndedLogs } from '../logs/ended-logs.ts'
 import { platformLine } from '../logs/lines.ts'
 import { LoggerClient } from '../logs/logger-client.ts'
@@ -28,9 +27,10 @@ import { findProgram, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
-import { lobbyCommand, scratchOf } from './lobby-command.ts'
-import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
-import { inheritedFds, launch } from './monitor.ts'
+import { type ActiveRun, isUnreaped, launchRun, newRun } from './launch-run.ts'
+import { scratchOf } from './lobby-command.ts'
+import { changeTime, endTime, readEnded, readHandle, writeEnded } from './lobby-folder.ts'
+import { inheritedFds } from './monitor.ts'
 import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
 import { createUids, UID_COUNT, type Uids } from './uids.ts'
@@ -54,18 +54,6 @@ export type ProcessDriverOptions = HostOptions & {
   ended_bytes_max: number | null
   /** A hint that this lobby may have ended. Without it an end is found by calling `exit`. */
   onEnd?: (lobby_id: string) => void
-}
-
-/** What this process knows of a run beyond its folder. `child` is null when the monitor is not a child of this process. */
-type ActiveRun = {
-  group: string | null
-  uid: number | null
-  handle: Handle | null
-  child: ChildProcess | null
-  exit: Promise<Exit> | null
-  /** Null until it was looked up and found. */
-  program: ProcessId | null
-  kept_pipes: number[]
 }
 
 /** Prepares the machine (host.ts, with its errors), and starts the logger if there is none. */
@@ -135,7 +123,18 @@ class ProcessDriver implements Driver {
     const run = newRun({ uid: this.#host.gives_uids ? this.#uids.take() : null })
     this.#runs.set(lobby_id, run)
     try {
-      run.handle = await this.#launchMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
+      run.handle = await launchRun(
+        {
+          host: this.#host,
+          machine: this.#machine,
+          sandbox: this.sandbox,
+          logger: this.#logger,
+          monitors: this.#monitors,
+          onEnd: this.#options.onEnd,
+        },
+        { folder, spec, program: [program.command, ...spec.args.slice(1)], input: this.#inputOf(lobby_id) },
+        run,
+      )
       this.#logger.attach(lobby_id)
       if (run.handle.network !== null) this.#host.networks?.recorded(run.handle.network)
       return { handle: run.handle }
@@ -315,44 +314,6 @@ class ProcessDriver implements Driver {
     return folder
   }
 
-  async #launchMonitor(folder: string, spec: RunSpec, program: string[], run: ActiveRun): Promise<Handle> {
-    const { uid } = run
-    const monitor = this.#monitors.take()
-    run.group = monitor.group
-    const output = this.#logger.openPipes(spec.lobby_id, uid)
-    run.kept_pipes = output.kept
-    const input = spec.has_input === true ? this.#inputOf(spec.lobby_id) : null
-    try {
-      if (input !== null) this.#logger.makePipe(input, uid)
-      if (monitor.group !== null) this.#machine.cgroups?.limit(monitor.group, spec.tier)
-      const { sandbox } = this
-      const { bubblewrap } = this.#host
-      const { boot_id } = this.#machine
-      const stop_signal = spec.image?.stop_signal
-      writeRunFile(folder, {
-        ...{ boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null },
-        ...(stop_signal !== undefined && { stop_signal }),
-      })
-      const plan = lobbyCommand(this.#host, folder, spec, program, uid)
-      const files = bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
-      await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
-      run.child = monitor.child
-      monitor.child.once('exit', () => this.#options.onEnd?.(spec.lobby_id))
-      // The monitor may have ended between its report of the launch and this line.
-      if (!isUnreaped(monitor.child)) this.#options.onEnd?.(spec.lobby_id)
-      const handle = readHandle(folder, spec.lobby_id)
-      if (handle === null) throw new Error('The monitor of a lobby did not write its process id.')
-      return handle
-    } catch (error) {
-      monitor.child.kill('SIGKILL')
-      throw error
-    } finally {
-      // The lobby has opened the pipes by now. Until then the open ends kept the logger from taking them for finished.
-      closeSync(output.stdout)
-      closeSync(output.stderr)
-    }
-  }
-
   async #end(handle: Handle, ending: Ending): Promise<void> {
     const { boot_id, cgroups } = this.#machine
     await endRun(this.#folderOf(handle.lobby_id), handle, ending, boot_id, cgroups)
@@ -454,12 +415,4 @@ class ProcessDriver implements Driver {
     for (const { group } of this.#livingHandles()) used.add(group)
     for (const group of groups) if (!used.has(group) && !this.#monitors.isSpare(group)) this.#removeGroup(group)
   }
-}
-
-function newRun(known: Partial<ActiveRun>): ActiveRun {
-  return { group: null, uid: null, handle: null, child: null, exit: null, program: null, kept_pipes: [], ...known }
-}
-
-function isUnreaped(child: ChildProcess): boolean {
-  return child.exitCode === null && child.signalCode === null
 }
