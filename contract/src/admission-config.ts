@@ -53,7 +53,7 @@ export const seatsMembers = {
   player_addresses: Type.Optional(
     Type.Boolean({
       description:
-        'With `seats` `edge`: whether each player appears to the server under a loopback address of its own (127.x.y.z), for servers that limit players by address. Default false.',
+        'With `seats` `edge`: whether each player appears to the server under an address of its own, for servers that limit players by address. Default false.',
     }),
   ),
 }

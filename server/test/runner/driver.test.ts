@@ -420,6 +420,16 @@ test('the writable folder is a disk of the size of the tier, and ends with the l
   assert.equal(disks().length, 2, disks().join('\n'))
   const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
   assert.ok(!readdirSync(folder).includes('disk.ext4'), 'the file has lost its name')
+  // The next of this size gets one that was made ahead, just as empty.
+  const spare_folder = join(fixture.data_dir, 'lobbies', '.platform', 'spare-disks')
+  await until('disks are made ahead', () => existsSync(spare_folder) && readdirSync(spare_folder).length === 4)
+  const made = readdirSync(spare_folder)
+  const next = await fixture.start({ build_folder, args: ['fill'], files, tier: { ...TIER, disk_bytes } })
+  await fixture.line(next, /^done$/)
+  assert.equal(made.filter((name) => !readdirSync(spare_folder).includes(name)).length, 1)
+  const next_lines = (await fixture.driver.logs(next.lobby_id, 'stdout', 100)).map(({ bytes }) => bytes.toString())
+  assert.deepEqual(next_lines.slice(0, 3), ['given', 'mode 700', 'fits'])
+  await fixture.driver.stop(next, 0)
   // Killed with its monitor, as by a crash.
   process.kill(handle.pid, 'SIGKILL')
   await fixture.ended(handle)

@@ -15,7 +15,7 @@ import { LobbyNetworks, type NetworkOptions } from '../network/lobby-networks.ts
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
 import { type Cgroups, openCgroups } from './cgroups.ts'
 import type { Tier } from './driver.ts'
-import { type DiskKind, probeDisk } from './lobby-disk.ts'
+import { Disks, probeDisk } from './lobby-disk.ts'
 import { asUser, MONITOR_ENV } from './monitor.ts'
 import { seccompFilter } from './seccomp.ts'
 import { UID_FIRST } from './uids.ts'
@@ -29,7 +29,7 @@ export type Host = {
   /** Null: lobbies run without a sandbox. */
   bubblewrap: { disable_userns: boolean } | null
   /** Null: writable folders are in memory, and the roots of container images are read-only. */
-  disks: DiskKind | null
+  disks: Disks | null
   /** Null: lobbies run without limits. */
   cgroups: Cgroups | null
   /** Whether every lobby gets a uid of its own. */
@@ -143,12 +143,13 @@ async function openNetworks(
   }
 }
 
-async function findDisks(builds_folder: string, own_folder: string, log: Logger): Promise<DiskKind | null> {
+async function findDisks(builds_folder: string, own_folder: string, log: Logger): Promise<Disks | null> {
+  const spare_folder = join(own_folder, 'spare-disks')
   const no_file = await probeDisk('file', own_folder, builds_folder)
-  if (no_file === null) return 'file'
+  if (no_file === null) return new Disks('file', spare_folder)
   log.warn({ reason: no_file }, 'lobbies have no disk: their writable folders are in memory, and small')
   const no_memory = await probeDisk('memory', own_folder, builds_folder)
-  if (no_memory === null) return 'memory'
+  if (no_memory === null) return new Disks('memory', spare_folder)
   log.warn({ reason: no_memory }, 'lobbies of container images run with a read-only root')
   return null
 }

@@ -6,7 +6,6 @@ import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import type { Host } from './host.ts'
-import { diskOf } from './lobby-disk.ts'
 import { asUser, exportsOf, type LaunchSpec, plainCommand } from './monitor.ts'
 
 export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
@@ -27,7 +26,7 @@ export function lobbyCommand(
     return { command, args, working_folder: spec.build_folder, seccomp: null }
   }
   const enter = spec.network ? inNamespace(spec.network.namespace) : []
-  const disk = diskOf(host.disks, folder, spec, uid)
+  const disk = host.disks?.make(folder, spec, uid) ?? null
   const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
   const command = [...enter, ...(disk?.command ?? []), ...asUser(uid), ...sandbox, ...program]
   return { command, args: bubblewrapArgs(files, { ...spec, disk }), working_folder: '/', seccomp: files.seccomp }

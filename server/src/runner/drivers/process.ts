@@ -273,6 +273,7 @@ class ProcessDriver implements Driver {
     // Its failure is reported to the caller of `sweep`.
     await this.#sweeping?.catch(() => {})
     await this.#monitors.close()
+    await this.#host.disks?.close()
     await this.#logger.close(how)
     const { networks } = this.#host
     await (how.logger === 'keep' ? networks?.close() : networks?.remove())
