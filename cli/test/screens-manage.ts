@@ -101,6 +101,9 @@ const GROUPS: readonly ManageStep[] = [
 const RECORDS: ManageStep['figures'] = [
   [/claim-[0-9a-f]{30}/g, 'claim-CLAIM'],
   [/(TXT +)[\w-]{32}/g, '$1SECRET'],
+  // The words have different widths, and so has their column.
+  [/ (?:failed|pending) {2,}/g, ' STATUS  '],
+  [/STATUS +CLAIMED/g, 'STATUS  CLAIMED'],
   [/ (?:failed |pending)/g, ' STATUS '],
   [/^ {2}(?:last check: )?The name servers did not answer .*\n/gm, ''],
 ]

@@ -19,6 +19,7 @@ export const imageMembers = {
   working_folder: Type.Optional(
     Type.String({
       pattern: '^/[^\\x00]*$',
+      examples: ['/srv/game'],
       maxLength: 1_024,
       description:
         'Of a container image: absolute path of a folder of the image in which the server starts, in place of its `WORKDIR`. Example: `/srv/game`.',
@@ -27,6 +28,7 @@ export const imageMembers = {
   user: Type.Optional(
     Type.String({
       pattern: '^[0-9]{1,5}(:[0-9]{1,5})?$',
+      examples: ['1000:1000'],
       description:
         'Of a container image: number of the user that the server sees itself as, and of its group, in place of its `USER`. Each is at most 65535. The group is 0 by default. Example: `1000:1000`.',
     }),

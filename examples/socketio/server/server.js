@@ -32,6 +32,6 @@ function send() {
   io.emit('state', { bubble, scores: [...scores] })
 }
 
-const port = process.env.PORT ?? 3000
-http.listen(port, () => console.log(`listening on port ${port}`))
+const { PORT = '3000', HOST = '127.0.0.1' } = process.env
+http.listen(PORT, HOST, () => console.log(`listening on ${HOST}:${PORT}`))
 process.on('SIGTERM', () => io.close())

@@ -63,14 +63,19 @@ const junk = fc.oneof(
 const patterned = new Map<string, fc.Arbitrary<string>>()
 
 /** The engine that makes texts for patterns knows no look-ahead: those that have one get plain names. */
-function ofPattern(pattern: string): fc.Arbitrary<string> {
-  const before = patterned.get(pattern)
+function ofPattern(pattern: string, length_max = Number.POSITIVE_INFINITY): fc.Arbitrary<string> {
+  const key = `${length_max} ${pattern}`
+  const before = patterned.get(key)
   if (before !== undefined) return before
   const names = fc.constantFrom('game', 'default', 'a-b', 'a1', 'A_b', 'x'.repeat(16), 'x'.repeat(65))
+  const matching = pattern.includes('(?=') ? names : fc.stringMatching(new RegExp(pattern, 'u'))
   const made = pattern.includes('(?=')
     ? names
-    : fc.oneof({ weight: 3, arbitrary: fc.stringMatching(new RegExp(pattern, 'u')) }, { weight: 1, arbitrary: names })
-  patterned.set(pattern, made)
+    : fc.oneof(
+        { weight: 3, arbitrary: matching.map((text) => text.slice(0, length_max)) },
+        { weight: 1, arbitrary: names },
+      )
+  patterned.set(key, made)
   return made
 }
 
@@ -79,7 +84,7 @@ function textOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
   if (schema.format === 'email') return ofPattern('^[a-z0-9]{8,16}@[a-z]{1,8}[.][a-z]{2,3}$')
   if (schema.format === 'date-time') return ofPattern('^202[67]-0[1-9]-[0-2][1-9]T00:00:00[.]000Z$')
   if (schema.format === 'instant') return ofPattern('^(?:2026-0[1-9]-[0-3][0-9]T00:00:00Z|1[0-9]{12})$')
-  if (schema.pattern !== undefined) return ofPattern(schema.pattern)
+  if (schema.pattern !== undefined) return ofPattern(schema.pattern, schema.maxLength)
   const maxLength = Math.min(schema.maxLength ?? TEXT_LENGTH_MAX, TEXT_LENGTH_MAX)
   return fc.oneof(
     fc.constantFrom('default', 'custom', 'tagged', 'sized', 'local'),
