@@ -27,8 +27,8 @@ export const ALL_REPORTED_MS = Number.POSITIVE_INFINITY
 /** Before the first report of every edge. */
 export const NONE_REPORTED_MS = Number.NEGATIVE_INFINITY
 
-/** `due_ms`: when the first of these lobbies is stopped. */
-type Lobbies = { lobbies: Heap<Lobby>; due_ms: number }
+/** `by_grace`, `by_empty`: the same lobbies by the end and by the begin of their grace. `next`: is stopped at `due_ms`. */
+type Lobbies = { by_grace: Heap<Lobby>; by_empty: Heap<Lobby>; next: Lobby | undefined; due_ms: number }
 /** `reporting`: lobbies whose server has reported players. `silent`: all others. */
 type IdleGroup = { key: LobbyKey; is_counted: boolean; reporting: Lobbies; silent: Lobbies }
 
@@ -59,8 +59,9 @@ export class Idle {
     const { reporting, silent } = group
     const into = lobby.has_reported_players ? reporting : silent
     const from = lobby.has_reported_players ? silent : reporting
-    from.lobbies.remove(lobby)
-    into.lobbies.place(lobby)
+    removeFrom(from, lobby)
+    into.by_grace.place(lobby)
+    into.by_empty.place(lobby)
     this.#group_of.set(lobby, group)
     this.#schedule(group)
   }
@@ -72,7 +73,7 @@ export class Idle {
 
   /** The lobby that is stopped next because it is idle, though perhaps not yet. */
   first(): Lobby | undefined {
-    return this.#firstLobbies()?.lobbies.peek()
+    return this.#firstLobbies()?.next
   }
 
   /** When first() is stopped; infinity: never. */
@@ -106,7 +107,9 @@ export class Idle {
     let group = this.#groups.get(text)
     if (group === undefined) {
       const { version_id, region, game_mode } = lobby
-      const newLobbies = (): Lobbies => ({ lobbies: createHeap(isSooner), due_ms: 0 })
+      const newLobbies = (): Lobbies => ({
+        ...{ by_grace: createHeap(isSooner), by_empty: createHeap(isEmptyLonger), next: undefined, due_ms: 0 },
+      })
       const key = { version_id, region, game_mode }
       group = { key, is_counted, reporting: newLobbies(), silent: newLobbies() }
       this.#groups.set(text, group)
@@ -115,25 +118,30 @@ export class Idle {
   }
 
   #schedule(group: IdleGroup): void {
-    group.reporting.due_ms = this.#dueOf(group, group.reporting)
+    this.#setNext(group, group.reporting)
     this.#due.place(group)
-    group.silent.due_ms = this.#dueOf(group, group.silent)
+    this.#setNext(group, group.silent)
     this.#silent_due.place(group)
   }
 
-  /** Lobbies of a key that is ending get no grace. */
-  #dueOf(group: IdleGroup, { lobbies }: Lobbies): number {
+  #setNext(group: IdleGroup, lobbies: Lobbies): void {
     const stay_max = this.#mayStay(group.key)
-    const first = lobbies.peek()
-    if (first === undefined) return Number.POSITIVE_INFINITY
-    if (stay_max === null) return first.has_reported_players ? 0 : emptySince(first)
+    const is_silent = lobbies === group.silent
+    lobbies.next = stay_max === null && is_silent ? lobbies.by_empty.peek() : lobbies.by_grace.peek()
+    lobbies.due_ms = this.#dueOf(group, lobbies.next, stay_max)
+  }
+
+  /** Lobbies of a key that is ending get no grace. */
+  #dueOf(group: IdleGroup, next: Lobby | undefined, stay_max: number | null): number {
+    if (next === undefined) return Number.POSITIVE_INFINITY
+    if (stay_max === null) return next.has_reported_players ? 0 : emptySince(next)
     if (group.is_counted && sizeOf(group) <= stay_max) return Number.POSITIVE_INFINITY
-    return graceEnd(first)
+    return graceEnd(next)
   }
 
   #leave(lobby: Lobby, group: IdleGroup): void {
-    group.reporting.lobbies.remove(lobby)
-    group.silent.lobbies.remove(lobby)
+    removeFrom(group.reporting, lobby)
+    removeFrom(group.silent, lobby)
     this.#group_of.delete(lobby)
     if (sizeOf(group) > 0) {
       this.#schedule(group)
@@ -154,7 +162,12 @@ export class Idle {
 }
 
 function sizeOf({ reporting, silent }: IdleGroup): number {
-  return reporting.lobbies.size() + silent.lobbies.size()
+  return reporting.by_grace.size() + silent.by_grace.size()
+}
+
+function removeFrom({ by_grace, by_empty }: Lobbies, lobby: Lobby): void {
+  by_grace.remove(lobby)
+  by_empty.remove(lobby)
 }
 
 /** While a lobby's server has reported no players, an open connection counts as a player. */
@@ -179,6 +192,10 @@ function isCounted(lobby: Lobby): boolean {
 
 function textOf({ version_id, region, game_mode }: LobbyKey, is_counted: boolean): string {
   return `${version_id}\n${region}\n${game_mode}\n${is_counted}`
+}
+
+function isEmptyLonger(a: Lobby, b: Lobby): boolean {
+  return emptySince(a) === emptySince(b) ? isOlder(a, b) : emptySince(a) < emptySince(b)
 }
 
 function isSooner(a: Lobby, b: Lobby): boolean {
