@@ -16,6 +16,7 @@ const ROOT_FILES = [
   'lobby-addresses',
   'mail',
   'parking-protocol',
+  'platform-version',
   'procfs',
   'schema-check',
   'semaphore',
@@ -67,6 +68,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Mails are shared among the clients that asked for them.
   mail: ['addresses', 'semaphore'],
   'parking-protocol': [],
+  'platform-version': [],
   procfs: [],
   semaphore: [],
   'schema-check': ['contract', 'absent-nulls', 'suggestion'],

@@ -14,10 +14,10 @@ function read(text: string | null, machine = NODE) {
   const mistakes: string[] = []
   const path = text === null ? null : join(folder, 'muster.toml')
   if (path !== null) writeFileSync(path, text!)
-  return { ...readRegions(path, machineCapacity(machine), machine, mistakes), mistakes }
+  return { ...readRegions(path, 'spread', machine, mistakes), mistakes }
 }
 
-test('without a file there is one region, with tiers and a capacity made of the machine', () => {
+test('without a file there is one region, with tiers made of the machine, and no size of its own', () => {
   const { regions, tiers, mistakes } = read(null)
   assert.deepEqual(mistakes, [])
   assert.deepEqual(
@@ -39,20 +39,21 @@ test('without a file there is one region, with tiers and a capacity made of the 
     {
       name: 'local',
       default_tier: 'basic-1d1',
-      capacity: { cpu_cores: 8, memory_mb: 14_745 },
+      capacity: { cpu_cores: null, memory_mb: null },
     },
   )
 })
 
 test('no tier is larger than the machine, and as many fit as it has cores', () => {
   for (const cores of [1, 2, 3, 4, 16]) {
-    const { tiers, regions } = read(null, { ...NODE, cores })
+    const machine = { ...NODE, cores }
+    const { tiers } = read(null, machine)
     for (const tier of tiers) {
       const portion = tier.platform_cores_numerator / tier.platform_cores_denominator
       assert.ok(portion <= cores)
-      const { cpu_cores, memory_mb } = regions[0]!.capacity
+      const { cpu_cores, memory_mb } = machineCapacity(machine)
       const fit = Math.floor(cores / portion)
-      assert.ok(fit * portion <= cpu_cores! && fit * tier.memory <= memory_mb!, tier.tier_name_id)
+      assert.ok(fit * portion <= cpu_cores && fit * tier.memory <= memory_mb, tier.tier_name_id)
     }
     assert.equal(tiers.at(-1)!.tier_name_id, 'basic-1d16')
   }
@@ -106,7 +107,11 @@ test('a file says regions and tiers', () => {
     ['big'],
   )
   assert.equal(syd?.default_tier, 'big')
-  assert.deepEqual(syd?.capacity, machineCapacity(NODE))
+  assert.deepEqual(syd?.capacity, { cpu_cores: null, memory_mb: null })
+  assert.deepEqual(
+    [fra?.is_stated, syd?.is_stated].map((is_stated) => is_stated?.cpu_cores),
+    [true, false],
+  )
 })
 
 test('every mistake of a file is reported', () => {
@@ -127,7 +132,7 @@ test('every mistake of a file is reported', () => {
   ]
   for (const [text, expected] of wrong) assert.match(read(text).mistakes.join('\n'), expected, text)
   const mistakes: string[] = []
-  readRegions(join(folder, 'absent.toml'), machineCapacity(NODE), NODE, mistakes)
+  readRegions(join(folder, 'absent.toml'), 'spread', NODE, mistakes)
   assert.match(mistakes.join(), /cannot be read/)
 })
 

@@ -1,6 +1,6 @@
 // Where lobbies run, and in which sizes: from the file muster.toml, or, without one, one region made of this machine.
-// A tier's name has one meaning on the whole platform; a region has some of the tiers and a capacity, which is what all
-// lobbies in it may use together.
+// A tier's name has one meaning on the whole platform; a region has some of the tiers. It may have a capacity, which is what
+// all lobbies in it may use together, on all of its nodes.
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import Type, { type Static } from 'typebox'
@@ -21,6 +21,12 @@ export type RegionTier = {
   bandwidth: number
 }
 
+/** Cores and MiB that lobbies may use together; null: no limit. */
+export type RoomLimit = { cpu_cores: number | null; memory_mb: number | null }
+
+export const PLACEMENTS = ['spread', 'pack'] as const
+export type Placement = (typeof PLACEMENTS)[number]
+
 /** A place where lobbies run. The name is what matchmaker answers call region_id. */
 export type Region = {
   name: string
@@ -32,8 +38,12 @@ export type Region = {
   tiers: readonly RegionTier[]
   /** The tier of game modes that name none. */
   default_tier: string
-  /** What the lobbies of the region may use together; null: no limit. */
-  capacity: { cpu_cores: number | null; memory_mb: number | null }
+  /** What the lobbies of the region may use together, on all nodes. Null: as much as its nodes have. */
+  capacity: RoomLimit
+  /** Whether muster.toml says how many cores, and how much memory, the region has; 0 there stands for no limit. */
+  is_stated: { cpu_cores: boolean; memory_mb: boolean }
+  /** Which node gets a new lobby: `spread`: the one with most room; `pack`: the fullest that has room. */
+  placement: Placement
   /** Millionths of the currency, for an hour of one core; null: it is not charged for. */
   price_micros_per_core_hour: number | null
 }
@@ -76,6 +86,7 @@ const RegionTable = Type.Object(
     default_tier: Type.Optional(Name),
     cores: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
     memory_mb: Type.Optional(Count),
+    placement: Type.Optional(Type.Enum([...PLACEMENTS])),
     price_per_core_hour: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
   },
   strict,
@@ -122,15 +133,10 @@ export function thisMachine(): Machine {
 }
 
 /**
- * Reads the file at `path`; null: there is none. `capacity` is that of regions that do not say one. What is wrong with it
+ * Reads the file at `path`; null: there is none. `placement` is that of regions that do not say one. What is wrong with it
  * is added to `mistakes`, a sentence each.
  */
-export function readRegions(
-  path: string | null,
-  capacity: Region['capacity'],
-  machine: Machine,
-  mistakes: string[],
-): Regions {
+export function readRegions(path: string | null, placement: Placement, machine: Machine, mistakes: string[]): Regions {
   const file = path === null ? {} : readFile(path, mistakes)
   const tiers = file.tiers === undefined ? machineTiers(machine) : file.tiers.map((tier) => fillIn(tier, machine))
   const names = new Set(tiers.map((tier) => tier.tier_name_id))
@@ -144,7 +150,7 @@ export function readRegions(
   return {
     tiers,
     currency: is_priced ? (file.currency ?? null) : null,
-    regions: tables.map((table) => regionOf(table, tiers, capacity, (fault) => mistakes.push(`${path}: ${fault}`))),
+    regions: tables.map((table) => regionOf(table, tiers, placement, (fault) => mistakes.push(`${path}: ${fault}`))),
   }
 }
 
@@ -177,7 +183,7 @@ const checkFile = createShapeCheck(RegionsFile)
 function regionOf(
   table: Static<typeof RegionTable>,
   all: readonly RegionTier[],
-  capacity: Region['capacity'],
+  placement: Placement,
   complain: (fault: string) => void,
 ): Region {
   const { name, display_name, latitude, longitude } = table
@@ -199,10 +205,9 @@ function regionOf(
     driver: table.driver ?? 'process',
     tiers,
     default_tier,
-    capacity: {
-      cpu_cores: table.cores === undefined ? capacity.cpu_cores : table.cores || null,
-      memory_mb: table.memory_mb === undefined ? capacity.memory_mb : table.memory_mb || null,
-    },
+    capacity: { cpu_cores: table.cores || null, memory_mb: table.memory_mb || null },
+    is_stated: { cpu_cores: table.cores !== undefined, memory_mb: table.memory_mb !== undefined },
+    placement: table.placement ?? placement,
     price_micros_per_core_hour: microsOf(table.price_per_core_hour, (fault) => complain(`region ${name} ${fault}`)),
   }
 }

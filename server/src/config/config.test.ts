@@ -79,11 +79,25 @@ test('where the edge speaks https in production, people come over https', () => 
 })
 
 test("the machine's size bounds what lobbies use together in production, and not in development", () => {
-  const capacityOf = (env: Record<string, string>) => readConfig(env).regions[0]!.capacity
+  const capacityOf = (env: Record<string, string>) => readConfig(env).node_capacity
   assert.deepStrictEqual(capacityOf({}), { cpu_cores: null, memory_mb: null })
   assert.deepStrictEqual(capacityOf({ MUSTER_CAPACITY_CORES: '3' }), { cpu_cores: 3, memory_mb: null })
   const { cpu_cores, memory_mb } = capacityOf(PRODUCTION)
   assert.ok(cpu_cores !== null && cpu_cores > 0 && memory_mb !== null && memory_mb > 0)
+})
+
+test('a node has the name that is set, and runs lobbies of the regions that are set', () => {
+  assert.match(readConfig({ MUSTER_DATA: '/tmp/data' }).node_id, /:\/tmp\/data$/)
+  assert.strictEqual(readConfig({ MUSTER_NODE: 'fra-2' }).node_id, 'fra-2')
+  for (const name of ['Fra', 'fra_2', '-fra', 'fra--2', 'f'.repeat(33)]) {
+    assert.match(mistakesOf({ MUSTER_NODE: name }).join(), /MUSTER_NODE is .*lower-case letters/)
+  }
+  assert.deepStrictEqual(readConfig({}).runner_regions, ['local'])
+  assert.deepStrictEqual(readConfig({ MUSTER_RUNNER_REGIONS: 'local' }).runner_regions, ['local'])
+  assert.match(
+    mistakesOf({ MUSTER_RUNNER_REGIONS: 'locel' }).join(),
+    /"locel", which is no region\. Did you mean local/,
+  )
 })
 
 test('games may call services of this machine in development only, and only when a setting says so', () => {
@@ -105,6 +119,7 @@ const COMPANIONS = {
 const VALUES: Partial<Record<SettingName, string>> = {
   DATABASE_URL: 'postgres://127.0.0.1/muster',
   MUSTER_ROLES: 'api',
+  MUSTER_NODE: 'fra-2',
   MUSTER_METRICS_HOST: '::1',
   MUSTER_OTLP_URL: 'http://127.0.0.1:4319',
   MUSTER_OTLP_HEADERS: 'a=b',
@@ -134,6 +149,7 @@ const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> 
   MUSTER_FETCH_AUTHORITIES: { value: '/no/such/file.pem', mistake: /MUSTER_FETCH_AUTHORITIES names/ },
   MUSTER_LOGIN_TURNSTILE_SITE_KEY: { value: 'key', mistake: /set both/ },
   MUSTER_LOGIN_TURNSTILE_SECRET_KEY: { value: 'key', mistake: /set both/ },
+  MUSTER_RUNNER_REGIONS: { value: 'elsewhere', mistake: /MUSTER_RUNNER_REGIONS names/ },
   MUSTER_PUBLIC_SCHEME: { value: 'http', mistake: /MUSTER_PUBLIC_SCHEME must be https/ },
   MUSTER_LOBBY_NETWORK: { value: '8.8.8.0/16', mistake: /MUSTER_LOBBY_NETWORK must be a private IPv4 block/ },
   MUSTER_SANDBOX: { value: 'off', mistake: /MUSTER_SANDBOX must be required/ },

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { getDomain } from 'tldts'
-import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from '../regions.ts'
+import { machineCapacity, type Region, type RegionTier, type RoomLimit, readRegions, thisMachine } from '../regions.ts'
 import { didYouMean } from '../suggestion.ts'
 import { type Acme, readAcme } from './acme.ts'
 import { readEdge } from './edge.ts'
@@ -20,7 +20,7 @@ export type LoginTurnstile = { site_key: string; secret_key: string }
 export type Config = {
   /** Production requires three registrable domains, and refuses what is only safe on a laptop. */
   mode: 'development' | 'production'
-  /** Distinguishes two platforms on one database. It survives restarts, and differs on another machine or data folder. */
+  /** Name of this node: a machine's data folder with the roles that it runs. It survives restarts. */
   node_id: string
   data_dir: string
   roles: readonly Role[]
@@ -75,6 +75,10 @@ export type Config = {
   /** PEM: authorities that outgoing requests trust in addition to the well-known ones. */
   fetch_authorities: readonly string[]
   regions: readonly Region[]
+  /** Names of the regions whose lobbies the runner of this node runs. */
+  runner_regions: readonly string[]
+  /** What all lobbies of this node may use together. */
+  node_capacity: RoomLimit
   /** Currency of the prices of regions; null: there are no prices. */
   currency: string | null
   /** All tiers, the largest first; a region has some of them. */
@@ -186,6 +190,10 @@ const CLIENT_SETTINGS: ReadonlySet<string> = new Set(['MUSTER_URL', 'MUSTER_TOKE
 const FEEDS_MAX = 16
 const FEED_INTERVAL_MS_MIN = 3_600_000
 
+/** Name of a node. */
+const NODE_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
+const NODE_NAME_LENGTH_MAX = 32
+
 /** An image of a container engine: a name with a tag or a digest, or an id. */
 const IMAGE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/
 
@@ -216,7 +224,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const acme = readAcme(read, mode, roles.includes('api'))
   const config: Config = {
     mode,
-    node_id: `${hostname()}:${data_dir}`,
+    node_id: readNode(read) ?? `${hostname()}:${data_dir}`,
     data_dir,
     roles,
     database_url: readUrl(read, 'DATABASE_URL', /^postgres(ql)?:\/\//, 'must begin with postgres://.'),
@@ -360,18 +368,53 @@ function readPublicScheme(read: SettingsReader, mode: Config['mode'], has_certif
   return scheme
 }
 
-function readLobbyRegions(read: SettingsReader, mode: Config['mode']): ReturnType<typeof readRegions> {
-  const machine = thisMachine()
-  // A developer tries more lobbies than a laptop has cores, with one player in each.
-  const otherwise = mode === 'development' ? { cpu_cores: 0, memory_mb: 0 } : machineCapacity(machine)
-  const capacity = {
-    cpu_cores: read.numberOrNull('MUSTER_CAPACITY_CORES', otherwise.cpu_cores),
-    memory_mb: read.numberOrNull('MUSTER_CAPACITY_MEMORY_MB', otherwise.memory_mb),
+/** Null: the node has no name of its own. */
+function readNode(read: SettingsReader): string | null {
+  const name = read.textOrNull('MUSTER_NODE')
+  if (name !== null && !(NODE_NAME.test(name) && name.length <= NODE_NAME_LENGTH_MAX)) {
+    read.mistakes.push(
+      `MUSTER_NODE is ${JSON.stringify(name)}: a name has lower-case letters, digits and single hyphens between them, ${NODE_NAME_LENGTH_MAX} characters at most.`,
+    )
   }
+  return name
+}
+
+function readLobbyRegions(
+  read: SettingsReader,
+  mode: Config['mode'],
+): Pick<Config, 'regions' | 'tiers' | 'currency' | 'runner_regions' | 'node_capacity'> {
+  const machine = thisMachine()
   const file = read.text('MUSTER_CONFIG')
   // A file that is named must exist; the default one need not.
   const path = read.isSet('MUSTER_CONFIG') || existsSync(file) ? resolve(file) : null
-  return readRegions(path, capacity, machine, read.mistakes)
+  const read_regions = readRegions(path, read.choice('MUSTER_PLACEMENT'), machine, read.mistakes)
+  const runner_regions = readRunnerRegions(read, read_regions.regions)
+  const served = read_regions.regions.filter(({ name }) => runner_regions.includes(name))
+  // A developer tries more lobbies than a laptop has cores, with one player in each.
+  const of_machine = mode === 'development' ? { cpu_cores: 0, memory_mb: 0 } : machineCapacity(machine)
+  // Where the operator has given the regions a size, the machine's own size limits nothing.
+  const otherwise = {
+    cpu_cores: served.every(({ is_stated }) => is_stated.cpu_cores) ? 0 : of_machine.cpu_cores,
+    memory_mb: served.every(({ is_stated }) => is_stated.memory_mb) ? 0 : of_machine.memory_mb,
+  }
+  const node_capacity = {
+    cpu_cores: read.numberOrNull('MUSTER_CAPACITY_CORES', otherwise.cpu_cores),
+    memory_mb: read.numberOrNull('MUSTER_CAPACITY_MEMORY_MB', otherwise.memory_mb),
+  }
+  return { ...read_regions, runner_regions, node_capacity }
+}
+
+function readRunnerRegions(read: SettingsReader, regions: readonly Region[]): readonly string[] {
+  const all = regions.map(({ name }) => name)
+  const names = read.list('MUSTER_RUNNER_REGIONS')
+  for (const name of names) {
+    if (!all.includes(name)) {
+      read.mistakes.push(
+        `MUSTER_RUNNER_REGIONS names ${JSON.stringify(name)}, which is no region.${didYouMean(name, all)}`,
+      )
+    }
+  }
+  return names.length === 0 ? all : all.filter((name) => names.includes(name))
 }
 
 function readLoginTurnstile(read: SettingsReader): LoginTurnstile | null {

@@ -1,5 +1,6 @@
 // The settings, which are environment variables: the one table of their names, kinds, defaults and limits. read.ts reads
 // values by it, and docs/configuration.md is generated from it.
+import { PLACEMENTS } from '../regions.ts'
 import { ROLES } from './roles.ts'
 
 export type Setting = {
@@ -60,6 +61,18 @@ const UPLOAD_CONCURRENCY_MAX = 10_000
 export const SETTINGS = {
   MUSTER_DATA: { kind: 'text', default: './.muster', doc: 'Data folder: everything that must survive a restart.' },
   MUSTER_ROLES: { kind: 'text', default: ROLES.join(), doc: `Roles of this process: any of ${ROLES.join(', ')}.` },
+  MUSTER_NODE: {
+    kind: 'text',
+    default: '',
+    default_doc: 'host name and data folder',
+    doc: 'Name of this node: lower-case letters, digits and hyphens, 32 characters at most.',
+  },
+  MUSTER_RUNNER_REGIONS: {
+    kind: 'list',
+    default: '',
+    default_doc: 'all',
+    doc: 'Regions whose lobbies this node runs.',
+  },
   DATABASE_URL: {
     kind: 'text',
     is_secret: true,
@@ -240,15 +253,21 @@ export const SETTINGS = {
     kind: 'integer',
     default: null,
     max: CORES_MAX,
-    default_doc: "this machine's; none in development",
-    doc: 'Cores for all lobbies of a region together. 0: no limit.',
+    default_doc: "this machine's; none in development, and where muster.toml has `cores` for its regions",
+    doc: 'Cores for all lobbies of this node together. 0: no limit.',
   },
   MUSTER_CAPACITY_MEMORY_MB: {
     kind: 'integer',
     default: null,
     max: MEMORY_MIB_MAX,
-    default_doc: "90 % of this machine's; none in development",
-    doc: 'Memory for all lobbies of a region together, in MiB. 0: no limit.',
+    default_doc: "90 % of this machine's; none in development, and where muster.toml has `memory_mb` for its regions",
+    doc: 'Memory for all lobbies of this node together, in MiB. 0: no limit.',
+  },
+  MUSTER_PLACEMENT: {
+    kind: 'choice',
+    of: PLACEMENTS,
+    default: 'spread',
+    doc: 'Node of a new lobby, for regions without `placement`. `spread`: the node with most room; `pack`: the fullest with room.',
   },
   MUSTER_DNS_SERVERS: {
     kind: 'name_servers',

@@ -70,6 +70,7 @@ export type Schema = {
   lobby_usage: LobbyUsageTable
   identities: IdentityTable
   runners: RunnerTable
+  nodes: NodeTable
   log_questions: LogQuestionTable
   log_answers: LogAnswerTable
   parties: PartyTable
@@ -115,6 +116,21 @@ type JobRunTable = {
 }
 
 // Written by api.
+
+/**
+ * What the operator decided about a node: a machine's data folder with the roles that it runs. A node without a row is
+ * known from what its roles report. `drain_ts`: since when it gets no new lobbies.
+ */
+type NodeTable = {
+  node_id: string
+  region: string | null
+  roles: Generated<string[]>
+  create_ts: CreateTime
+  drain_ts: Date | null
+  drain_at_match_end: Generated<boolean>
+  drain_deadline_ts: Date | null
+  removed_ts: Date | null
+}
 
 /** `value` is JSON text, as it is answered. `revision`: of all writes of the namespace, which one it came with. */
 type KvEntryTable = {
@@ -746,12 +762,21 @@ type LobbyRunTable = {
   build_id: string | null
 }
 
-/** One row a runner: what its disk has left, by the clock of the database. It lives as long as it is fresh. */
+/** A runner's report of every second; `ts` is by the clock of the database. Not logged. Its id is that of its node. */
 type RunnerTable = {
   runner_id: string
   /** The regions whose lobbies it runs. */
   regions: string[]
   disk_free_bytes: number
+  /** What its lobbies may use together; null: no limit. */
+  cpu_cores: number | null
+  memory_mb: number | null
+  /** Local ports that no lobby has. */
+  port_count: Generated<number>
+  /** Of the program. */
+  version: Generated<string>
+  /** Grows with each report. */
+  report_seq: Generated<number>
   ts: Generated<Date>
 }
 

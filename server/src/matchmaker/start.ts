@@ -180,10 +180,10 @@ async function takeLeadership(
   opened.defer(() => explanations.close())
   const projection = new Projection(ctx.pool, ctx.log)
   opened.defer(() => projection.close())
-  const { regions } = ctx.config
+  const { regions, node_capacity } = ctx.config
   const { pool, now, elapsed, log, metrics } = ctx
   const books: Books = new Books({
-    ...{ pool, projection, regions, now, elapsed, log, metrics },
+    ...{ pool, projection, regions, node_capacity, now, elapsed, log, metrics },
     idle_rules: UNREAD_IDLE_RULES,
     reported_ms: NONE_REPORTED_MS,
     onDeposed: () => onDeposed(books),

@@ -22,6 +22,8 @@ export type Ports = {
   /** Marks the port of a run that was taken over as used. */
   reserve(port: number): void
   release(port: number): void
+  /** Ports that no run of this runner has. */
+  freeCount(): number
 }
 
 /** `start`: where the search begins. Random, so that two platforms on one machine seldom try the same port. */
@@ -61,6 +63,7 @@ export function createPorts(start: number, host = MACHINE_HOST): Ports {
     },
     reserve: (port) => void used.add(port),
     release: (port) => void used.delete(port),
+    freeCount: () => PORT_COUNT - used.size,
   }
 }
 

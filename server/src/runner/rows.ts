@@ -63,11 +63,11 @@ export async function readWanted(ctx: Context, lobbies_max: number): Promise<Wan
       left join versions v on v.version_id = l.version_id
       left join games g on g.game_id = v.game_id
       left join namespaces n on n.namespace_id = l.namespace_id
-      where l.stop_ts is null and l.region = any($1)
+      where l.stop_ts is null and l.region = any($1) and (l.node_id is null or l.node_id = $3)
         and not exists (select from lobby_runs r where r.lobby_id = l.lobby_id)
       order by l.create_ts
       limit $2`,
-    values: [ctx.config.regions.map(({ name }) => name), lobbies_max],
+    values: [ctx.config.runner_regions, lobbies_max, ctx.config.node_id],
   })
   return rows
 }

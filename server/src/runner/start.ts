@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import type { Context, RunningRole } from '../context.ts'
 import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
-import { startDiskReport } from './disk.ts'
 import { openDockerDriver } from './drivers/docker/docker.ts'
 import type { Driver } from './drivers/driver.ts'
 import { useDriver } from './drivers/driver-choice.ts'
@@ -14,6 +13,7 @@ import { LogAnswers } from './logs/answers.ts'
 import { networkOptions } from './network/options.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { ReconcileLoop } from './reconcile.ts'
+import { startReport } from './report.ts'
 import { removeOldRuns } from './rows.ts'
 import { StartTraces } from './start-trace.ts'
 
@@ -23,7 +23,7 @@ const SWEEP_MS = 5_000
 const SWEEP_RUNS_MS = 60_000
 
 /**
- * Serves all regions of the config. Throws a StartError where this machine cannot run lobbies. `stop` with `end_lobbies`
+ * Serves the regions of `runner_regions`. Throws a StartError where this machine cannot run lobbies. `stop` with `end_lobbies`
  * ends all lobbies and records their exits; otherwise they continue, and the next start takes them over.
  */
 export async function startRunner(ctx: Context): Promise<RunningRole> {
@@ -32,7 +32,8 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const driver = await openDriver(ctx, () => wakes.wake())
   const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())
   const traces = new StartTraces(ctx)
-  const loop = new ReconcileLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)), traces)
+  const ports = createPorts(randomInt(PORT_COUNT))
+  const loop = new ReconcileLoop(ctx, driver, builds, ports, traces)
   try {
     await loop.adopt()
   } catch (error) {
@@ -48,7 +49,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   }, RECONCILE_MS)
   const sweeping = setInterval(() => loop.sweep(), SWEEP_MS)
   const sweeper = startSweeper(ctx, 'runner', SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
-  const disk_report = startDiskReport(ctx)
+  const report = startReport(ctx, ports)
   const answers = new LogAnswers(ctx, driver)
   loop.wake()
 
@@ -58,7 +59,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       clearInterval(ticking)
       clearInterval(sweeping)
       await sweeper.stop()
-      await disk_report.close()
+      await report.close()
       await answers.close()
       unsubscribe()
       traces.close()

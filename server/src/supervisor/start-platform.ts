@@ -122,7 +122,7 @@ async function startParts(
       ['data folder', shortPath(config.data_dir)],
       ['admin token', `cat ${shortPath(admin.file)}`],
     ])
-    if (config.mode === 'development' && config.regions.every(({ capacity }) => capacity.cpu_cores === null)) {
+    if (config.mode === 'development' && config.node_capacity.cpu_cores === null) {
       terminal.say("Development: the machine's cores and memory do not limit how many lobbies run.")
     }
   } finally {

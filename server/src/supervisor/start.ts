@@ -1,10 +1,9 @@
 // `muster start`: runs the whole platform on this machine. It locks the data folder, starts the embedded PostgreSQL unless
 // DATABASE_URL names another, and starts the four roles as separate processes. It restarts parts that die, and stops all
 // in the reverse order. It keeps no state: after a kill, the next start takes over PostgreSQL and the lobbies.
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config/config.ts'
+import { platformVersion } from '../platform-version.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { collectStartGarbage } from '../start-garbage.ts'
 import { type Part, startPlatform } from './start-platform.ts'
@@ -21,7 +20,7 @@ export async function supervise(env: NodeJS.ProcessEnv): Promise<void> {
   // A reader of the output may close the pipe, as `| head` does. That must not end the platform.
   process.stdout.on('error', () => {})
   const terminal = new Terminal(process.stdout, env)
-  terminal.title(`Muster ${version()}`)
+  terminal.title(`Muster ${platformVersion()}`)
   let config: Config
   try {
     config = readConfig(env)
@@ -81,13 +80,6 @@ function explain(terminal: Terminal, error: unknown, config: Config): void {
   if (!(error instanceof StartError)) {
     terminal.line(`  Details may be in ${join(config.data_dir, 'logs', 'supervisor.log')}.`)
   }
-}
-
-function version(): string {
-  const { version } = JSON.parse(
-    readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
-  ) as { version: string }
-  return version
 }
 
 function forceExit(terminal: Terminal): void {

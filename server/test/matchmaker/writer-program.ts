@@ -41,6 +41,7 @@ const books = new Books({
   pool: connection.pool,
   projection,
   regions: [],
+  node_capacity: { cpu_cores: null, memory_mb: null },
   now: () => (is_running ? Date.now() : opened_ms),
   elapsed: () => (is_running ? performance.now() : opened_ms),
   idle_rules: NO_IDLE_RULES,

@@ -54,6 +54,7 @@ export async function openLocalWriter(
     pool: connection.pool,
     projection,
     regions: [],
+    node_capacity: { cpu_cores: null, memory_mb: null },
     now,
     elapsed: options.elapsed ?? now,
     idle_rules: NO_IDLE_RULES,

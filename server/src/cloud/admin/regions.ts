@@ -2,6 +2,7 @@
 import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
+import type { Region, RoomLimit } from '../../regions.ts'
 import { timestamp } from '../times.ts'
 
 /** A matchmaker renews its lease, and a runner its report, every few seconds. By the database's clock. */
@@ -21,7 +22,7 @@ type Use = {
   cpu_cores: number
   memory_mb: number
 }
-type Runner = { runner_id: string; regions: string[]; disk_free_bytes: number; ts: Date; is_fresh: boolean }
+type Runner = RoomLimit & { runner_id: string; regions: string[]; disk_free_bytes: number; ts: Date; is_fresh: boolean }
 
 export async function listAllRegions(ctx: Context): Promise<{ regions: Regions }> {
   const { rows: uses } = await ctx.pool.query<Use>(
@@ -30,7 +31,10 @@ export async function listAllRegions(ctx: Context): Promise<{ regions: Regions }
       from lobbies where stop_ts is null group by region, tier order by region, tier`,
   )
   const runners = await readRunners(ctx)
-  const regions = ctx.config.regions.map(({ name, display_name, default_tier, tiers, capacity }) => {
+  const regions = ctx.config.regions.map((region) => {
+    const { name, display_name, default_tier, tiers } = region
+    const of_region = runners.filter((runner) => runner.is_fresh && runner.regions.includes(name))
+    const capacity = capacityOf(ctx, region, of_region)
     const here = uses.filter(({ region }) => region === name)
     const sum = (member: 'lobby_count' | 'player_count' | 'cpu_cores' | 'memory_mb'): number =>
       here.reduce((total, use) => total + use[member], 0)
@@ -47,12 +51,27 @@ export async function listAllRegions(ctx: Context): Promise<{ regions: Regions }
       lobby_count: sum('lobby_count'),
       player_count: sum('player_count'),
       use_by_tier: here.map(({ tier, lobby_count }) => ({ tier_name_id: tier, lobby_count })),
-      runners: runners
-        .filter((runner) => runner.is_fresh && runner.regions.includes(name))
-        .map(({ runner_id, disk_free_bytes, ts }) => ({ runner_id, disk_free_bytes, seen_ts: timestamp(ts) })),
+      runners: of_region.map(({ runner_id, disk_free_bytes, ts }) => ({
+        runner_id,
+        disk_free_bytes,
+        seen_ts: timestamp(ts),
+      })),
     }
   })
   return { regions }
+}
+
+/** What muster.toml gives to the region, or what its runners have; before the first one reports, what this node has. */
+function capacityOf({ config }: Context, { capacity, is_stated }: Region, runners: readonly RoomLimit[]): RoomLimit {
+  const of_nodes = runners.length === 0 ? [config.node_capacity] : runners
+  const sum = (member: keyof RoomLimit): number | null => {
+    if (is_stated[member]) return capacity[member]
+    return of_nodes.reduce<number | null>((total, node) => {
+      const own = node[member]
+      return total === null || own === null ? null : total + own
+    }, 0)
+  }
+  return { cpu_cores: sum('cpu_cores'), memory_mb: sum('memory_mb') }
 }
 
 export async function listAllProcesses(ctx: Context): Promise<{ processes: Processes }> {
@@ -87,7 +106,7 @@ export async function listAllProcesses(ctx: Context): Promise<{ processes: Proce
 
 async function readRunners({ pool }: Context): Promise<Runner[]> {
   const { rows } = await pool.query<Runner>(
-    `select runner_id, regions, disk_free_bytes, ts, ts > now() - interval '${FRESH}' as is_fresh
+    `select runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, ts, ts > now() - interval '${FRESH}' as is_fresh
       from runners order by runner_id limit ${ROWS_MAX}`,
   )
   return rows

@@ -37,6 +37,7 @@ export type BooksOptions = {
   pool: Pool
   projection: Projection
   regions: Config['regions']
+  node_capacity: Config['node_capacity']
   now: () => number
   elapsed: () => number
   /** For a book whose own rules have not been set. */
@@ -70,7 +71,7 @@ export class Books {
 
   constructor(options: BooksOptions) {
     this.#options = options
-    this.#capacity = createCapacity(options.regions)
+    this.#capacity = createCapacity(options.regions, options.node_capacity)
     this.#ports = createPortPool(options.log)
     this.watch = new IdentityWatch(options.elapsed)
     const isServing = (): boolean => this.#shards.every((shard) => shard.state === 'writing')

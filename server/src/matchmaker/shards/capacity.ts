@@ -5,7 +5,7 @@
 // has no room either.
 
 import { SHARD_COUNT } from '../../journal/pages.ts'
-import type { Region } from '../../regions.ts'
+import type { Region, RoomLimit } from '../../regions.ts'
 import type { Book } from '../book/state.ts'
 
 /** Sums of fractions such as 1/3 are not exact. */
@@ -20,15 +20,27 @@ export type Capacity = {
   closeRegions: (regions: ReadonlySet<string>) => void
   isClosed: (region: string) => boolean
   /** What the lobbies of a region use, and their limit; null: no limit. */
-  account: (region: string) => { used: RegionUse; limit: Region['capacity'] }
+  account: (region: string) => { used: RegionUse; limit: RoomLimit }
   take: (shard: number, lobby: RegionUse) => void
   release: (shard: number, lobby: RegionUse) => void
   /** To be called after a load of the shard: its use is the sum over its books. */
   replace: (shard: number, books: Iterable<Book>) => void
 }
 
-export function createCapacity(regions: readonly Pick<Region, 'name' | 'capacity'>[]): Capacity {
-  const limits = new Map(regions.map((region) => [region.name, region.capacity]))
+/** `node_capacity`: of regions to which muster.toml gives no size. */
+export function createCapacity(
+  regions: readonly Pick<Region, 'name' | 'capacity' | 'is_stated'>[],
+  node_capacity: RoomLimit,
+): Capacity {
+  const limits = new Map(
+    regions.map(({ name, capacity, is_stated }): [string, RoomLimit] => [
+      name,
+      {
+        cpu_cores: is_stated.cpu_cores ? capacity.cpu_cores : node_capacity.cpu_cores,
+        memory_mb: is_stated.memory_mb ? capacity.memory_mb : node_capacity.memory_mb,
+      },
+    ]),
+  )
   let closed: ReadonlySet<string> = new Set()
   const shards = Array.from({ length: SHARD_COUNT }, () => new Map<string, RegionUse>())
 

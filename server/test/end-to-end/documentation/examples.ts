@@ -58,9 +58,7 @@ export function requireBody(operation_id: string, example: string): void {
 
 export function requireRegions(example: string): void {
   const mistakes: string[] = []
-  withFile('muster.toml', example, (file) =>
-    readRegions(file, { cpu_cores: null, memory_mb: null }, thisMachine(), mistakes),
-  )
+  withFile('muster.toml', example, (file) => readRegions(file, 'spread', thisMachine(), mistakes))
   assert.deepEqual(mistakes, [])
 }
 
