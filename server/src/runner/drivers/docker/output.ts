@@ -4,6 +4,7 @@
 // batch are repeated.
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS, type LogStream } from '../../../lobby-logs/files.ts'
@@ -18,6 +19,9 @@ import { type Frame, Frames } from './frames.ts'
 const POSITION_FILE = 'engine-log.json'
 /** Bytes a second of one lobby that the runner reads from the engine. More output is rotated away by the engine. */
 const READ_BYTES_PER_SECOND_MAX = 4 * 1024 ** 2
+/** Pause between two batches of output. The engine sends each line apart, and a batch costs two writes to the disk. */
+const BATCH_MS = 10
+const BATCH_CHUNKS_MAX = 10_000
 /** How often dropped lines are reported. */
 const PAUSE_MS = 1_000
 /** Pause after the engine closed a stream of a container that still runs. */
@@ -123,8 +127,9 @@ export class ContainerOutput {
     const response = await engine.stream(`/containers/${container}/logs`, query, this.#closing.signal)
     const frames = new Frames()
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      this.#take(frames.take(chunk))
-      await sleep((chunk.length / READ_BYTES_PER_SECOND_MAX) * 1_000)
+      const bytes = Buffer.concat([chunk, ...waiting(response)])
+      this.#take(frames.take(bytes))
+      await sleep(Math.max(BATCH_MS, (bytes.length / READ_BYTES_PER_SECOND_MAX) * 1_000))
     }
     if (!response.complete) await once(response, 'close').catch(() => undefined)
   }
@@ -183,6 +188,15 @@ export class ContainerOutput {
       // A full disk also loses the lines.
       if (!isGone(error)) this.#options.onFailure(`position in the log of ${this.#options.folder}: ${String(error)}`)
     }
+  }
+}
+
+/** What has arrived. The iteration of a stream returns each line apart. */
+function* waiting(response: IncomingMessage): Generator<Buffer> {
+  for (let taken = 0; taken < BATCH_CHUNKS_MAX; taken++) {
+    const chunk = response.read() as Buffer | null
+    if (chunk === null) return
+    yield chunk
   }
 }
 
