@@ -23,7 +23,9 @@ import {
   busyboxRoot,
   compressFile,
   hasImageTools,
+  hasMusl,
   makeFolder,
+  muslRoot,
   umociImage,
 } from '../../server/test/container-images.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
@@ -58,6 +60,7 @@ test('deploys of container images', async (t) => {
   await t.test('each form of an image becomes a lobby', (t) => eachForm(t, platform, saved, layout))
   await t.test('the version config overrides what the image says', (t) => overridden(t, platform))
   await t.test('every lobby listens on the same fixed number', (t) => fixedPort(t, platform, saved))
+  await t.test('a server of another C library is ready when it listens, and plays', (t) => otherLibrary(t, platform))
   await t.test('an image that is there is not sent again', (t) => sentOnce(t, platform, saved))
   await t.test('what is no image is refused with its member', (t) => refused(t, platform, saved, folder))
 })
@@ -181,6 +184,17 @@ async function fixedPort(t: TestContext, platform: Platform, saved: string): Pro
     seen.add(lobby_id)
   }
   assert.equal(seen.size, 2)
+}
+
+async function otherLibrary(t: TestContext, platform: Platform): Promise<void> {
+  if (!hasMusl()) return t.skip('musl-gcc is missing')
+  const folder = makeFolder(t)
+  const project = await createProject(t, platform)
+  const image = buildahImage(folder, [muslRoot(folder)], { entrypoint: ['/srv/server'] }, 'docker-archive')
+  copyFileSync(image, join(project.folder, 'game.tar'))
+  setImage(project, '{ image: game.tar }')
+  await project.deploy()
+  assert.match(await (await fetch(await playerUrl(platform, project))).text(), /^\/srv\/server\n\/lib\/ld-musl-\S+\n$/)
 }
 
 async function sentOnce(t: TestContext, platform: Platform, saved: string): Promise<void> {

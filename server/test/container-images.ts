@@ -73,6 +73,53 @@ export function pythonRoot(folder: string, files: Record<string, string>): strin
   return root
 }
 
+/** Prints the shared objects that it runs with, or serves that list over HTTP at PORT. */
+const MUSL_SERVER = `
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void list(int fd) {
+  char line[512];
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && fgets(line, sizeof line, maps))
+    if (strstr(line, " r-xp ") && strchr(line, '/')) dprintf(fd, "%s", strchr(line, '/'));
+  if (maps) fclose(maps);
+}
+
+int main(void) {
+  char *port = getenv("PORT");
+  if (!port) { list(1); return 0; }
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(atoi(port)) };
+  if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 16)) return 1;
+  for (int fd; (fd = accept(listener, 0, 0)) >= 0; close(fd)) {
+    char request[4096];
+    if (read(fd, request, sizeof request) <= 0) continue;
+    dprintf(fd, "HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\n");
+    list(fd);
+  }
+  return 1;
+}`
+
+export const hasMusl = (): boolean => hasProgram('musl-gcc')
+
+/** A root with a program of the C library musl and its loader, and nothing else. */
+export function muslRoot(folder: string): string {
+  const root = join(folder, 'musl-root')
+  const program = join(root, 'srv/server')
+  mkdirSync(dirname(program), { recursive: true })
+  execFileSync('musl-gcc', ['-Wall', '-Werror', '-x', 'c', '-', '-o', program], { input: MUSL_SERVER, stdio: 'pipe' })
+  const headers = execFileSync('readelf', ['--program-headers', program], { encoding: 'utf8' })
+  const loader = /interpreter: (\/[^\]]+)\]/.exec(headers)![1]!
+  mkdirSync(dirname(join(root, loader)), { recursive: true })
+  copyFileSync(loader, join(root, loader))
+  return root
+}
+
 /** A root with this Node, its libraries and its own copy of the C library. */
 export function nodeRoot(folder: string, files: Record<string, string>): string {
   const root = join(folder, 'node-root')

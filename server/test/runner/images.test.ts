@@ -21,7 +21,10 @@ import {
   compressFile,
   forgedImage,
   hasImageTools,
+  hasMusl,
+  type ImageOptions,
   makeFolder,
+  muslRoot,
   pythonRoot,
   umociImage,
   writeImage,
@@ -78,6 +81,14 @@ function requireTools(t: TestContext): boolean {
   return false
 }
 
+/** The same image by two independent tools. `roots` are its layers. */
+function imagesOf(folder: string, roots: readonly string[], options: ImageOptions): [string, ImageKind][] {
+  return [
+    [buildahImage(folder, roots, options, 'docker-archive'), 'docker_image'],
+    [umociImage(folder, roots, options), 'oci_bundle'],
+  ]
+}
+
 const USERS = { 'etc/passwd': 'player:x:1234:56::/:\n', 'etc/group': 'games:x:77:\n' }
 const SCRIPT = `#!/bin/sh
 id -u; id -g; echo "$GREETING"; echo "$*"; /bin/busybox pwd; cat data/level
@@ -100,11 +111,7 @@ test('a static program runs with the entrypoint, command, environment, folder an
   }
   const driver = await openDriver(t, 'required')
   const store = await openStore(driver.data_dir)
-  const made: [string, ImageKind][] = [
-    [buildahImage(folder, roots, { ...options, user: '0' }, 'docker-archive'), 'docker_image'],
-    [umociImage(folder, roots, { ...options, user: '0' }), 'oci_bundle'],
-  ]
-  for (const [path, kind] of made) {
+  for (const [path, kind] of imagesOf(folder, roots, { ...options, user: '0' })) {
     const build = await unpack(store, path, kind)
     const { exit, stdout, stderr } = await run(driver, build)
     assert.deepEqual(howOf(exit), { exit_code: 0, reason: 'exit' }, stderr)
@@ -138,17 +145,24 @@ test("an image's own user gets only what the image grants that user", async (t) 
     { name: 'bin/sh', mode: 0o4755, body: readFileSync(join(busyboxRoot(folder), 'bin/busybox')) },
     ...['id', 'cat'].map((name): TarItem => ({ name: `bin/${name}`, type: '2', link: 'sh' })),
   ]
-  const config = { config: { User: 'player:games', Entrypoint: ['sh', '-c', script] } }
+  const layer = join(folder, 'layer.tar')
+  writeFileSync(layer, tarOf(...items))
+  const root = join(folder, 'own-root')
+  mkdirSync(root)
+  execFileSync('tar', ['-C', root, '--no-same-owner', '-xpf', layer])
+  const entrypoint = ['sh', '-c', script]
+  const config = { config: { User: 'player:games', Entrypoint: entrypoint } }
+  const forged = writeImage(folder, forgedImage([readFileSync(layer)], { config }))
   const driver = await openDriver(t, 'required')
   const store = await openStore(driver.data_dir)
-  const build = await unpack(store, writeImage(folder, forgedImage([tarOf(...items)], { config })), 'oci_bundle')
-  assert.equal(statSync(join(build.build_folder, 'bin/sh')).mode & 0o7000, 0)
-  const { stdout, stderr } = await run(driver, build)
-  assert.deepEqual(
-    stdout.split('\n').slice(0, -1),
-    ['1234', '77', 'own', 'refused', 'unreadable', 'tmp', 'home'],
-    stderr,
-  )
+  const made = imagesOf(folder, [root], { entrypoint, user: 'player:games' })
+  for (const [path, kind] of [...made, [forged, 'oci_bundle']] as const) {
+    const build = await unpack(store, path, kind)
+    assert.equal(statSync(join(build.build_folder, 'bin/sh')).mode & 0o7000, 0)
+    const { stdout, stderr } = await run(driver, build)
+    const lines = stdout.split('\n').slice(0, -1)
+    assert.deepEqual(lines, ['1234', '77', 'own', 'refused', 'unreadable', 'tmp', 'home'], `${path}: ${stderr}`)
+  }
 })
 
 test('Python runs in an image with the libraries and the C library of the image', async (t) => {
@@ -159,13 +173,23 @@ test('Python runs in an image with the libraries and the C library of the image'
   const root = pythonRoot(folder, { 'srv/server.py': server })
   const options = { entrypoint: ['python3', '-B'], cmd: ['server.py'], working_folder: '/srv' }
   const driver = await openDriver(t, 'required')
-  const build = await unpack(
-    await openStore(driver.data_dir),
-    buildahImage(folder, [root], options, 'oci-archive'),
-    'oci_bundle',
-  )
-  const { stdout, stderr } = await run(driver, build)
-  assert.equal(stdout, '["/srv", false, 42]\n', stderr)
+  const store = await openStore(driver.data_dir)
+  for (const [path, kind] of imagesOf(folder, [root], options)) {
+    const { stdout, stderr } = await run(driver, await unpack(store, path, kind))
+    assert.equal(stdout, '["/srv", false, 42]\n', `${path}: ${stderr}`)
+  }
+})
+
+test("a program of another C library runs with its image's loader, and loads nothing of the machine", async (t) => {
+  if (!requireTools(t)) return
+  if (!hasMusl()) return t.skip('musl-gcc is missing')
+  const folder = makeFolder(t)
+  const driver = await openDriver(t, 'required')
+  const store = await openStore(driver.data_dir)
+  for (const [path, kind] of imagesOf(folder, [muslRoot(folder)], { entrypoint: ['/srv/server'] })) {
+    const { stdout, stderr } = await run(driver, await unpack(store, path, kind))
+    assert.match(stdout, /^\/srv\/server\n\/lib\/ld-musl-\S+\n$/, `${path}: ${stderr}`)
+  }
 })
 
 test('what a Docker engine saves runs: plain, gzip and zstd', async (t) => {
