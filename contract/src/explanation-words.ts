@@ -61,6 +61,9 @@ const STOPS: Record<string, string> = {
   exited: 'its server ended',
   never_ready: 'its server did not call ready in time',
   requested: 'a request stopped it',
+  node_lost: 'its node was away for too long',
+  node_drained: 'its node was drained',
+  node_removed: 'its node was removed',
 }
 
 /** Why a lobby was stopped. */

@@ -42,7 +42,7 @@ export const LobbyTimelineEvent = object(
       Type.String({
         description: [
           'With `player_left`: `disconnected`, `expired`, `too_long`, `lobby_stopped`, `unanswered` or `requested`.',
-          'With `stopped`: `never_ready`, `idle`, `outdated`, `exited` or `requested`.',
+          'With `stopped`: `never_ready`, `idle`, `outdated`, `exited`, `requested`, `node_lost`, `node_drained` or `node_removed`.',
           'With `exited`: how the process ended, for example `exit`, `signal`, `stopped` or `oom` (out of memory).',
         ].join(' '),
       }),

@@ -74,6 +74,8 @@ export type Config = {
   captcha_urls: { hcaptcha: string; turnstile: string }
   /** PEM: authorities that outgoing requests trust in addition to the well-known ones. */
   fetch_authorities: readonly string[]
+  /** How long lobbies keep their seats while their node does not report. */
+  node_grace_ms: number
   regions: readonly Region[]
   /** Names of the regions whose lobbies the runner of this node runs. */
   runner_regions: readonly string[]
@@ -239,6 +241,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...edge,
     public_scheme: readPublicScheme(read, mode, edge.certificates_dir !== null || acme !== null),
     acme,
+    node_grace_ms: read.number('MUSTER_NODE_GRACE_SECONDS'),
     ...readLobbyRegions(read, mode),
     ...readOutbound(read, mode),
     login_turnstile: readLoginTurnstile(read),

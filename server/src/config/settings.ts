@@ -27,6 +27,8 @@ const PORT_MAX = 65_535
 const METRICS_PORT_MAX = PORT_MAX - ROLES.length
 /** A service manager gives a program a minute to stop. */
 const DRAIN_SECONDS_MAX = 30
+/** A node that is away for an hour is gone. */
+const NODE_GRACE_SECONDS_MAX = 3_600
 /** Largest setting in hours. */
 const HOURS_MAX = 100_000
 /** Largest setting in days. */
@@ -66,6 +68,12 @@ export const SETTINGS = {
     default: '',
     default_doc: 'host name and data folder',
     doc: 'Name of this node: lower-case letters, digits and hyphens, 32 characters at most.',
+  },
+  MUSTER_NODE_GRACE_SECONDS: {
+    kind: 'seconds',
+    default: 60,
+    max: NODE_GRACE_SECONDS_MAX,
+    doc: 'How long lobbies keep their seats while their node does not report; then they end.',
   },
   MUSTER_RUNNER_REGIONS: {
     kind: 'list',

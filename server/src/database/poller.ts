@@ -73,13 +73,14 @@ export function watchChannel(
     concerns?: (payload: string) => boolean
     every_ms: number
   },
-): Watch {
+): Poller {
   const { channel, concerns = () => true } = options
   const looks = watchEvery(ctx, options.every_ms, options)
   const unsubscribe = ctx.listener.on(channel, (payload) => {
     if (concerns(payload)) looks.wake()
   })
   return {
+    wake: looks.wake,
     looking: looks.looking,
     close() {
       unsubscribe()

@@ -532,6 +532,8 @@ type LobbyTable = {
   version_id: string
   game_mode: string
   region: string
+  /** Where it runs; null: any runner of the region may run it. */
+  node_id: string | null
   publicity: 'public' | 'private'
   is_custom: boolean
   is_closed: boolean

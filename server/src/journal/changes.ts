@@ -12,6 +12,8 @@ export type LobbyRecord = {
   version_id: string
   game_mode: string
   region: string
+  /** Where it runs; null: any runner of the region may run it. */
+  node_id: string | null
   /** The tier, as it was when the lobby was created. */
   tier: string
   cpu_cores: number
@@ -88,6 +90,12 @@ export type StopReason =
   | 'exited'
   /** A developer stopped it. */
   | 'requested'
+  /** The node that ran it was away for too long. */
+  | 'node_lost'
+  /** The node that ran it was drained. */
+  | 'node_drained'
+  /** An administrator removed the node that ran it. */
+  | 'node_removed'
 
 export type RemoveReason =
   | 'disconnected'
@@ -109,6 +117,8 @@ export type SeatLimits = { client_players_max: number; lobby_count_max: number |
 
 export type Change =
   | { kind: 'lobby_created'; lobby: LobbyRecord }
+  /** A runner has taken a lobby that had no node, or its node has a new name. */
+  | { kind: 'lobby_placed'; lobby_id: string; node_id: string }
   | { kind: 'lobby_ready'; lobby_id: string; ms: number }
   | { kind: 'lobby_closed'; lobby_id: string; is_closed: boolean }
   /** The runner found that the lobby's server stopped responding, or responds again. */

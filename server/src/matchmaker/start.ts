@@ -17,16 +17,16 @@ import type { MatchmakerContext } from './seats/context.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
-import { watchDisks } from './watch/disks.ts'
 import { watchEdgePlayers } from './watch/edge-players.ts'
 import { watchPorts } from './watch/edge-ports.ts'
 import { type EdgeReports, watchEdgeReports } from './watch/edge-reports.ts'
 import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
 import { FailedStarts } from './watch/failed-starts.ts'
 import { createNamespaces, type Namespaces } from './watch/namespaces.ts'
+import { watchNodes } from './watch/nodes.ts'
 import { notePlayedGuests } from './watch/played-guests.ts'
 import { wakeReaders } from './watch/readers.ts'
-import { watchRuns } from './watch/runs.ts'
+import { type RunWatch, watchRuns } from './watch/runs.ts'
 import { watchRunStarts } from './watch/starts.ts'
 
 export type Matchmaker = {
@@ -199,20 +199,21 @@ async function takeLeadership(
   await books.open()
   onOpening(null)
 
+  let runs: RunWatch | null = null
   const ports = await watchPorts(ctx, books)
   opened.defer(() => ports.close())
   const edge_reports = await watchEdgeReports(ctx, books)
   opened.defer(() => edge_reports.close())
   const edge_players = await watchEdgePlayers(ctx, books)
   opened.defer(() => edge_players.close())
-  const disks = await watchDisks(ctx, books)
-  opened.defer(() => disks.close())
+  const nodes = await watchNodes(ctx, books, () => runs?.wake())
+  opened.defer(() => nodes.close())
   const failed_starts = new FailedStarts(books)
   opened.defer(() => failed_starts.close())
   const run_starts = watchRunStarts(ctx, books)
   opened.defer(() => run_starts.close())
-  const runs = await watchRuns(ctx, books, failed_starts)
-  opened.defer(() => runs.close())
+  runs = await watchRuns(ctx, books, failed_starts, nodes.shutNodes)
+  opened.defer(() => runs?.close())
   const idle_lobbies = await keepIdleLobbies(ctx, books, standing.namespaces)
   opened.defer(() => idle_lobbies.close())
   const expired = stopExpiredLobbies(ctx, books)

@@ -67,23 +67,32 @@ test('a disk that fills up: no new lobby is opened, those that run are found, an
   assert.equal(await find(shared), lobby_id)
 })
 
-test('of several runners the one with the least counts, and one that is gone does not', async (t) => {
+test('a node with too little disk gets no lobby, and the region is full when that holds for all of its nodes', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker', env: ENV })
   platform.playServers()
   const { pool } = platform.ctx
   const [, single] = await twoGames(platform)
-  const say = (runner_id: string, regions: string[], free_bytes: number, age: string): Promise<unknown> =>
+  const report = (runner_id: string, regions: string[], free_bytes: number): Promise<unknown> =>
     pool.query(
-      `insert into runners values ($1, $2, $3, now() - $4::interval)
-        on conflict (runner_id) do update set ts = excluded.ts, disk_free_bytes = excluded.disk_free_bytes`,
-      [runner_id, regions, free_bytes, age],
+      `insert into runners (runner_id, regions, disk_free_bytes, port_count) values ($1, $2, $3, 6000)
+        on conflict (runner_id) do update set report_seq = runners.report_seq + 1, disk_free_bytes = excluded.disk_free_bytes`,
+      [runner_id, regions, free_bytes],
     )
-  await say('gone', ['local'], 0, '11 seconds')
-  await say('elsewhere', ['fra'], 0, '0')
-  await say('roomy', ['local'], FREE_BYTES_MIN, '-1 hour')
-  await find(single)
+  const nodeOf = async (lobby_id: string): Promise<string | null> => {
+    const { node_id } = await platform.ctx.db
+      .selectFrom('lobbies')
+      .where('lobby_id', '=', lobby_id)
+      .select('node_id')
+      .executeTakeFirstOrThrow()
+    return node_id
+  }
+  await report('elsewhere', ['fra'], 0)
+  await report('low', ['fra', 'local'], FREE_BYTES_MIN - 1)
+  assert.deepEqual((await refusal(single)).metadata, FULL)
 
-  await say('low', ['fra', 'local'], FREE_BYTES_MIN - 1, '-1 hour')
+  await report('roomy', ['local'], FREE_BYTES_MIN)
+  assert.equal(await nodeOf(await found(single)), 'roomy')
+  await report('roomy', ['local'], FREE_BYTES_MIN - 1)
   assert.deepEqual((await refusal(single)).metadata, FULL)
 
   // Another matchmaker knows it before its first request.
@@ -93,6 +102,4 @@ test('of several runners the one with the least counts, and one that is gone doe
   const player = { ...single, player: next.as(single.public_token) }
   next.playServers()
   assert.deepEqual((await refused('MATCHMAKER_REGION_FULL', find(player))).metadata, FULL)
-  await next.ctx.pool.query(`update runners set ts = now() - interval '11 seconds' where runner_id = 'low'`)
-  await found(player)
 })

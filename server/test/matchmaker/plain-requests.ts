@@ -55,7 +55,7 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
 
 /** The environment of a command at that time: every region has room, and the edge has no ports. */
 export function at(now_ms: number): Env {
-  return { now_ms, hasRoom: () => true, choosePorts: (wanted) => (wanted.length === 0 ? [] : null) }
+  return { now_ms, choosePlace: () => ({ node_id: null }), choosePorts: (wanted) => (wanted.length === 0 ? [] : null) }
 }
 
 export function requestedSeat(changes: Partial<RequestedSeat> = {}): RequestedSeat {

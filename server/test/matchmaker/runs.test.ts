@@ -45,6 +45,7 @@ test('all lobbies whose runs ended without a writer are stopped before any reque
     { db, listener, log: pino({ level: 'silent' }) },
     writer.books,
     new FailedStarts(writer.books),
+    () => [],
   )
   t.mock.timers.reset()
   assert.equal(book.live_lobby_count, 0)

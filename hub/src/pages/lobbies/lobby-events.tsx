@@ -82,6 +82,9 @@ const REASONS: Readonly<Record<string, string>> = {
   outdated: 'another version is deployed',
   exited: 'its server ended',
   requested: 'a developer asked for it',
+  node_lost: 'its node was away for too long',
+  node_drained: 'its node was drained',
+  node_removed: 'its node was removed',
 }
 
 function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone'> {

@@ -14,8 +14,8 @@ export type Undo = () => void
 
 export type PortRequest = Omit<EdgePort, 'port'>
 
-/** A lobby that may be created: everything but its id, its time of creation and the numbers of its ports. */
-export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
+/** A lobby that may be created: everything but its id, its node, its time of creation and the numbers of its ports. */
+export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'node_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
   ready_within_ms: number
   /** Live lobbies that its creator may have; null: no limit. */
   creator_lobbies_max: number | null
@@ -36,12 +36,21 @@ export type FailedBefore = {
 /** What a command needs from outside its book. A shard has one, and sets `now_ms` before each command. */
 export type Env = {
   now_ms: number
-  hasRoom: HasRoom
+  choosePlace: ChoosePlace
   choosePorts: ChoosePorts
 }
 
-/** Whether the plan's region can hold another lobby of that size. All namespaces share a region, so the book cannot know. */
-export type HasRoom = (plan: LobbyPlan) => boolean
+/** Where a lobby will run. `node_id`: null: any runner of the region may run it. */
+export type LobbyPlace = { node_id: string | null }
+
+/**
+ * The place for a lobby of that size; null: its region has no room. All namespaces share a region, so the book cannot know.
+ * `reserved`: the node where the lobby has room already.
+ */
+export type ChoosePlace = (
+  plan: Pick<LobbyPlan, 'region' | 'cpu_cores' | 'memory_mb'>,
+  reserved?: string | null,
+) => LobbyPlace | null
 
 /** Port numbers that no lobby has; null: there are not enough. All namespaces share the ports, so the book cannot know. */
 export type ChoosePorts = (wanted: readonly PortRequest[], now_ms: number) => readonly EdgePort[] | null

@@ -32,6 +32,7 @@ import {
   plannedLobby,
   recordOf,
   refuse,
+  regionFull,
   reserveSeats,
 } from './placement.ts'
 import { takenPlaces } from './rules.ts'
@@ -166,7 +167,7 @@ function holdPlaces(
  * was reserved with the hold. Null: the place is gone, and the request may be made again.
  */
 export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: Env): Decision<SeatTaken | null> {
-  const { now_ms, choosePorts } = env
+  const { now_ms, choosePlace, choosePorts } = env
   const before = book.seatOf(request.seat_key, now_ms)
   if (before !== null) return grant(before)
   const held = book.holds.get(ids.player_id)
@@ -191,7 +192,9 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   }
   const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
-  const record = { ...recordOf(plan, now_ms), edge_ports }
+  const place = choosePlace(plan, plan.node_id)
+  if (place === null) return regionFull(plan)
+  const record = { ...recordOf(plan, now_ms), ...place, edge_ports }
   const seat = reserveSeats(book, record, false, request, entrants, now_ms)
   return { changes: [{ kind: 'lobby_created', lobby: record }, ...seat.changes], result: seat.result }
 }
@@ -235,6 +238,28 @@ export function setStalled(book: Book, lobby_id: string, is_stalled: boolean, no
 export function seenReady(book: Book, lobby_id: string, now_ms: number): Decision<null> {
   const lobby = book.lobbies.get(lobby_id)
   return lobby === undefined || lobby.stop_ms !== null ? grant(null) : ready(book, lobby_id, now_ms)
+}
+
+/** The runner of that node runs the lobby: it had no node before, or the node has a new name. */
+export function place(book: Book, lobby_id: string, node_id: string): Decision<null> {
+  const lobby = book.lobbies.get(lobby_id)
+  if (lobby === undefined || lobby.stop_ms !== null || lobby.node_id === node_id) return grant(null)
+  return grant(null, { kind: 'lobby_placed', lobby_id, node_id })
+}
+
+/** Stops lobbies of a node: all, those without players and connections, or those that are not ready. Returns their number. */
+export function stopNode(
+  book: Book,
+  node_id: string,
+  { reason, which }: { reason: StopReason; which: 'all' | 'empty' | 'starting' },
+  now_ms: number,
+): Decision<number> {
+  const ended = [...book.lobbies.values()].filter((lobby) => {
+    if (lobby.node_id !== node_id || lobby.stop_ms !== null) return false
+    if (which === 'starting') return lobby.ready_ms === null
+    return which === 'all' || lobby.players.size + lobby.held_count + lobby.connection_count === 0
+  })
+  return grant(ended.length, ...ended.map((lobby) => stopped(lobby, now_ms, reason)))
 }
 
 /** `state` is JSON text; null clears it. */
@@ -356,10 +381,12 @@ export function expire(book: Book, now_ms: number): Change | null {
   return connection_count === 0 ? expired : { ...expired, open_connections: connection_count }
 }
 
-/** A server that has exited has closed its connections: the edges' last report says nothing about its end. */
+/** The connections of a server that has exited, or of a node that is gone, say nothing about the end of the lobby. */
 function stopped({ lobby_id, connection_count }: Lobby, ms: number, reason: StopReason): LobbyStopped {
   const change: LobbyStopped = { kind: 'lobby_stopped', lobby_id, ms, reason }
-  return connection_count === 0 || reason === 'exited' ? change : { ...change, open_connections: connection_count }
+  return connection_count === 0 || reason === 'exited' || reason === 'node_lost'
+    ? change
+    : { ...change, open_connections: connection_count }
 }
 
 function removal(player_id: string, ms: number, reason: RemoveReason, disconnect_key: string | null): PlayerRemoved {

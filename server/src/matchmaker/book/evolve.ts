@@ -30,6 +30,8 @@ export function apply(book: Book, change: Change): Undo {
   switch (change.kind) {
     case 'lobby_created':
       return addLobby(book, newLobby(change.lobby))
+    case 'lobby_placed':
+      return patchLobby(book, book.lobby(change.lobby_id), { node_id: change.node_id })
     case 'lobby_ready':
       return makeReady(book, book.lobby(change.lobby_id), change.ms)
     case 'lobby_closed':

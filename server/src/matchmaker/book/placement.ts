@@ -109,24 +109,30 @@ export function plannedLobby(
   plan: LobbyPlan,
   lobby_count_max: number,
   lobby_id: string,
-  { now_ms, hasRoom, choosePorts }: Env,
+  { now_ms, choosePlace, choosePorts }: Env,
 ): LobbyRecord | Refused {
   const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, failed_before, ...record } = plan
   if (failed_before !== undefined && failed_before.pause_ms > 0) {
     return { refused: 'MATCHMAKER_LOBBY_STOPPED', metadata: failed_before }
   }
   if (book.lobbyCount() >= lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
-  if (!hasRoom(plan)) {
-    const { region, cpu_cores, memory_mb } = plan
-    return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region, cpu_cores, memory_mb } }
-  }
+  const place = choosePlace(plan)
+  if (place === null) return regionFull(plan)
   if (creator_lobbies_max !== null && book.lobbiesBy(plan) >= creator_lobbies_max) {
     return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
   }
   const edge_ports = choosePorts(edge_ports_wanted, now_ms)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const ready_deadline_ms = now_ms + ready_within_ms
-  return { ...record, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }
+  return { ...record, ...place, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }
+}
+
+export function regionFull({
+  region,
+  cpu_cores,
+  memory_mb,
+}: Pick<LobbyPlan, 'region' | 'cpu_cores' | 'memory_mb'>): Refused {
+  return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region, cpu_cores, memory_mb } }
 }
 
 /** The record of a planned lobby that is created now. */

@@ -94,6 +94,7 @@ function applyAll(
 const PLAYER_DEFAULTS = { identity_id: null, leader_player_id: null }
 /** Members that older journals do not have. The migrations gave the tables the same defaults. */
 const LOBBY_DEFAULTS = {
+  node_id: null,
   tier: 'basic-1d1',
   cpu_cores: 1,
   memory_mb: 1024,

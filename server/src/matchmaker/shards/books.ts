@@ -14,7 +14,7 @@ import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import type { Decide } from './batch.ts'
 import { type BookTime, createBookTime } from './book-time.ts'
-import { type Capacity, createCapacity, type RegionUse } from './capacity.ts'
+import { Capacity, type RegionUse } from './capacity.ts'
 import { IdentityWatch } from './identity-watch.ts'
 import { createPortPool, type PortPool } from './port-pool.ts'
 import { regionFull } from './region-full.ts'
@@ -53,13 +53,12 @@ export type BooksOptions = {
 export class Books {
   /** The time of the books. */
   readonly nowMs: () => number
-  /** Stops the start of lobbies in regions that have too little disk. */
-  readonly closeRegions: Capacity['closeRegions']
+  /** Where lobbies are placed. */
+  readonly capacity: Capacity
   /** Callers that wait for events of an identity, or for a change of its party. */
   readonly watch: IdentityWatch
   readonly #options: BooksOptions
   readonly #book_time: BookTime
-  readonly #capacity: Capacity
   readonly #ports: PortPool
   readonly #shards: readonly Shard[]
   readonly #timer: NodeJS.Timeout
@@ -71,13 +70,12 @@ export class Books {
 
   constructor(options: BooksOptions) {
     this.#options = options
-    this.#capacity = createCapacity(options.regions, options.node_capacity)
+    this.capacity = new Capacity(options.regions, options.node_capacity)
     this.#ports = createPortPool(options.log)
     this.watch = new IdentityWatch(options.elapsed)
     const isServing = (): boolean => this.#shards.every((shard) => shard.state === 'writing')
     this.#book_time = createBookTime({ ...options, isServing })
     this.nowMs = this.#book_time.now
-    this.closeRegions = this.#capacity.closeRegions
     this.#shards = Array.from({ length: SHARD_COUNT }, (_, shard) => this.#createShard(shard))
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
   }
@@ -87,6 +85,15 @@ export class Books {
     const decision: Decision<T> = await this.#shardOf(namespace_id).run(namespace_id, decide)
     if ('refused' in decision) throw this.#refusalOf(decision)
     return decision.result
+  }
+
+  /** Carries out a command in several namespaces: in one journal row for each shard. A refusal of one throws. */
+  async commitTogether<T>(namespace_ids: readonly string[], decide: Decide<T>): Promise<T[]> {
+    const by_shard = Map.groupBy(namespace_ids, (namespace_id) => this.#shardOf(namespace_id))
+    const commits = [...by_shard].flatMap(([shard, ids]) =>
+      shard.together(() => ids.map((id) => this.commit(id, decide))),
+    )
+    return Promise.all(commits)
   }
 
   /** The lobby as memory has it now; for reading only. */
@@ -173,7 +180,7 @@ export class Books {
     return new Shard({
       ...this.#options,
       book_time: this.#book_time,
-      capacity: this.#capacity,
+      capacity: this.capacity,
       ports: this.#ports,
       shard,
       onCommit: (namespace_id, changes) => this.#onCommit(namespace_id, changes),
@@ -213,6 +220,6 @@ export class Books {
   /** The book only knows that a region has no room; the account of all regions knows why. */
   #refusalOf({ refused, metadata }: Refused): ApiError {
     if (refused !== 'MATCHMAKER_REGION_FULL') return new ApiError(refused, metadata)
-    return regionFull(this.#capacity, metadata as RegionUse)
+    return regionFull(this.capacity, metadata as RegionUse)
   }
 }

@@ -1,28 +1,62 @@
 // The error MATCHMAKER_REGION_FULL: which resource of a region is used up, and which setting changes it.
 import { ApiError } from '@muster/contract'
-import { type Capacity, fits, type RegionUse } from './capacity.ts'
+import { type Capacity, fits, hasRoom, type NodeRoom, type NodeState, type RegionUse } from './capacity.ts'
 
 /** On a full platform a lobby ends every few seconds. */
 const RETRY_AFTER_S = 5
 
+const DISK_SETTING = 'MUSTER_LOBBY_DISK_FREE_MB_MIN'
+const BY_STATE: Record<Exclude<NodeState, 'open' | 'away'>, { setting: string; message: string }> = {
+  disk_full: {
+    setting: DISK_SETTING,
+    message: `too little is free on the disk of its runners. Free some, or lower ${DISK_SETTING}.`,
+  },
+  draining: {
+    setting: 'nodes',
+    message:
+      'its nodes are being drained. "muster nodes" lists them, and "muster nodes drain NODE --cancel" ends that.',
+  },
+  ports_full: { setting: 'nodes', message: 'its nodes have no free local ports. Add a node.' },
+}
+
 /** `wanted`: what the refused lobby would use. */
-export function regionFull(capacity: Pick<Capacity, 'account' | 'isClosed'>, wanted: RegionUse): ApiError {
-  const { region, cpu_cores, memory_mb } = wanted
-  const begin = `The region ${region} has no room for another lobby`
-  if (capacity.isClosed(region)) {
-    const setting = 'MUSTER_LOBBY_DISK_FREE_MB_MIN'
-    const message = `${begin}: too little is free on the disk of its runners. Free some, or lower ${setting}.`
-    return refuse({ region, reason: 'disk_full', setting }, message)
-  }
+export function regionFull(capacity: Pick<Capacity, 'account' | 'nodesOf' | 'usedBy'>, wanted: RegionUse): ApiError {
+  const { region } = wanted
+  const nodes = capacity.nodesOf(region)
   const { used, limit } = capacity.account(region)
+  const is_region_full = !hasRoom(used, wanted, limit)
+  const taking = nodes.filter(({ state }) => state === 'open' || state === 'away')
+  const begin = `The region ${region} has no room for another lobby`
+  if (is_region_full || (nodes.length > 0 && taking.length > 0)) {
+    const fullest = is_region_full ? { used, limit } : fullestOf(capacity, taking)
+    return roomFull(begin, wanted, fullest, is_region_full ? 'region' : 'node')
+  }
+  const state = nodes.map((node) => node.state).find((one) => one !== 'draining') ?? 'draining'
+  const { setting, message } = BY_STATE[state as keyof typeof BY_STATE]
+  return refuse({ region, reason: state, setting }, `${begin}: ${message}`)
+}
+
+type Account = Pick<ReturnType<Capacity['account']>, 'used' | 'limit'>
+
+/** The node with most room: what it lacks, all others lack too, or more. */
+function fullestOf(capacity: Pick<Capacity, 'usedBy'>, nodes: readonly NodeRoom[]): Account {
+  const accounts = nodes.map(({ node_id, limit }) => ({ used: capacity.usedBy(node_id), limit }))
+  const freeCores = ({ used, limit }: Account): number =>
+    limit.cpu_cores === null ? Number.POSITIVE_INFINITY : limit.cpu_cores - used.cpu_cores
+  return accounts.reduce((best, one) => (freeCores(one) > freeCores(best) ? one : best))
+}
+
+function roomFull(begin: string, wanted: RegionUse, { used, limit }: Account, of: 'region' | 'node'): ApiError {
+  const { region, cpu_cores, memory_mb } = wanted
+  const whose = of === 'region' ? 'its lobbies use' : 'the lobbies of its emptiest node use'
   if (fits(used.memory_mb + memory_mb, limit.memory_mb)) {
     const setting = 'MUSTER_CAPACITY_CORES'
-    const account = `its lobbies use ${round(used.cpu_cores)} of ${limit.cpu_cores} cores, and this one takes ${round(cpu_cores)}`
+    const account = `${whose} ${round(used.cpu_cores)} of ${limit.cpu_cores} cores, and this one takes ${round(cpu_cores)}`
     const message = `${begin}: ${account}. ${setting}, or cores of the region in muster.toml, sets the limit.`
     return refuse({ region, reason: 'cores_full', setting }, message)
   }
   const setting = 'MUSTER_CAPACITY_MEMORY_MB'
-  const account = `its lobbies use ${used.memory_mb} of ${limit.memory_mb} MB of memory, and this one takes ${memory_mb}`
+  const account = `${whose} ${used.memory_mb} of ${limit.memory_mb} MB of memory, and this one takes ${memory_mb}`
   const message = `${begin}: ${account}. ${setting}, or memory_mb of the region in muster.toml, sets the limit.`
   return refuse({ region, reason: 'memory_full', setting }, message)
 }

@@ -77,6 +77,8 @@ export class Shard {
   #durable_ms = 0
   #gathering = new Batch()
   #is_appending = false
+  /** Commands gather, and no append begins: see together(). */
+  #is_held = false
   #queued: Pending[] = []
   /** The commands of a batch whose outcome is unknown. */
   #undecided: Pending[] = []
@@ -86,7 +88,11 @@ export class Shard {
   constructor(options: ShardOptions) {
     this.#options = options
     const { capacity, ports } = options
-    this.#env = { now_ms: 0, hasRoom: capacity.hasRoom, choosePorts: ports.choose }
+    this.#env = {
+      now_ms: 0,
+      choosePlace: (plan, reserved) => capacity.choose(plan, reserved),
+      choosePorts: ports.choose,
+    }
   }
 
   get state(): ShardState {
@@ -124,6 +130,17 @@ export class Shard {
       if (must_wait) this.#queued.push(pending)
       else this.#accept(pending)
     })
+  }
+
+  /** Carries out all commands that `work` gives to run() in one journal row, as far as one takes them. */
+  together<T>(work: () => T): T {
+    this.#is_held = true
+    try {
+      return work()
+    } finally {
+      this.#is_held = false
+      if (!this.#is_appending && !this.#gathering.is_empty) this.#appended = this.#appendAll()
+    }
   }
 
   /** Removes seats and lobbies whose time is over, and rejects commands that were queued for too long. */
@@ -187,7 +204,7 @@ export class Shard {
       return
     }
     this.#gathering.pendings.push(pending)
-    if (!this.#is_appending) this.#appended = this.#appendAll()
+    if (!this.#is_appending && !this.#is_held) this.#appended = this.#appendAll()
   }
 
   /** Returns false when the command itself failed: it has been rejected and has changed nothing. */
@@ -223,9 +240,18 @@ export class Shard {
   }
 
   #apply(book: Book, namespace_id: string, change: Change, batch: Batch): void {
+    const { shard, capacity, ports } = this.#options
+    if (change.kind === 'lobby_placed') {
+      const before = { ...book.lobby(change.lobby_id) }
+      capacity.release(shard, before)
+      capacity.take(shard, { ...before, node_id: change.node_id })
+      batch.onUndo(() => {
+        capacity.release(shard, { ...before, node_id: change.node_id })
+        capacity.take(shard, before)
+      })
+    }
     batch.apply(book, namespace_id, change)
     if (change.kind !== 'lobby_created') return
-    const { shard, capacity, ports } = this.#options
     const { lobby } = change
     capacity.take(shard, lobby)
     batch.onUndo(() => capacity.release(shard, lobby))

@@ -17,6 +17,7 @@ export const lobbies: ProjectedTable<LobbyRow, Lobby, Selected, StoredLobby> = {
     version_id: ['uuid', 'fixed'],
     game_mode: ['text', 'fixed'],
     region: ['text', 'fixed'],
+    node_id: ['text', 'updated'],
     publicity: ['text', 'fixed'],
     is_custom: ['boolean', 'fixed'],
     is_closed: ['boolean', 'updated'],
@@ -52,6 +53,7 @@ export const lobbies: ProjectedTable<LobbyRow, Lobby, Selected, StoredLobby> = {
       case 'lobby_created':
         ids.add(change.lobby.lobby_id)
         break
+      case 'lobby_placed':
       case 'lobby_ready':
       case 'lobby_closed':
       case 'lobby_stalled':
@@ -95,6 +97,7 @@ function rowOf(namespace_id: string, lobby: Lobby) {
     version_id: lobby.version_id,
     game_mode: lobby.game_mode,
     region: lobby.region,
+    node_id: lobby.node_id,
     publicity: lobby.publicity,
     is_custom: lobby.is_custom,
     is_closed: lobby.is_closed,
@@ -133,6 +136,7 @@ function storedOf(row: Selected): StoredLobby {
     version_id: row.version_id,
     game_mode: row.game_mode,
     region: row.region,
+    node_id: row.node_id,
     tier: row.tier,
     cpu_cores: row.cpu_cores,
     memory_mb: row.memory_mb,

@@ -13,6 +13,7 @@ const LOBBY: Lobby = {
   ...record,
   lobby_id: '00000000-0000-7000-8000-00000000beef',
   edge_ports: [],
+  node_id: null,
   create_ms: START_MS,
   ready_deadline_ms: START_MS,
   is_closed: true,
