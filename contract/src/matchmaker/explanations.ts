@@ -109,7 +109,7 @@ const LobbyEnd = object(
     exit_reason: Type.Optional(
       Type.String({
         description:
-          'How the server ended, such as `exit`, `signal`, `oom`, `pids`, `never_ready`, `no_such_file`, `missing_library` or `build_damaged` (upload the build again).',
+          'How the server ended, such as `exit`, `signal`, `oom`, `pids`, `disk`, `never_ready`, `no_such_file`, `missing_library` or `build_damaged` (upload the build again).',
       }),
     ),
     listening: Type.Optional(

@@ -105,6 +105,8 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
       return 'its server used more memory than its tier has.'
     case 'pids':
       return 'its server started more processes than a lobby may have.'
+    case 'disk':
+      return 'its server failed, and its disk was full.'
     case 'no_such_file':
       return 'the first of args names a program that is not there.'
     case 'not_executable':

@@ -12,7 +12,7 @@ const FAILURES_IN_A_ROW = 3
 
 /** Exit reasons for which the build or the server is at fault. All others are faults of the machine or the platform. */
 const FAULTS_OF_THE_VERSION: ReadonlySet<string> = new Set([
-  ...['exit', 'signal', 'oom', 'pids'],
+  ...['exit', 'signal', 'oom', 'pids', 'disk'],
   ...['no_such_file', 'not_executable', 'missing_library', 'no_build', 'build_damaged', 'never_ready'],
 ])
 

@@ -74,6 +74,7 @@ export type Handle = {
  * - `exit`: the program exited, with `exit_code`.
  * - `signal`: a signal ended it; `exit_code` is 128 + its number.
  * - `oom`, `pids`: it reached its limit of memory or of processes.
+ * - `disk`: it failed, and its disk had no room.
  * - `no_such_file`: args[0] is neither in the build nor a program of the platform or the host.
  * - `not_executable`: args[0] exists without its executable bit.
  * - `missing_library`: a library, or the interpreter of the file, is missing.
@@ -89,6 +90,7 @@ export type ExitReason =
   | 'signal'
   | 'oom'
   | 'pids'
+  | 'disk'
   | 'no_such_file'
   | 'not_executable'
   | 'missing_library'

@@ -78,12 +78,12 @@ export function killLeftovers(folder: string, handle: Handle, boot_id: string, c
 
 /**
  * Returns why a run ended, once its monitor is gone. `monitor_code`: the exit code of the monitor, if it was a child of this
- * process.
+ * process. `has_full_disk`: whether its disk had no room at the end.
  */
 export async function exitOfRun(
   folder: string,
   handle: Handle,
-  monitor_code: number | null,
+  { monitor_code, has_full_disk }: { monitor_code: number | null; has_full_disk: boolean },
   cgroups: Cgroups | null,
 ): Promise<Pick<Exit, 'exit_code' | 'reason'>> {
   const { exit_code } = readStatus(folder)
@@ -98,6 +98,7 @@ export async function exitOfRun(
   if (exit_code === 0) return { exit_code, reason: 'exit' }
   if (hits.oom_kills > 0) return { exit_code, reason: 'oom' }
   if (hits.pids_refused > 0) return { exit_code, reason: 'pids' }
+  if (has_full_disk) return { exit_code, reason: 'disk' }
   if (COULD_NOT_START_CODES.includes(exit_code) && (await logsMissingLibrary(folder))) {
     return { exit_code, reason: 'missing_library' }
   }

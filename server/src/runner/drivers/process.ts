@@ -20,6 +20,7 @@ import { LoggerClient } from '../logs/logger-client.ts'
 import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
 import type { ListeningSocket } from '../sockets.ts'
 import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
+import { DiskWatch, type FullDisk } from './disk-watch.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { findImageProgram, isImageFolder } from './find-image-program.ts'
@@ -43,6 +44,10 @@ const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 10
 const NEEDS_SANDBOX =
   'The build is a container image, and the lobbies of this machine run without bubblewrap. Its operator must install bubblewrap, or remove MUSTER_SANDBOX=off.'
+const FULL_DISK: Record<FullDisk, string> = {
+  bytes: "The lobby's disk was full when the server ended.",
+  files: "The lobby's disk had no room for a further file when the server ended.",
+}
 /** Precision of the end of a run that neither this process nor the run's monitor saw end. */
 const SEEN_MS = 1_000
 
@@ -77,6 +82,7 @@ class ProcessDriver implements Driver {
   readonly #runs = new Map<string, ActiveRun>()
   /** Ended runs whose log is still being read. */
   readonly #releasing = new Set<Promise<void>>()
+  readonly #disks = new DiskWatch()
   readonly #endings = new Map<string, Ending>()
   /** Its time of change is the last moment at which a runner of this folder was alive. */
   readonly #seen_file: string
@@ -182,7 +188,10 @@ class ProcessDriver implements Driver {
 
   async exit(handle: Handle): Promise<Exit | null> {
     const folder = this.#folderOf(handle.lobby_id)
-    if (this.#isAlive(handle)) return null
+    if (this.#isAlive(handle)) {
+      if (this.#host.disks !== null) this.#disks.look(handle.lobby_id, handle.pid, folder)
+      return null
+    }
     const ended = readEnded(folder)
     if (ended !== null) return ended
     const run = this.#runs.get(handle.lobby_id)
@@ -272,6 +281,7 @@ class ProcessDriver implements Driver {
     await Promise.all(this.#releasing)
     // Its failure is reported to the caller of `sweep`.
     await this.#sweeping?.catch(() => {})
+    this.#disks.closeAll()
     await this.#monitors.close()
     await this.#host.disks?.close()
     await this.#logger.close(how)
@@ -329,7 +339,9 @@ class ProcessDriver implements Driver {
     const { boot_id, cgroups } = this.#machine
     const end_ts = this.#endOf(folder, handle)
     killLeftovers(folder, handle, boot_id, cgroups)
-    const how = await exitOfRun(folder, handle, monitor_code, cgroups)
+    const full = this.#disks.close(handle.lobby_id)
+    if (full !== null) this.note(handle.lobby_id, FULL_DISK[full])
+    const how = await exitOfRun(folder, handle, { monitor_code, has_full_disk: full !== null }, cgroups)
     const cpu_ms = handle.group === null ? null : (cgroups?.cpuTime(handle.group) ?? null)
     const ended = { ...how, cpu_ms, ran: { start_ts: handle.start_ts, end_ts } }
     writeEnded(folder, ended)

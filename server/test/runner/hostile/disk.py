@@ -1,5 +1,5 @@
 # Fills its disk with large files, then with empty ones, and tries to write past its end.
-import os
+import os, sys, time
 
 failed = set()
 
@@ -28,3 +28,6 @@ try:
 except OSError as error:
     failed.add(error.errno)
 print("failed", sorted(failed), flush=True)
+# As a server that needs what it could not write. The platform looks at the disk each second.
+time.sleep(1.5)
+sys.exit(1)

@@ -1,0 +1,52 @@
+// Whether the disk of a lobby is full at the lobby's end. A program that could not write mostly ends with a code of its own,
+// which says nothing. The disk is mounted in the lobby's mount namespace only, so its folder is opened while the lobby
+// runs, and asked after the end. That keeps the disk until its end is recorded; it never outlives this process.
+import { closeSync, constants, fstatSync, openSync, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { codeOf } from '../../procfs.ts'
+
+/** Less than this is left: no write of a usual size succeeds. */
+const FREE_BYTES_MIN = 65_536
+/** Errors of a mount namespace that is being made, or that is gone. */
+const NOT_THERE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'ENOTDIR']
+
+/** `bytes`: no room is left. `files`: no further file can be made. */
+export type FullDisk = 'bytes' | 'files'
+
+export class DiskWatch {
+  /** By lobby id. */
+  readonly #open = new Map<string, number>()
+
+  /** Opens the disk, unless it is open or not mounted yet. Cheap: called every second. `pid`: of the monitor. */
+  look(lobby_id: string, pid: number, folder: string): void {
+    if (this.#open.has(lobby_id)) return
+    try {
+      const path = join(folder, 'disk')
+      const fd = openSync(`/proc/${pid}/root${path}`, constants.O_RDONLY | constants.O_DIRECTORY)
+      // Before the mount it is an empty folder of the machine's disk.
+      if (fstatSync(fd).dev === statSync(folder).dev) closeSync(fd)
+      else this.#open.set(lobby_id, fd)
+    } catch (error) {
+      if (!NOT_THERE.includes(codeOf(error) ?? '')) throw error
+    }
+  }
+
+  /** Closes the disk. Null: it has room, or was never seen. */
+  close(lobby_id: string): FullDisk | null {
+    const fd = this.#open.get(lobby_id)
+    if (fd === undefined) return null
+    this.#open.delete(lobby_id)
+    try {
+      const { bavail, bsize, files, ffree } = statfsSync(`/proc/self/fd/${fd}`)
+      if (bavail * bsize < FREE_BYTES_MIN) return 'bytes'
+      return files > 0 && ffree === 0 ? 'files' : null
+    } finally {
+      closeSync(fd)
+    }
+  }
+
+  closeAll(): void {
+    for (const fd of this.#open.values()) closeSync(fd)
+    this.#open.clear()
+  }
+}
