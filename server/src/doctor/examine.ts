@@ -14,6 +14,7 @@ import { examineCaptcha, examineMail } from './services.ts'
 /** One check. Checks have shorter limits of their own; this one bounds what they wait for together. */
 const CHECK_MS_MAX = 30_000
 
+export { removeLeftNetworks } from './remove-networks.ts'
 export type { Finding }
 export type Examination = { data_folder: string | null; is_running: boolean; findings: Finding[] }
 

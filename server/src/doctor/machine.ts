@@ -59,7 +59,7 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
   if (!roles.includes('runner')) return [skipped('sandbox', 'this machine runs no lobbies')]
   if (driver === 'docker') return [await examineEngine(docker)]
   const parent = existingFolder(data_dir)
-  const warnings: { msg: string; reason?: string }[] = []
+  const warnings: { msg: string; reason?: string; remedy?: string }[] = []
   const log = createLog({ who: 'doctor', level: 'warn', to: { write: (line) => void warnings.push(JSON.parse(line)) } })
   let folder: string
   try {
@@ -74,8 +74,8 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
     const host = await prepareHost({ data_dir: folder, sandbox, log, network })
     host.cgroups?.close()
     await host.networks?.remove()
-    const found = warnings.map(({ msg, reason }) =>
-      warning('sandbox', reason === undefined ? msg : `${msg}: ${reason}`, sandboxRemedy(`${msg} ${reason}`, parent)),
+    const found = warnings.map(({ msg, reason, remedy = sandboxRemedy(`${msg} ${reason}`, parent) }) =>
+      warning('sandbox', reason === undefined ? msg : `${msg}: ${reason}`, remedy),
     )
     return found.length > 0 ? found : [ok('sandbox', 'bubblewrap, control groups, networks and disks of lobbies work')]
   } catch (error) {

@@ -11,6 +11,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import { StartError } from '../../start-error.ts'
 import { platformFolder } from '../logs/control.ts'
+import { findForeignDrops } from '../network/foreign-firewalls.ts'
 import { LobbyNetworks, type NetworkOptions } from '../network/lobby-networks.ts'
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
 import { type Cgroups, openCgroups } from './cgroups.ts'
@@ -130,6 +131,9 @@ async function openNetworks(
   try {
     const networks = await LobbyNetworks.open({ ...options, ...network })
     writeFileSync(files.resolver, `nameserver ${networks.services}\n`, { mode: 0o644 })
+    for (const { reason, remedy } of await findForeignDrops().catch(() => [])) {
+      options.log.warn({ reason, remedy }, 'another firewall of this machine stops lobbies')
+    }
     return networks
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)

@@ -5,6 +5,7 @@
 //
 // The number of a block is its first address divided by its size, so two platforms on one machine never share a block,
 // whatever their ranges are. The names of interfaces and namespaces contain this number.
+import { hash } from 'node:crypto'
 import { addressOfNumber, BLOCK_BITS, type Range } from '../../config/lobby-network.ts'
 
 /** Addresses of one block. */
@@ -81,6 +82,9 @@ export function indexIn(name: string, prefix: string): number | null {
   const digits = name.startsWith(prefix) ? name.slice(prefix.length) : ''
   return /^\d{1,5}$/.test(digits) ? Number(digits) : null
 }
+
+/** The platform's table of nftables. */
+export const tableOf = (data_dir: string): string => `muster_${hash('sha256', data_dir).slice(0, 16)}`
 
 /** Whether an address or a network is inside a block, or contains it. */
 export function overlaps(block: Block, first: number, bits: number): boolean {

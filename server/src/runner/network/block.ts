@@ -16,12 +16,7 @@ type Network = { first: number; bits: number }
 
 /** Returns the block of this data folder, claiming one if it has none. Throws an Error that names the remedy. */
 export async function claimBlock(range: Range, data_dir: string): Promise<Block> {
-  const mac = macOf(data_dir)
-  const links = await bridges()
-  const own = links
-    .map(({ ifname, address }) => (address === mac ? numberIn(ifname) : null))
-    .find((one) => one !== null)
-  const block = own == null ? await claimNew(range, mac, data_dir) : blockOf(own, ownerOf(data_dir))
+  const block = (await findBlock(data_dir)) ?? (await claimNew(range, macOf(data_dir), data_dir))
   // Repeated for a claim that was interrupted.
   writeFileSync(`/proc/sys/net/ipv6/conf/${block.interface}/disable_ipv6`, '1')
   // Local routes instead of addresses: when an address of the machine appears, browsers on it end their open requests.
@@ -32,6 +27,13 @@ export async function claimBlock(range: Range, data_dir: string): Promise<Block>
     ),
   ])
   return block
+}
+
+/** The block that this data folder has claimed; null: none. */
+export async function findBlock(data_dir: string): Promise<Block | null> {
+  const mac = macOf(data_dir)
+  const numbers = (await bridges()).flatMap(({ ifname, address }) => (address === mac ? (numberIn(ifname) ?? []) : []))
+  return numbers[0] === undefined ? null : blockOf(numbers[0], ownerOf(data_dir))
 }
 
 export async function releaseBlock(block: Block): Promise<void> {

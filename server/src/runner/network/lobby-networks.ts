@@ -1,10 +1,10 @@
 // The networks of lobbies. Each lobby has a network namespace of its own, connected by a pair of interfaces. Making one
 // takes some tens of milliseconds, so a few are kept ready. The kernel holds all of it: networks outlive the runner, and
 // the next one removes those that no living lobby uses.
-import { hash, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Range } from '../../config/lobby-network.ts'
-import { type Block, NETWORKS_MAX, type NetworkNames, namesOf } from './addresses.ts'
+import { type Block, NETWORKS_MAX, type NetworkNames, namesOf, tableOf } from './addresses.ts'
 import { claimBlock, releaseBlock } from './block.ts'
 import { Forwarding } from './forwarding.ts'
 import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
@@ -82,7 +82,7 @@ export class LobbyNetworks {
   private constructor(options: OpenOptions, block: Block) {
     this.#options = options
     this.#block = block
-    this.#table = `muster_${hash('sha256', options.data_dir).slice(0, 16)}`
+    this.#table = tableOf(options.data_dir)
     this.#forwarding = new Forwarding(options.own_folder)
   }
 
