@@ -38,7 +38,7 @@ type Presence = PlayerId & {
 }
 
 export class Players {
-  readonly #ctx: Pick<Context, 'pool' | 'log' | 'elapsed' | 'keys' | 'now'>
+  readonly #ctx: Pick<Context, 'pool' | 'log' | 'elapsed' | 'keys' | 'now' | 'metrics'>
   readonly #answers: Watch
   /** By player id. */
   readonly #presences = new Map<string, Presence>()
@@ -166,7 +166,18 @@ export class Players {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const error = new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
     const timer = setTimeout(() => reject(error), ADMIT_MS_MAX).unref()
-    await Promise.race([presence.answer.promise, late]).finally(() => clearTimeout(timer))
+    const begin_ms = this.#ctx.elapsed()
+    const measured = (outcome: 'admitted' | 'refused' | 'late'): void =>
+      this.#ctx.metrics.edge_admission_seconds.observe({ outcome }, (this.#ctx.elapsed() - begin_ms) / 1000)
+    try {
+      await Promise.race([presence.answer.promise, late])
+      measured('admitted')
+    } catch (failure) {
+      measured(failure === error ? 'late' : 'refused')
+      throw failure
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   #change({ player_id, lobby_id, namespace_id }: PlayerId): void {

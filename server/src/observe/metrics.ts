@@ -87,6 +87,12 @@ function counted(registry: Registry) {
     ]),
     bytes_checked: counter('stored_bytes_checked_total', 'Stored bytes that were compared with their hash.', []),
     edge_requests: counter('edge_requests_total', 'Requests at the edge, by what serves them.', ['kind']),
+    edge_admission_seconds: histogram(
+      'edge_admission_duration_seconds',
+      "Time that a player's first connection waited for the book, by outcome: admitted, refused or late.",
+      ['outcome'],
+      REQUEST_SECONDS,
+    ),
   }
 }
 

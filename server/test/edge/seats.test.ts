@@ -202,6 +202,17 @@ for (const [network, own_address] of [
   })
 }
 
+test('waits for the admission of players are measured by outcome', async (t) => {
+  const { platform, game } = await startGame(t)
+  const seat = await find(game)
+  const socket = new WebSocket(`${seat.ports.web!.url.replace('http', 'ws')}/?player_token=${seat.player.token}`)
+  t.after(() => socket.terminate())
+  await once(socket, 'open')
+  const { text } = await platform.ctx.metrics.text()
+  const count = /^muster_edge_admission_duration_seconds_count\{outcome="admitted"\} (\d+)$/m.exec(text)?.[1]
+  assert.strictEqual(count, '1')
+})
+
 test('a server that reads PROXY headers learns which player was admitted', async (t) => {
   const ports: Docker['ports'] = { ...PORTS, raw: { protocol: 'tcp', proxy_protocol: true } }
   const { platform, game } = await startGame(t, { ports })
