@@ -231,6 +231,16 @@ async function failingServer(t: TestContext, platform: Platform): Promise<void> 
   assert.match(stderr, /The first lobby of the new version did not start: /)
   assert.match(stderr, /log: .*the map is missing/)
   assert.match(stderr, /go back: muster rollback\nRay id: /)
+
+  // Where the platform starts lobbies ahead, their ends are found without a request for a seat.
+  project.write('muster.yaml', `${readYaml(project)}  idle_lobbies: { min: 1, max: 1 }\n`)
+  const ahead = await project.run(['deploy'])
+  assert.equal(ahead.code, 1, ahead.stderr)
+  assert.match(
+    ahead.stderr,
+    /3 lobbies of the new version ended before they were ready\. The last one had exit code 3\./,
+  )
+  assert.match(ahead.stderr, /log: .*the map is missing/)
 }
 
 async function versionsAndDiff(t: TestContext, platform: Platform): Promise<void> {

@@ -9,13 +9,17 @@ import {
   explainRay,
   findLobby,
   getAnalyticsMatchmakerLive,
+  getLobbyLogs,
   inspectAuth,
+  type LogsLobbySummary,
   listGameCloudTokens,
   listMatchmakerLobbyPlayers,
+  listNamespaceLobbies,
   revokeGameCloudToken,
   type VersionConfig,
 } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
+import { visibleText } from '@muster/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
 import { createCommandClient, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
@@ -24,10 +28,17 @@ import { createTemporaryToken } from './temporary-token.ts'
 /** The wait for a lobby that the platform starts ahead. */
 const WAIT_MS_MAX = 300_000
 const POLL_MS = 250
+/** Lobbies that ended without being ready, after which the wait is over. */
+const FAILED_STARTS_MAX = 3
+/** Polls between two checks of lobbies that ended. */
+const ENDED_EVERY_POLLS = 4
 /** Requests for a seat while the platform says that the server still starts. Each waits up to 50 s. */
 const FINDS_MAX = 6
 /** Lines of the server's log in a failure. */
 const LOG_LINES_MAX = 10
+/** Of a lobby that never had a process, or whose exit code is unknown. */
+const UNKNOWN_EXIT_CODE = -1
+const GO_BACK = 'The version is deployed. Correct the server and deploy again, or go back: muster rollback'
 /** An address of documentation (RFC 5737), which no player has: limits of players do not count it with one. */
 const PROBE_ADDRESS = '192.0.2.1'
 
@@ -68,7 +79,9 @@ function findableGameMode({ matchmaker }: VersionConfig): string | null {
 async function waitForIdleLobby(terminal: Terminal, session: Session, deployed: Deployed): Promise<string> {
   const params = { game_id: deployed.game_id, namespace_id: deployed.namespace_id }
   const end_ms = performance.now() + WAIT_MS_MAX
-  while (performance.now() < end_ms) {
+  const before = new Set((await lobbiesOf(session, params)).map(({ lobby_id }) => lobby_id))
+  for (let polls = 0; performance.now() < end_ms; polls++) {
+    if (polls % ENDED_EVERY_POLLS === 0) await requireStarts(session, params, before)
     const { lobbies } = await session.client.call(getAnalyticsMatchmakerLive, { params })
     const ready = lobbies.find(({ is_outdated, is_ready }) => is_ready && !is_outdated)
     if (ready !== undefined) return ready.lobby_id
@@ -77,6 +90,39 @@ async function waitForIdleLobby(terminal: Terminal, session: Session, deployed: 
   throw new Failure(`No lobby of the new version was ready within ${WAIT_MS_MAX / 1000} s.`, {
     exit_code: EXIT.timed_out,
     remedy: 'See what its server writes: muster logs. Go back: muster rollback',
+  })
+}
+
+type NamespaceParams = { game_id: string; namespace_id: string }
+
+async function lobbiesOf(session: Session, params: NamespaceParams): Promise<LogsLobbySummary[]> {
+  return (await session.client.call(listNamespaceLobbies, { params, query: {} })).lobbies
+}
+
+/**
+ * Throws a Failure after several lobbies ended without being ready. Lobbies that are not in `before` began after the switch,
+ * so they are of the new version.
+ */
+async function requireStarts(session: Session, params: NamespaceParams, before: ReadonlySet<string>): Promise<void> {
+  const ended = (await lobbiesOf(session, params)).filter(
+    ({ lobby_id, ready_ts, status }) => !before.has(lobby_id) && ready_ts === undefined && status.stopped !== undefined,
+  )
+  const [newest] = ended
+  if (newest === undefined || ended.length < FAILED_STARTS_MAX) return
+  const { exit_code } = newest.status.stopped!
+  const how = exit_code === UNKNOWN_EXIT_CODE ? '' : ` The last one had exit code ${exit_code}.`
+  const log_params = { game_id: params.game_id, lobby_id: newest.lobby_id }
+  const logs = await Promise.all(
+    (['std_out', 'std_err'] as const).map((stream) =>
+      session.client.call(getLobbyLogs, { params: log_params, query: { stream, format: 'text' } }),
+    ),
+  )
+  const lines = logs.flatMap((log) => log.lines.map((text, index) => ({ text, ts: log.timestamps[index] ?? '' })))
+  const last = lines.toSorted((one, other) => one.ts.localeCompare(other.ts)).slice(-LOG_LINES_MAX)
+  throw new Failure(`${ended.length} lobbies of the new version ended before they were ready.${how}`, {
+    exit_code: EXIT.failed,
+    details: last.map(({ text }) => ({ path: 'log', message: visibleText(text) })),
+    remedy: GO_BACK,
   })
 }
 
@@ -143,7 +189,7 @@ async function failedStart(session: Session, error: ApiError): Promise<Failure> 
   return new Failure(`The first lobby of the new version did not start: ${error.message}`, {
     exit_code: is_late ? EXIT.timed_out : EXIT.failed,
     details: lines.map((message) => ({ path: 'log', message })),
-    remedy: 'The version is deployed. Correct the server and deploy again, or go back: muster rollback',
+    remedy: GO_BACK,
     ...(error.ray_id === undefined ? {} : { ray_id: error.ray_id }),
     cause: error,
   })

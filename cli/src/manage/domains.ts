@@ -29,6 +29,7 @@ export async function listDomains(terminal: Terminal, options: GlobalOptions): P
     [
       { title: 'DOMAIN', text: ({ domain }) => domain, is_whole: true },
       { title: 'STATUS', text: ({ verification_status }) => verification_status },
+      { title: 'CERTIFICATE', text: ({ certificate }) => certificateText(terminal, certificate) },
       { title: 'CLAIMED', text: ({ create_ts }) => ago(terminal, create_ts) },
     ],
     'The namespace has no domain of its own. Claim one: muster domains add play.example.com',
@@ -36,6 +37,16 @@ export async function listDomains(terminal: Terminal, options: GlobalOptions): P
   for (const domain of domains.filter(({ verification_status }) => verification_status !== 'active')) {
     showRecords(terminal, domain)
   }
+  for (const { domain, certificate } of domains) {
+    if (certificate?.error !== undefined) terminal.note(`The certificate of ${domain}: ${certificate.error}`)
+  }
+}
+
+/** `-`: not requested, or the domain needs none of its own. */
+function certificateText(terminal: Terminal, certificate: Domain['certificate']): string {
+  if (certificate === undefined) return '-'
+  if (certificate.expire_ts !== undefined) return `expires ${ago(terminal, certificate.expire_ts)}`
+  return certificate.error === undefined ? 'ordered' : 'failed'
 }
 
 export async function addDomain(
