@@ -10,6 +10,7 @@ const ROOT_FILES = [
   'regions',
   'context',
   'caller',
+  'database-url',
   'ids',
   'free-buffer',
   'json-text',
@@ -54,11 +55,12 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It loads the modules of the roles, so that Node caches the compiled code.
   compile: ['main', 'roles', 'runner', 'edge'],
   context: ['config', 'start-error', 'mail', ...TOOLS],
-  config: ['regions', 'suggestion', 'tsig-key'],
+  config: ['database-url', 'regions', 'suggestion', 'tsig-key'],
   regions: ['text-position', 'schema-check', 'toml'],
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
   'batch-writer': [],
+  'database-url': [],
   'exact-json': [],
   ids: [],
   'free-buffer': [],
@@ -77,7 +79,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   'text-position': [],
   toml: ['text-position'],
   'tsig-key': [],
-  'start-error': ['config'],
+  'start-error': ['config', 'database-url'],
   'start-garbage': [],
 
   // Readers of the journal: roles that may not import each other.
@@ -109,9 +111,9 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
-  outbound: ['tokens', 'tsig-key'],
-  observe: ['config', 'batch-writer'],
-  database: ['start-error', 'contract'],
+  outbound: ['database-url', 'tokens', 'tsig-key'],
+  observe: ['config', 'batch-writer', 'database'],
+  database: ['database-url', 'start-error', 'contract'],
 
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],

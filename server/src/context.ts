@@ -95,7 +95,10 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   const objects = openFilesystemObjects(join(config.data_dir, 'objects'))
   const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
   opened.defer(() => database.close())
-  const listener = createListener({ url: config.database_url, log })
+  const listener =
+    config.database_listen_url === null
+      ? createListener({ url: config.database_url, primary: database.primary, log })
+      : createListener({ url: config.database_listen_url, log })
   opened.defer(() => listener.close())
   const metrics = createMetrics(config)
   metrics.gauge('database_connections', 'Connections to the database, by what they do.', ['state'], (tell) => {

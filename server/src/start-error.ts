@@ -1,6 +1,7 @@
 // Why the platform or one of its roles cannot start: one sentence for the operator. Any other error of a start is a bug and
 // is logged whole.
 import type { Config } from './config/config.ts'
+import { serversOf } from './database-url.ts'
 
 /** The message is a whole sentence that names the remedy. It is shown without a stack. */
 export class StartError extends Error {
@@ -28,6 +29,7 @@ export function startSentence(error: unknown, config: Config): string {
   if (code === 'ECONNREFUSED' || (code === 'ENOENT' && syscall === 'connect')) {
     return `PostgreSQL does not respond at ${databaseAddress(config)}; is it running, and is DATABASE_URL right?`
   }
+  if (code === '57P03') return `PostgreSQL is not ready: ${error.message}.`
   if (code === '28P01' || code === '28000' || code === '3D000') {
     return `PostgreSQL at ${databaseAddress(config)} refuses DATABASE_URL: ${error.message}.`
   }
@@ -42,10 +44,11 @@ function settingOfPort(config: Config, port: number): string {
   return 'MUSTER_EDGE_HTTP_PORT'
 }
 
-/** Host and database of the address, without its password. */
+/** Host and database of the address, without its password. Of several servers, the first. */
 function databaseAddress(config: Config): string {
   if (config.database_url === null) return 'the data folder'
-  if (!URL.canParse(config.database_url)) return 'DATABASE_URL'
-  const { host, pathname, searchParams } = new URL(config.database_url)
+  const { url } = serversOf(config.database_url)[0]!
+  if (!URL.canParse(url)) return 'DATABASE_URL'
+  const { host, pathname, searchParams } = new URL(url)
   return `${searchParams.get('host') ?? host}${pathname}`
 }

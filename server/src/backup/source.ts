@@ -3,16 +3,16 @@
 // needed, under the lock that keeps the platform from starting meanwhile.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
+import { PrimaryClient } from '../database/connect.ts'
 import { embeddedUrl, startEmbedded } from '../database/embedded/embedded.ts'
+import { findPrimaryUrl } from '../database/primary.ts'
 import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
 import { lockFolder } from '../supervisor/lock.ts'
 
-/** To connect to the database. */
-const CONNECT_MS_MAX = 5_000
 /** Time for a connection to end in order. */
 const END_MS_MAX = 2_000
 
@@ -63,14 +63,11 @@ function lockUnlessTaken(data_dir: string, now_ms: number) {
 
 /** A client outside of any pool, in whose sessions a value has one text, whatever the server's settings are. */
 export async function connectAlone(url: string): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: url,
+  const client = new PrimaryClient({
+    connectionString: await findPrimaryUrl(url),
     application_name: 'muster backup',
-    connectionTimeoutMillis: CONNECT_MS_MAX,
     keepAlive: true,
   })
-  // An error between two queries is reported by the next query.
-  client.on('error', () => undefined)
   await client.connect()
   try {
     await client.query(`

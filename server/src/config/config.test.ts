@@ -143,6 +143,7 @@ const VALUES: Partial<Record<SettingName, string>> = {
 const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> = {
   MUSTER_ACME_DNS_SERVER: { value: '192.0.2.53', mistake: /MUSTER_ACME_DNS_KEY need each other/ },
   MUSTER_ACME_DNS_KEY: { value: '/no/such/key', mistake: /MUSTER_ACME_DNS_SERVER and MUSTER_ACME_DNS_KEY/ },
+  MUSTER_DATABASE_LISTEN_URL: { value: 'postgres://db/muster', mistake: /needs DATABASE_URL/ },
   MUSTER_CONFIG: { value: '/no/such/file.toml', mistake: /file\.toml cannot be read/ },
   MUSTER_EDGE_HOST: { value: 'other.test', mistake: /MUSTER_EDGE_HOST is/ },
   MUSTER_FETCH_LOCALHOST: { value: 'on', mistake: /MUSTER_FETCH_LOCALHOST must be off/ },

@@ -7,6 +7,7 @@ import { getDomain } from 'tldts'
 import { machineCapacity, type Region, type RegionTier, type RoomLimit, readRegions, thisMachine } from '../regions.ts'
 import { didYouMean } from '../suggestion.ts'
 import { type Acme, readAcme } from './acme.ts'
+import { readDatabase } from './database.ts'
 import { readEdge } from './edge.ts'
 import { readLimits, readRetention } from './limits.ts'
 import { type Range, readLobbyNetwork } from './lobby-network.ts'
@@ -26,6 +27,8 @@ export type Config = {
   roles: readonly Role[]
   /** Null: the embedded PostgreSQL in the data folder. */
   database_url: string | null
+  /** Where notifications are read. Null: at `database_url`. */
+  database_listen_url: string | null
   domains: { main: string; cdn: string; job: string }
   /** Address that api and matchmaker listen on. The edge and lobbies connect to it. */
   internal_host: string
@@ -229,7 +232,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     node_id: readNode(read) ?? `${hostname()}:${data_dir}`,
     data_dir,
     roles,
-    database_url: readUrl(read, 'DATABASE_URL', /^postgres(ql)?:\/\//, 'must begin with postgres://.'),
+    ...readDatabase(read),
     domains,
     internal_host: read.text('MUSTER_INTERNAL_HOST'),
     api_port: read.number('MUSTER_API_PORT'),
@@ -325,14 +328,12 @@ function readRoles(read: SettingsReader): Role[] {
 /** The value of a setting that is a URL of the given scheme; null when it is not set. */
 function readUrl(
   read: SettingsReader,
-  name: 'DATABASE_URL' | 'MUSTER_SMTP_URL' | 'MUSTER_OTLP_URL',
+  name: 'MUSTER_SMTP_URL' | 'MUSTER_OTLP_URL',
   scheme: RegExp,
   mistake: string,
 ): string | null {
   const value = read.textOrNull(name)
-  // pg reads connection strings that are no URLs, such as those of a unix socket.
-  const is_valid = value === null || (name === 'DATABASE_URL' ? scheme.test(value) : isUrl(value, scheme))
-  if (!is_valid) read.mistakes.push(`${name} ${mistake}`)
+  if (value !== null && !isUrl(value, scheme)) read.mistakes.push(`${name} ${mistake}`)
   return value
 }
 

@@ -1,9 +1,12 @@
 // Connections to PostgreSQL: one bounded pool a process, with Kysely on top. A connection that breaks while idle is
 // thrown away and logged; the next query opens another one. One that breaks while somebody holds it is that one's own
-// error, of the query under way or of the next.
+// error, of the query under way or of the next. No connection is to a standby, and none stays on a server that another one has
+// replaced (primary.ts).
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { serversOf } from '../database-url.ts'
+import { isUnreplicated, Primary } from './primary.ts'
 import type { Schema } from './schema.ts'
 
 /** Connections of a role to the database. */
@@ -23,6 +26,7 @@ const KEEP_ALIVE_AFTER_MS = 10_000
 const CLOSE_MS_MAX = 5_000
 
 export type ConnectOptions = {
+  /** Of one server or of several. */
   url: string
   /** How the connection is called in pg_stat_activity. */
   application_name: string
@@ -31,15 +35,23 @@ export type ConnectOptions = {
   log?: Logger
 }
 
-export type Connection = { db: Kysely<Schema>; pool: pg.Pool; close: () => Promise<void> }
+export type Connection = {
+  db: Kysely<Schema>
+  pool: pg.Pool
+  /** The server that the connections are to. */
+  primary: Primary
+  close: () => Promise<void>
+}
 
 /**
  * Opens nothing yet: the first query does. A url may name a unix socket: `postgres://USER:PASSWORD@/NAME?host=/FOLDER`.
  * `close` waits up to 5 s for queries under way, then cuts them off; it may be called again.
  */
 export function connect(options: ConnectOptions): Connection {
-  const pool = new pg.Pool({
-    connectionString: options.url,
+  const primary = new Primary(options)
+  const config: PrimaryClientConfig & pg.PoolConfig = {
+    connectionString: serversOf(options.url)[0]!.url,
+    primary,
     application_name: options.application_name,
     max: options.connections_max ?? CONNECTIONS_MAX,
     // A burst opens more than are used afterwards, and each is a process with some MB. The one that was used last is used
@@ -47,13 +59,14 @@ export function connect(options: ConnectOptions): Connection {
     idleTimeoutMillis: IDLE_MS_MAX,
     min: CONNECTIONS_MIN,
     connectionTimeoutMillis: 0,
-    Client: TimedClient,
+    Client: PrimaryClient,
     statement_timeout: STATEMENT_MS_MAX,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS_MAX,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     types: { getTypeParser },
-  })
+  }
+  const pool = new pg.Pool(config)
   pool.on('error', (error) => {
     if (options.log) options.log.warn({ err: error }, 'a database connection broke')
     else process.emitWarning(`A database connection broke: ${error.message}`)
@@ -71,10 +84,12 @@ export function connect(options: ConnectOptions): Connection {
     }, CLOSE_MS_MAX)
     await pool.end()
     clearTimeout(cut)
+    await primary.close()
   }
   return {
     db: new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }),
     pool,
+    primary,
     close: () => {
       closed ??= close()
       return closed
@@ -82,12 +97,83 @@ export function connect(options: ConnectOptions): Connection {
   }
 }
 
-class TimedClient extends pg.Client {
-  constructor(config: pg.ClientConfig = {}) {
+type PrimaryClientConfig = pg.ClientConfig & { primary?: Primary }
+type ConnectCallback = (error: Error | undefined) => void
+
+/** A connection to the server that accepts writes. It ends when that server is none any more. */
+export class PrimaryClient extends pg.Client {
+  readonly #primary: Primary | undefined
+
+  constructor({ primary, ...config }: PrimaryClientConfig = {}) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS_MAX })
+    this.#primary = primary
     // The pool listens only while a connection is idle, and an event that nobody hears ends the process.
     this.on('error', () => undefined)
+    this.on('notice', (notice) => {
+      if (isUnreplicated(notice)) this.#cut(unknownOutcome())
+    })
   }
+
+  override connect(): Promise<this>
+  override connect(callback: ConnectCallback): void
+  override connect(callback?: ConnectCallback): Promise<this> | undefined {
+    const opening = this.#open()
+    if (callback === undefined) return opening
+    opening.then(() => callback(undefined), callback)
+    return undefined
+  }
+
+  async #open(): Promise<this> {
+    const server = (await this.#primary?.find()) ?? null
+    if (server !== null) Object.assign(this, { host: server.host, port: server.port })
+    const reported = new Map<string, string>()
+    this.connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
+      reported.set(message.parameterName, message.parameterValue),
+    )
+    try {
+      await super.connect()
+      if (await this.#isReadOnly(reported)) throw readOnly()
+    } catch (error) {
+      this.#primary?.doubt(server, error)
+      this.#cut(error as Error)
+      throw error
+    }
+    const leave = this.#primary?.join(server, (error) => this.#cut(error))
+    this.once('end', () => leave?.())
+    this.connection.on('errorMessage', (message: { code?: string }) => {
+      if (message.code !== READ_ONLY) return
+      this.#primary?.doubt(server, readOnly())
+      this.#cut(readOnly())
+    })
+    return this
+  }
+
+  /** PostgreSQL reports it when a connection begins. A pooler between does not, and is asked. */
+  async #isReadOnly(reported: ReadonlyMap<string, string>): Promise<boolean> {
+    const is_standby = reported.get('in_hot_standby')
+    if (is_standby !== undefined) return is_standby === 'on' || reported.get('default_transaction_read_only') === 'on'
+    const { rows } = await this.query("select current_setting('transaction_read_only')::boolean as is_read_only")
+    return rows[0].is_read_only
+  }
+
+  /** The query under way fails with this error, even if its success is already in the buffer of the driver. */
+  #cut(error: Error): void {
+    if (this.connection.stream.destroyed) return
+    this.connection.emit('error', error)
+    this.connection.stream.destroy()
+  }
+}
+
+const READ_ONLY = '25006'
+
+function readOnly(): Error {
+  return Object.assign(new Error('the server accepts no writes: a standby, or read-only'), { code: '57P03' })
+}
+
+/** The SQLSTATE of a transaction of unknown outcome. */
+function unknownOutcome(): Error {
+  const message = 'the commit was not replicated: its wait for a standby was cancelled'
+  return Object.assign(new Error(message), { code: '08007' })
 }
 
 const { INT8 } = pg.types.builtins

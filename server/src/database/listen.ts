@@ -4,14 +4,15 @@
 import { randomInt } from 'node:crypto'
 import { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Logger } from 'pino'
+import { serversOf } from '../database-url.ts'
+import { PrimaryClient } from './connect.ts'
+import { Primary } from './primary.ts'
 
 const RETRY_MS_MIN = 50
 /** Longest pause before the LISTEN connection is opened again. */
 const RETRY_MS_MAX = 5_000
-/** To open the LISTEN connection. */
-const CONNECT_MS_MAX = 5_000
 /** A connection that a firewall forgot is silent for ever, so it is asked now and then. */
 const HEARTBEAT_MS = 30_000
 /** For the response to a statement on the LISTEN connection. */
@@ -29,13 +30,23 @@ type Wake = (payload: string) => void
 
 export type Listener = Pick<DatabaseListener, 'on' | 'notify' | 'close'>
 
+type ListenerOptions = {
+  url: string
+  /** Of the pool that connects to the same servers. Without one the listener searches for its own. */
+  primary?: Primary
+  log: Logger
+}
+
 /** Returns at once and connects on its own. While the database is away it tries again for ever. */
-export function createListener(options: { url: string; log: Logger }): Listener {
+export function createListener(options: ListenerOptions): Listener {
   return new DatabaseListener(options)
 }
 
 class DatabaseListener {
   readonly #url: string
+  readonly #primary: Primary
+  /** Whether the primary is searched for this listener alone. */
+  readonly #is_alone: boolean
   readonly #log: Logger
   readonly #subscribers = new Map<string, Set<Wake>>()
   readonly #unsent = new Map<string, { channel: string; payload: string }>()
@@ -47,8 +58,10 @@ class DatabaseListener {
   /** Ends the pause of an idle connection: there is something to do. */
   #poke = (): void => {}
 
-  constructor({ url, log }: { url: string; log: Logger }) {
-    this.#url = url
+  constructor({ url, primary, log }: ListenerOptions) {
+    this.#url = serversOf(url)[0]!.url
+    this.#primary = primary ?? new Primary({ url, log })
+    this.#is_alone = primary === undefined
     this.#log = log
     this.#running = this.#run()
   }
@@ -92,6 +105,7 @@ class DatabaseListener {
   async close(): Promise<void> {
     this.#closing.abort()
     this.#poke()
+    if (this.#is_alone) await this.#primary.close()
     await this.#running
   }
 
@@ -117,11 +131,11 @@ class DatabaseListener {
   /** One connection from its opening to its end. Returns when the listener is closed, throws when the connection breaks. */
   async #serve(onConnected: () => void): Promise<void> {
     const socket = new Socket()
-    const connection = new pg.Client({
+    const connection = new PrimaryClient({
       connectionString: this.#url,
+      primary: this.#primary,
       application_name: 'muster-listen',
       stream: () => socket,
-      connectionTimeoutMillis: CONNECT_MS_MAX,
       query_timeout: ANSWER_MS_MAX,
     })
     const broken = new AbortController()

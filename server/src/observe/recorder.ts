@@ -5,6 +5,7 @@
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { BatchWriter } from '../batch-writer.ts'
+import { ASYNCHRONOUS } from '../database/asynchronous.ts'
 import { busyMs, LABEL_LENGTH_MAX, openRay, type Ray, type RayOwner, type RayService } from './ray.ts'
 
 /** A notification to all processes that gather rays: they write them now. */
@@ -183,7 +184,7 @@ const INSERT_SQL = `
   from json_to_recordset($1) as part (
     ray_id uuid, service text, operation text, code text, owner_kind text, owner_id uuid, player_id uuid, ts_us bigint,
     duration_us bigint, spans jsonb, marks jsonb
-  )`
+  ), ${ASYNCHRONOUS}`
 
 const TRIM_SQL = `
   delete from ray_spans using (

@@ -1,5 +1,6 @@
 // Which addresses of game developers are called: over TLS where it matters, in the public internet but for what the
 // operator allows, and never the platform's own ports.
+import { serversOf } from '../database-url.ts'
 import { parseNetworks } from './public-address.ts'
 import type { FetchRules } from './safe-fetch.ts'
 
@@ -15,13 +16,12 @@ type Settings = {
 const LOOPBACK = ['127.0.0.1/32', '::1/128']
 
 export function webhookRules(config: Settings): Omit<FetchRules, 'names'> {
-  // 0 where none is said: that of a database by convention is called by nobody anyway.
-  const database_port = Number(URL.parse(config.database_url ?? '')?.port ?? 0)
+  const database_ports = config.database_url === null ? [] : serversOf(config.database_url).map(({ port }) => port)
   return {
     schemes: config.mode === 'production' ? ['https'] : ['http', 'https'],
     private_networks: parseNetworks([...config.fetch_private_networks, ...(config.fetch_localhost ? LOOPBACK : [])]),
     calls_localhost: config.fetch_localhost,
-    own_ports: [config.api_port, config.matchmaker_port, database_port],
+    own_ports: [config.api_port, config.matchmaker_port, ...database_ports],
     own_addresses: 'refused',
   }
 }

@@ -19,6 +19,7 @@ import {
 import { type Client, createClient } from '@muster/contract/client'
 import pg from 'pg'
 import { embeddedUrl } from '../../src/database/embedded/embedded.ts'
+import { findPrimaryUrl } from '../../src/database/primary.ts'
 import { type Keys, openKeys } from '../../src/tokens/keys.ts'
 import { uploadBuild } from '../builds.ts'
 import { endProcessesOf, freeSettings, type Started, startMuster } from '../supervisor/started.ts'
@@ -113,7 +114,7 @@ export class FaultyPlatform {
     const admin = createClient({ url: edgeUrl(settings), token })
     const game = await createGameOn(admin, edgeUrl(settings), lobby_env)
     const keys = await openKeys(join(folder, 'keys'))
-    const database_url = await embeddedUrl(folder)
+    const database_url = env.DATABASE_URL ?? (await embeddedUrl(folder))
     const find_urls = options.find_urls ?? [edgeUrl(settings)]
     return new FaultyPlatform({ folder, settings, game, keys, admin, database_url, find_urls }, started, lobby_env)
   }
@@ -162,7 +163,8 @@ export class FaultyPlatform {
   }
 
   async withDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
-    const db = new pg.Client({ connectionString: this.database_url, application_name: 'faults' })
+    const connectionString = await findPrimaryUrl(this.database_url)
+    const db = new pg.Client({ connectionString, application_name: 'faults' })
     db.on('error', () => undefined)
     await db.connect()
     try {

@@ -3,6 +3,7 @@
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { BatchWriter } from '../../batch-writer.ts'
+import { ASYNCHRONOUS } from '../../database/asynchronous.ts'
 
 /** Pages show a request within a second of its end. */
 const FLUSH_EVERY_MS = 250
@@ -63,7 +64,7 @@ const INSERT_SQL = `
   select ray_id, namespace_id, operation, to_timestamp(create_ms / 1000), duration_us, code, explanation
   from json_to_recordset($1) as ray (
     ray_id uuid, namespace_id uuid, operation text, create_ms float8, duration_us bigint, code text, explanation text
-  )
+  ), ${ASYNCHRONOUS}
   where exists (select from namespaces where namespaces.namespace_id = ray.namespace_id)
   on conflict do nothing returning namespace_id)
   select pg_notify('explanations', namespace_id::text) from (select distinct namespace_id from written) as changed`

@@ -113,7 +113,15 @@ function sqlState(error: unknown): string | null {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
 }
 
-/** Error classes by which PostgreSQL reports that it aborted the statement; 57014 is a statement that took too long. */
+/**
+ * Error classes by which PostgreSQL reports that it aborted the statement; 57014 is a statement that took too long. No command
+ * is to blame for the exceptions, so none of them may be refused for it: the server is a standby (25006), has no free
+ * connection (53300), or does not know the outcome itself (40003). The shard then waits until it can write.
+ *
+ * A commit whose wait for a standby was cancelled is a success with a notice. It breaks the connection (database/connect.ts),
+ * and the outcome is unknown.
+ */
 function isDefinite(state: string | null): boolean {
-  return state !== null && (state === '57014' || /^(0A|22|23|25|40|42|53|54|55)/.test(state))
+  if (state === null || ['25006', '40003', '53300'].includes(state)) return false
+  return state === '57014' || /^(0A|22|23|25|40|42|53|54|55)/.test(state)
 }
