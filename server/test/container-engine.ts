@@ -30,9 +30,13 @@ export function missingForEngine(programs: readonly string[]): string | null {
 
 /**
  * `has_network`: the engine makes bridges and rules, so it must run in a network namespace of the test. Without it
- * containers have the network of the engine or none.
+ * containers have the network of the engine or none. `wrapper`: a command that becomes the engine.
  */
-export async function startEngine(t: TestContext, folder: string, options: { has_network: boolean }): Promise<Engine> {
+export async function startEngine(
+  t: TestContext,
+  folder: string,
+  options: { has_network: boolean; wrapper?: readonly string[] },
+): Promise<Engine> {
   mkdirSync(folder, { recursive: true })
   const socket = join(folder, 'docker.sock')
   // As compose.yaml advises: no process for each published port.
@@ -42,7 +46,8 @@ export async function startEngine(t: TestContext, folder: string, options: { has
     ...['--pidfile', join(folder, 'docker.pid'), '--config-file', join(folder, 'daemon.json')],
     ...(options.has_network ? [] : ['--bridge=none', '--iptables=false']),
   ]
-  const child = spawn('dockerd', args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [program = '', ...before] = [...(options.wrapper ?? []), 'dockerd']
+  const child = spawn(program, [...before, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   const output = outputOf(child)
   const ended = once(child, 'close')
   async function end(): Promise<void> {

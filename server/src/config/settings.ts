@@ -604,7 +604,7 @@ export const SETTINGS = {
     kind: 'choice',
     of: ['process', 'docker'],
     default: 'process',
-    doc: 'What runs lobbies. process: processes of this machine; docker: containers of an engine on this machine, without MUSTER_SANDBOX.',
+    doc: 'What runs lobbies. process: processes of this machine; docker: containers of an engine on this machine.',
   },
   MUSTER_DOCKER_SOCKET: {
     kind: 'text',
@@ -621,7 +621,7 @@ export const SETTINGS = {
     of: ['required', 'available', 'off'],
     default: null,
     default_doc: 'required in production, else available',
-    doc: 'Whether lobbies run under bubblewrap, in networks of their own. required: always; available: where this machine can do it; off: never.',
+    doc: 'Whether lobbies run under bubblewrap (or in containers), in networks of their own. required: always; available: where this machine can do it; off: never.',
   },
   MUSTER_LOG_LEVEL: {
     kind: 'choice',

@@ -67,11 +67,6 @@ export async function launchLobby(
   if (fixed !== undefined && !has_own_network) {
     return recordFailedStart(launch, lobby, 'no_network', needsNetwork(fixed))
   }
-  if (driver.name === 'docker' && mode.ports.some(({ admission }) => admission?.has_addresses)) {
-    const message =
-      'player_addresses does not work with MUSTER_DRIVER=docker: the container engine replaces the addresses of all connections. Leave it out, or let the server read X-Player-Id or PROXY headers.'
-    return recordFailedStart(launch, lobby, 'no_network', message)
-  }
   const tier = tierOf(ctx, lobby, mode)
   const network = has_own_network ? await driver.takeNetwork(networkWish(mode, tier)) : null
   const taken = network === null ? await launch.ports.take(with_number.length) : []

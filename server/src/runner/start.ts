@@ -80,8 +80,8 @@ function openDriver(ctx: Context, onEnd: () => void): Promise<Driver> {
     ended_kept_ms: retention.logs_ms,
     ended_bytes_max: lobbies.ended_logs_bytes_max,
     onEnd,
+    sandbox,
+    network: networkOptions(ctx.config),
   }
-  return driver === 'docker'
-    ? openDockerDriver({ ...options, docker })
-    : openProcessDriver({ ...options, sandbox, network: networkOptions(ctx.config) })
+  return driver === 'docker' ? openDockerDriver({ ...options, docker }) : openProcessDriver(options)
 }

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
 import { missingFor, sharedEngine } from './driver-fixture.ts'
+import { missingForNetworks } from './network-world.ts'
 import { openRunner } from './runner-fixture.ts'
 
 const SERVER = `
@@ -51,23 +54,38 @@ test('the runner starts a wanted lobby in a container, takes it over after a res
   assert.ok(!(await docker(['ps'])).includes(lobby_id))
 })
 
-test('addresses of players are refused in a container engine, and the log of the lobby says what to do', async (t) => {
-  const missing = missingFor('docker')
+const ECHO = `
+  import { createServer } from 'node:net'
+  createServer((socket) => socket.end('from ' + socket.remoteAddress)).listen(7777, '127.0.0.1')`
+
+test('lobbies in containers listen on one number, and each player has an address of its own', async (t) => {
+  const missing = missingFor('docker') ?? missingForNetworks()
   if (missing !== null) return t.skip(missing)
   const { socket } = await sharedEngine()
-  const fixture = await openRunner(t, 'off', {
+  const fixture = await openRunner(t, 'available', {
     MUSTER_DRIVER: 'docker',
     MUSTER_DOCKER_SOCKET: socket,
     MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE,
   })
   await fixture.start()
   const version_id = await fixture.version(
-    { 'server.mjs': SERVER },
-    { args: ['node', 'server.mjs'], ports: { game: { protocol: 'http' } }, seats: 'edge', player_addresses: true },
+    { 'server.mjs': ECHO },
+    {
+      args: ['node', 'server.mjs'],
+      ports: { game: { protocol: 'http', port: 7_777 } },
+      seats: 'edge',
+      player_addresses: true,
+    },
   )
-  const lobby_id = await fixture.lobby(version_id)
-  const ended = await fixture.run(lobby_id, 'the run ends', ({ exit_ts }) => exit_ts !== null)
-  assert.deepEqual([ended.exit_reason, ended.start_ts], ['no_network', null])
-  const { lines } = await fixture.ctx.lobby_logs.last(lobby_id, 'stderr', 10)
-  assert.match(lines.map(({ bytes }) => bytes.toString()).join('\n'), /player_addresses does not work .*Leave it out/)
+  for (const lobby_id of [await fixture.lobby(version_id), await fixture.lobby(version_id)]) {
+    const { ports, handle } = await fixture.run(lobby_id, 'the run starts', ({ start_ts }) => start_ts !== null)
+    assert.equal(ports.game!.port, 7_777)
+    const [first = ''] = handle.network!.players.split('/')
+    const player = first.replace(/\d+$/, '7')
+    const from = async (): Promise<string | null> => {
+      const connection = connect({ host: ports.game!.hostname, port: 7_777, localAddress: player })
+      return text(connection).catch(() => null)
+    }
+    assert.equal(await until('the server responds', from), `from ${player}`)
+  }
 })

@@ -12,6 +12,8 @@ const driver = await openDockerDriver({
   data_dir,
   docker: { socket, base_image: BASE_IMAGE },
   log: pino({ level: 'silent' }),
+  sandbox: 'available',
+  network: null,
   now: Date.now,
   ended_kept_ms: null,
   ended_bytes_max: null,

@@ -42,6 +42,8 @@ async function reopen(t: TestContext, data_dir: string) {
     data_dir,
     docker: { socket, base_image: BASE_IMAGE },
     log: pino({ level: 'silent' }),
+    sandbox: 'available',
+    network: null,
     now: Date.now,
     ended_kept_ms: null,
     ended_bytes_max: null,
@@ -230,7 +232,15 @@ promise('a runner that is killed during starts leaves no container, volume or co
 promise('without the base image or the engine, the reason and the remedy are named', async (t) => {
   const { socket } = await sharedEngine()
   const data_dir = makeDataFolder()
-  const common = { data_dir, log: pino({ level: 'silent' }), now: Date.now, ended_kept_ms: null, ended_bytes_max: null }
+  const common = {
+    data_dir,
+    log: pino({ level: 'silent' }),
+    sandbox: 'available' as const,
+    network: null,
+    now: Date.now,
+    ended_kept_ms: null,
+    ended_bytes_max: null,
+  }
   const build_folder = writeBuild(data_dir, { run: '#!/bin/sh\n' })
   for (const [base_image, message] of [
     [null, /sets MUSTER_DOCKER_BASE_IMAGE/],

@@ -110,7 +110,11 @@ export async function openDriver(
   }
   const driver =
     variant === 'docker'
-      ? await openDockerDriver({ ...common, docker: { socket: (await sharedEngine()).socket, base_image: BASE_IMAGE } })
+      ? await openDockerDriver({
+          ...common,
+          sandbox: 'available',
+          docker: { socket: (await sharedEngine()).socket, base_image: BASE_IMAGE },
+        })
       : await openProcessDriver({ ...common, sandbox: variant })
   t.after(async () => {
     for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))

@@ -10,10 +10,12 @@ import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { parseRange } from '../../src/config/lobby-network.ts'
 import { newId } from '../../src/ids.ts'
+import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
 import { unfinishedFolder } from '../../src/runner/drivers/unfinished.ts'
 import { until } from '../until.ts'
+import { BASE_IMAGE } from './base-image.ts'
 import { TIER, writeBuild } from './driver-fixture.ts'
 
 const PLATFORM_PORT = 4_999
@@ -44,8 +46,19 @@ type Command =
   | { list: true }
   | { collect: true }
   | { churn: true }
+  | { has_own_network: true }
 
-const { data_dir, is_quiet = false } = JSON.parse(process.argv[2] ?? '{}') as { data_dir: string; is_quiet?: boolean }
+type Options = {
+  data_dir: string
+  is_quiet?: boolean
+  /** The engine's socket. Null: lobbies are processes. */
+  engine?: string | null
+  image?: string
+  sandbox?: 'required' | 'available'
+}
+
+const options = JSON.parse(process.argv[2] ?? '{}') as Options
+const { data_dir, is_quiet = false, engine = null, image: base_image = BASE_IMAGE, sandbox = 'required' } = options
 
 if (!is_quiet) {
   for (const port of [PLATFORM_PORT, ...OTHER_PORTS]) {
@@ -57,14 +70,22 @@ if (!is_quiet) {
   }
 }
 
-const driver = await openProcessDriver({
+const driver_options = {
   data_dir,
-  sandbox: 'required',
+  sandbox,
   log: pino({ level: 'silent' }),
   network: { range: parseRange('198.18.0.0/15')!, platform: { address: '127.0.0.1', port: PLATFORM_PORT } },
   now: Date.now,
   ended_kept_ms: null,
   ended_bytes_max: null,
+}
+const opening =
+  engine === null
+    ? openProcessDriver(driver_options)
+    : openDockerDriver({ ...driver_options, docker: { socket: engine, base_image } })
+const driver = await opening.catch((error: unknown) => {
+  console.log(JSON.stringify({ error: String(error) }))
+  process.exit(1)
 })
 const unfinished_folder = unfinishedFolder(join(data_dir, 'lobbies'))
 const handles = new Map<string, Handle>()
@@ -131,6 +152,7 @@ async function perform(command: Command): Promise<object> {
     await driver.sweep()
     return { unfinished: readdirSync(unfinished_folder) }
   }
+  if ('has_own_network' in command) return { has_own_network: driver.has_own_network }
   if ('close' in command) {
     await driver.close({ logger: command.close })
     return {}

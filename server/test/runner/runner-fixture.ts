@@ -21,7 +21,7 @@ import { until } from '../until.ts'
 type RunRow = {
   runner_id: string
   ports: Record<string, { hostname: string; port: number }>
-  handle: { pid?: number; group?: string | null; network?: { services: string } | null }
+  handle: { pid?: number; group?: string | null; network?: { services: string; players: string } | null }
   start_ts: Date | null
   exit_ts: Date | null
   exit_code: number | null

@@ -11,8 +11,8 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import { StartError } from '../../start-error.ts'
 import { platformFolder } from '../logs/control.ts'
-import { findForeignDrops } from '../network/foreign-firewalls.ts'
-import { LobbyNetworks, type NetworkOptions } from '../network/lobby-networks.ts'
+import type { LobbyNetworks, NetworkOptions } from '../network/lobby-networks.ts'
+import { openNetworks, resolverText } from '../network/open-networks.ts'
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
 import { type Cgroups, openCgroups } from './cgroups.ts'
 import type { Tier } from './driver.ts'
@@ -105,7 +105,8 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
   }
   const tried = await tryBubblewrap(host, data_dir)
   if (!('failed' in tried)) {
-    const networks = await openNetworks(files, { data_dir: resolve(data_dir), own_folder, sandbox, log, network })
+    const networks = await openNetworks({ data_dir: resolve(data_dir), own_folder, sandbox, log, network })
+    if (networks !== null) writeFileSync(files.resolver, resolverText(networks), { mode: 0o644 })
     return { ...host, bubblewrap: tried, networks }
   }
   if (sandbox === 'required') {
@@ -116,35 +117,6 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
     'lobbies run without a sandbox because bubblewrap does not work; run only trusted builds',
   )
   return { ...host, bubblewrap: null, networks: null }
-}
-
-type NetworkHostOptions = HostOptions & { own_folder: string }
-
-async function openNetworks(
-  files: HostFiles,
-  { network, sandbox, ...options }: NetworkHostOptions,
-): Promise<LobbyNetworks | null> {
-  if (network === null) {
-    options.log.warn('lobbies share the network of this machine; run only trusted builds')
-    return null
-  }
-  try {
-    const networks = await LobbyNetworks.open({ ...options, ...network })
-    writeFileSync(files.resolver, `nameserver ${networks.services}\n`, { mode: 0o644 })
-    for (const { reason, remedy } of await findForeignDrops().catch(() => [])) {
-      options.log.warn({ reason, remedy }, 'another firewall of this machine stops lobbies')
-    }
-    return networks
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    if (sandbox === 'required') {
-      throw new StartError(
-        `A network for each lobby is required and does not work here: ${reason}. Run the platform as root with iproute2 and nftables, or set MUSTER_LOBBY_NETWORK=machine to run trusted builds in the network of this machine.`,
-      )
-    }
-    options.log.warn({ reason }, 'lobbies share the network of this machine; run only trusted builds')
-    return null
-  }
 }
 
 async function findDisks(builds_folder: string, own_folder: string, log: Logger): Promise<Disks | null> {

@@ -41,7 +41,13 @@ export type NetworkOptions = {
   platform: { address: string; port: number }
 }
 
-type OpenOptions = NetworkOptions & { data_dir: string; own_folder: string; log: Logger }
+type OpenOptions = NetworkOptions & {
+  data_dir: string
+  own_folder: string
+  log: Logger
+  /** Throws where the driver cannot start a lobby in this namespace. */
+  tryNamespace?: (namespace: string) => Promise<void>
+}
 
 type SpareNetwork = NetworkNames & { bytes_per_second: number }
 
@@ -71,8 +77,9 @@ export class LobbyNetworks {
       await networks.#writeTable()
       // The first one shows whether the machine can do it at all.
       await networks.#addSpare(1)
+      await options.tryNamespace?.(networks.#spare[0]!.namespace)
     } catch (error) {
-      await networks.remove()
+      await networks.close()
       throw error
     }
     networks.#refillAfter(REFILL_DELAY_MS)

@@ -1,13 +1,13 @@
 // Makes and removes the network namespaces of lobbies: a namespace, a pair of interfaces, and the route between them. IPv6
 // is off except on the lobby's own loopback interface (docs/design/decisions/0080-network-per-lobby.md).
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isGone } from '../../procfs.ts'
 import { type Block, indexIn, lobbyPrefix, type NetworkNames, namesOf, namespacePrefix } from './addresses.ts'
 import { lobbyTableText } from './rules.ts'
 import { ipBatch, run } from './system-command.ts'
 
-const NAMESPACES_FOLDER = '/run/netns'
+export const NAMESPACES_FOLDER = '/run/netns'
 const SYSCTL = '/proc/sys/net'
 /** Longest time that a packet waits for its lobby's share. Later packets are dropped. */
 const QUEUE_MS_MAX = 100
@@ -33,7 +33,14 @@ ip route add default via "$2"
 nft -f -
 `
 
-const namespacePath = (name: string): string => join(NAMESPACES_FOLDER, name)
+export const namespacePath = (name: string): string => join(NAMESPACES_FOLDER, name)
+
+/** Null when there is no such process. */
+export function isInNamespace(pid: number, name: string): boolean | null {
+  const stat = (path: string) => statSync(path, { throwIfNoEntry: false })
+  const [own, wanted] = [stat(`/proc/${pid}/ns/net`), stat(namespacePath(name))]
+  return own === undefined ? null : own.ino === wanted?.ino && own.dev === wanted.dev
+}
 
 /** The command that runs another in a namespace. */
 export const inNamespace = (name: string): string[] => ['nsenter', `--net=${namespacePath(name)}`, '--']

@@ -3,13 +3,18 @@
 // A container is: created -> running -> exited (its exit is recorded) -> removed. The engine never restarts it.
 
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { isGone, readStat } from '../../../procfs.ts'
+import type { RunNetwork } from '../../network/lobby-networks.ts'
 import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
 import type { Handle, RunSpec, Tier } from '../driver.ts'
 
 const TMP_MOUNT = '/tmp'
 /** Output of one container that the engine keeps for a runner that is away. */
 const ENGINE_LOG = { 'max-size': '2m', 'max-file': '2' } as const
+
+/** Files of /etc that an engine writes for a network. */
+export const ETC_FILES = ['hostname', 'hosts', 'resolv.conf'] as const
 
 const LABELS = {
   platform: 'muster.platform',
@@ -18,6 +23,7 @@ const LABELS = {
   uid: 'muster.uid',
   group: 'muster.group',
   has_input: 'muster.has_input',
+  network: 'muster.network',
   /** Marks the container that writes the files of a lobby and never runs. */
   file_writer: 'muster.file_writer',
 } as const
@@ -29,6 +35,8 @@ export type ContainerFacts = {
   uid: number | null
   group: string | null
   has_input: boolean
+  /** Null: it shares the network of the machine. */
+  network: RunNetwork | null
 }
 
 export type ContainerState = {
@@ -53,14 +61,17 @@ export function platformFilter(platform: string): { filters: string } {
   return { filters: JSON.stringify({ label: [`${LABELS.platform}=${platform}`] }) }
 }
 
+export const platformLabel = (platform: string): Labels => ({ [LABELS.platform]: platform })
+
 export function labelsOf(platform: string, facts: ContainerFacts): Labels {
   return {
-    [LABELS.platform]: platform,
+    ...platformLabel(platform),
     [LABELS.lobby_id]: facts.lobby_id,
     [LABELS.boot_id]: facts.boot_id,
     [LABELS.uid]: facts.uid === null ? '' : String(facts.uid),
     [LABELS.group]: facts.group ?? '',
     [LABELS.has_input]: facts.has_input ? 'yes' : '',
+    [LABELS.network]: facts.network === null ? '' : JSON.stringify(facts.network),
   }
 }
 
@@ -69,23 +80,26 @@ export function factsOf(labels: Labels): ContainerFacts | null {
   const lobby_id = labels[LABELS.lobby_id]
   if (lobby_id === undefined) return null
   const uid = labels[LABELS.uid] ?? ''
+  const network = labels[LABELS.network] ?? ''
   return {
     lobby_id,
     boot_id: labels[LABELS.boot_id] ?? '',
     uid: uid === '' ? null : Number(uid),
     group: labels[LABELS.group] || null,
     has_input: labels[LABELS.has_input] === 'yes',
+    network: network === '' ? null : (JSON.parse(network) as RunNetwork),
   }
 }
 
 export const fileWriterLabels = (labels: Labels): Labels => ({ ...labels, [LABELS.file_writer]: 'yes' })
 export const isFileWriter = (labels: Labels): boolean => labels[LABELS.file_writer] === 'yes'
 
-export function handleOf({ Id, State }: ContainerInspect, { lobby_id, boot_id, uid, group }: ContainerFacts): Handle {
+export function handleOf({ Id, State }: ContainerInspect, facts: ContainerFacts): Handle {
+  const { lobby_id, boot_id, uid, group, network } = facts
   // In another pid namespace the number belongs to another process, or to none.
   const start_time = isOfContainer(State.Pid, Id) ? (readStat(State.Pid)?.start_time ?? '') : ''
   const start_ts = Date.parse(State.StartedAt)
-  return { lobby_id, pid: State.Pid, start_time, boot_id, sandbox: 'container', start_ts, uid, group, network: null }
+  return { lobby_id, pid: State.Pid, start_time, boot_id, sandbox: 'container', start_ts, uid, group, network }
 }
 
 /** Whether /proc of this process shows the container's first process by this number. */
@@ -109,6 +123,10 @@ export type ContainerPlan = {
   cgroup_parent: string | null
   /** The mount of the writable folder where it begins with files (scratch-files.ts); null: an empty folder in memory. */
   scratch_mount: object | null
+  /** As the engine names it. */
+  network_mode: string
+  /** The folder with the ETC_FILES of lobbies with a network of their own; null: no lobby has one. */
+  etc_folder: string | null
 }
 
 /** The body of the request that creates the container. `Env` contains a secret. */
@@ -132,11 +150,12 @@ export function containerBody(plan: ContainerPlan): object {
     HostConfig: {
       // The engine's small init is process 1, so that signals have their default effect in the program.
       Init: true,
-      NetworkMode: 'host',
+      NetworkMode: plan.network_mode,
       ReadonlyRootfs: true,
       Mounts: [
         { Type: 'bind', Source: spec.build_folder, Target: BUILD_MOUNT, ReadOnly: true },
         ...(scratch_mount === null ? [] : [scratch_mount]),
+        ...(facts.network === null || plan.etc_folder === null ? [] : etcMounts(plan.etc_folder)),
       ],
       Tmpfs: {
         [TMP_MOUNT]: tmpfsOptions(spec.tier, facts.uid),
@@ -151,6 +170,13 @@ export function containerBody(plan: ContainerPlan): object {
       AutoRemove: false,
     },
   }
+}
+
+/** Containers in one network share these files of the engine, so each lobby has the platform's instead. */
+function etcMounts(folder: string): object[] {
+  return ETC_FILES.map((name) => {
+    return { Type: 'bind', Source: join(folder, name), Target: join('/etc', name), ReadOnly: true }
+  })
 }
 
 /** Where the image has such a folder, the engine keeps its mode, so the owner must be the lobby's user. */

@@ -16,6 +16,7 @@ import { lastLines } from '../../../lobby-logs/read.ts'
 import { childrenOf, identityOf, isAlive, type ProcessId, readBootId, readPageSize } from '../../../procfs.ts'
 import { EndedLogs } from '../../logs/ended-logs.ts'
 import { platformLine } from '../../logs/lines.ts'
+import type { NetworkWish, RunNetwork } from '../../network/lobby-networks.ts'
 import type { ListeningSocket } from '../../sockets.ts'
 import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from '../driver.ts'
@@ -36,6 +37,9 @@ import { usageOfContainers } from './usage.ts'
 
 /** How long an exit waits for its log: complete a moment after the exit, unless the engine restarts. */
 const LOG_WAIT_MS_MAX = 5_000
+/** How long `close` waits for control groups to become empty. */
+const GROUPS_WAIT_MS_MAX = 1_000
+const GROUPS_POLL_MS = 50
 
 export type DockerDriverOptions = DockerHostOptions & {
   now: () => number
@@ -65,7 +69,7 @@ export async function openDockerDriver(options: DockerDriverOptions): Promise<Dr
 class DockerDriver implements Driver {
   readonly name = 'docker'
   readonly sandbox = 'container'
-  readonly has_own_network = false
+  readonly has_own_network: boolean
   readonly #options: DockerDriverOptions
   readonly #host: DockerHost
   readonly #machine: Machine
@@ -83,6 +87,7 @@ class DockerDriver implements Driver {
   constructor(options: DockerDriverOptions, host: DockerHost) {
     this.#options = options
     this.#host = host
+    this.has_own_network = host.networks !== null
     this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups: host.cgroups }
     this.#unfinished = openUnfinished(host.lobbies_folder)
     this.#inputs = new ContainerInputs(host.engine)
@@ -94,12 +99,13 @@ class DockerDriver implements Driver {
     return SCRATCH_MOUNT
   }
 
-  /** Containers have the network of the machine. */
-  takeNetwork(): Promise<null> {
-    return Promise.resolve(null)
+  async takeNetwork(wish: NetworkWish): Promise<RunNetwork | null> {
+    return (await this.#host.networks?.lobbies.take(wish)) ?? null
   }
 
-  releaseNetwork(): void {}
+  releaseNetwork(network: RunNetwork | null): void {
+    if (network !== null) this.#host.networks?.lobbies.release(network)
+  }
 
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
@@ -116,6 +122,7 @@ class DockerDriver implements Driver {
         return started
       }
       run.handle = started.handle
+      if (run.facts.network !== null) this.#host.networks?.lobbies.recorded(run.facts.network)
       this.#follow(run, folder)
       return started
     } catch (error) {
@@ -241,8 +248,29 @@ class DockerDriver implements Driver {
     this.#is_closed = true
     await Promise.all([...this.#runs.values()].map(({ output }) => output?.close()))
     this.#inputs.closeAll()
+    await this.#closeNetworks(how)
     this.#host.engine.close()
-    if (how.logger === 'end') this.#machine.cgroups?.close()
+    await this.#closeGroups(how)
+  }
+
+  /** The engine removes its own groups in its own time. Those of lobbies that continue stay. */
+  async #closeGroups(how: { logger: 'end' | 'keep' }): Promise<void> {
+    const { cgroups } = this.#machine
+    const wait_ms_max = how.logger === 'end' ? GROUPS_WAIT_MS_MAX : 0
+    for (let waited_ms = 0; waited_ms <= wait_ms_max; waited_ms += GROUPS_POLL_MS) {
+      if (cgroups === null || cgroups.close()) return
+      await sleep(GROUPS_POLL_MS)
+      if (how.logger === 'end') for (const group of cgroups.list()) cgroups.remove(group)
+    }
+  }
+
+  async #closeNetworks(how: { logger: 'end' | 'keep' }): Promise<void> {
+    const { networks } = this.#host
+    if (networks === null) return
+    await networks.container.close({ image: how.logger === 'end' }).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, 'network container could not be removed; the next runner removes it')
+    })
+    await (how.logger === 'keep' ? networks.lobbies.close() : networks.lobbies.remove())
   }
 
   #folderOf(lobby_id: string): string {
@@ -257,10 +285,10 @@ class DockerDriver implements Driver {
     return folder
   }
 
-  #newRun({ lobby_id, has_input = false }: RunSpec): ActiveRun {
+  #newRun({ lobby_id, has_input = false, network = null }: RunSpec): ActiveRun {
     const uid = this.#host.gives_uids ? this.#uids.take() : null
     const group = this.#machine.cgroups === null ? null : lobby_id
-    const facts = { lobby_id, boot_id: this.#machine.boot_id, uid, group, has_input }
+    const facts = { lobby_id, boot_id: this.#machine.boot_id, uid, group, has_input, network }
     return { facts, handle: null, output: null, program: null, exit: null }
   }
 
@@ -302,6 +330,7 @@ class DockerDriver implements Driver {
       cgroups: this.#machine.cgroups,
     })
     if (existsSync(folder)) writeEnded(folder, exit)
+    this.releaseNetwork(facts?.network ?? handle?.network ?? null)
     this.#inputs.close(containerName(lobby_id))
     this.#forget(lobby_id)
     return exit
@@ -344,6 +373,8 @@ class DockerDriver implements Driver {
       const run = this.#runs.get(lobby_id)
       return run === undefined ? 'unknown' : run.handle === null ? 'starting' : 'running'
     })
+    const used = [...kept.values(), ...[...this.#runs.values()].map(({ facts }) => facts)]
+    await this.#host.networks?.lobbies.sweep(used.flatMap(({ network }) => network ?? []))
     for (const lobby_id of this.#unfinished.ids()) {
       if (kept.has(lobby_id) || this.#runs.has(lobby_id)) continue
       const folder = this.#folderOf(lobby_id)

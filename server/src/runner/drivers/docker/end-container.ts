@@ -4,6 +4,7 @@ import { folderOfLobby } from '../../../lobby-logs/local.ts'
 import type { Handle } from '../driver.ts'
 import { readEnded } from '../lobby-folder.ts'
 import {
+  type ContainerFacts,
   type ContainerInspect,
   type ContainerSummary,
   containerName,
@@ -60,13 +61,13 @@ export async function removeContainer(engine: EngineClient, lobby_id: string): P
   await engine.call('DELETE', `/volumes/${containerName(lobby_id)}`, { query: { force: '1' } }).catch(ignoreDone)
 }
 
-/** `stateOf`: what this runner knows of a lobby. Returns the lobbies whose containers stay. */
+/** `stateOf`: what this runner knows of a lobby. Returns the facts of the containers that stay, by lobby id. */
 export async function sweepContainers(
   host: DockerHost,
   now_ms: number,
   stateOf: (lobby_id: string) => 'unknown' | 'starting' | 'running',
-): Promise<Set<string>> {
-  const kept = new Set<string>()
+): Promise<Map<string, ContainerFacts>> {
+  const kept = new Map<string, ContainerFacts>()
   for (const summary of await containersOf(host)) {
     const facts = factsOf(summary.Labels)
     if (facts === null) continue
@@ -74,7 +75,7 @@ export async function sweepContainers(
     const state = stateOf(lobby_id)
     if (isFileWriter(summary.Labels)) {
       if (state !== 'starting') await removeById(host.engine, summary.Id)
-    } else if (state !== 'unknown' || !isOver(host, lobby_id, summary, now_ms)) kept.add(lobby_id)
+    } else if (state !== 'unknown' || !isOver(host, lobby_id, summary, now_ms)) kept.set(lobby_id, facts)
     else await removeContainer(host.engine, lobby_id)
   }
   await sweepVolumes(host, (lobby_id) => kept.has(lobby_id) || stateOf(lobby_id) !== 'unknown')

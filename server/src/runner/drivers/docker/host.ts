@@ -2,11 +2,11 @@
 import { hash } from 'node:crypto'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Logger } from 'pino'
 import { StartError } from '../../../start-error.ts'
 import { platformFolder } from '../../logs/control.ts'
 import { type Cgroups, openCgroups } from '../cgroups.ts'
 import type { ExitReason } from '../driver.ts'
+import { type DockerNetworkOptions, type DockerNetworks, openDockerNetworks } from './docker-networks.ts'
 import { EngineClient } from './engine.ts'
 import type { Image } from './image-programs.ts'
 
@@ -17,7 +17,7 @@ export type DockerSettings = {
   base_image: string | null
 }
 
-export type DockerHostOptions = { data_dir: string; docker: DockerSettings; log: Logger }
+export type DockerHostOptions = DockerNetworkOptions & { docker: DockerSettings }
 
 export type DockerHost = {
   engine: EngineClient
@@ -29,12 +29,15 @@ export type DockerHost = {
   cgroups: Cgroups | null
   /** Whether every lobby gets a uid of its own. */
   gives_uids: boolean
+  /** Null: lobbies share the network of this machine. */
+  networks: DockerNetworks | null
 }
 
 type Info = { ServerVersion?: string; CgroupDriver?: string; SecurityOptions?: string[]; OSType?: string }
 
 /** Throws a StartError where the engine cannot be used. Logs once what does not work. */
-export async function prepareDockerHost({ data_dir, docker, log }: DockerHostOptions): Promise<DockerHost> {
+export async function prepareDockerHost(options: DockerHostOptions): Promise<DockerHost> {
+  const { data_dir, docker, log } = options
   const folders = ['builds', 'lobbies'].map((name) => resolve(data_dir, name))
   const lobbies_folder = resolve(data_dir, 'lobbies')
   for (const folder of [...folders, platformFolder(lobbies_folder)]) {
@@ -59,6 +62,11 @@ export async function prepareDockerHost({ data_dir, docker, log }: DockerHostOpt
   }
   // A mapped user namespace has only some of the uids.
   const is_mapped = (info.SecurityOptions ?? []).some((option) => /^name=(rootless|userns)/.test(option))
+  const networks = await openDockerNetworks(engine, platform, is_mapped, options).catch((error: unknown) => {
+    engine.close()
+    if (cgroups !== null && !('unavailable' in cgroups)) cgroups.close()
+    throw error
+  })
   const host: DockerHost = {
     engine,
     lobbies_folder,
@@ -66,6 +74,7 @@ export async function prepareDockerHost({ data_dir, docker, log }: DockerHostOpt
     base_image: docker.base_image,
     cgroups: cgroups === null || 'unavailable' in cgroups ? null : cgroups,
     gives_uids: !is_mapped,
+    networks,
   }
   const image = await imageOf(host)
   if ('refused' in image) log.warn({ reason: image.message }, 'builds of kind archive do not run')

@@ -1,5 +1,6 @@
 // Starts the container of a lobby: its image, its program, its control group, its files. A container of a start that fails
 // is left to the caller.
+import { isInNamespace } from '../../network/namespace.ts'
 import { BUILD_MOUNT } from '../bubblewrap.ts'
 import type { RunSpec, Started } from '../driver.ts'
 import { findInBuild, notFound } from '../find-program.ts'
@@ -13,6 +14,7 @@ import {
 } from './container.ts'
 import { type DockerHost, imageOf } from './host.ts'
 import type { ImagePrograms } from './image-programs.ts'
+import { MACHINE, type NetworkEntry } from './network-container.ts'
 import { fillScratch, scratchMount } from './scratch-files.ts'
 
 const ARCHIVES_ONLY =
@@ -35,6 +37,7 @@ export async function startContainer(
   if (in_build === null && name.includes('/') && !name.startsWith('/')) return notFound(name, 'the image')
   const labels = labelsOf(host.platform, facts)
   const container = containerName(lobby_id)
+  const entry = await entryOf(host, facts)
   const body = containerBody({
     spec,
     image_id: image.id,
@@ -43,6 +46,8 @@ export async function startContainer(
     facts,
     cgroup_parent: makeGroup(host, spec, facts),
     scratch_mount: files.length === 0 ? null : scratchMount({ lobby_id, labels, uid: facts.uid }, spec.tier),
+    network_mode: entry.network_mode,
+    etc_folder: host.networks?.etc_folder ?? null,
   })
   await engine.call('POST', '/containers/create', { query: { name: container }, body })
   if (in_build === null) {
@@ -52,13 +57,23 @@ export async function startContainer(
   const plan = { lobby_id, image_id: image.id, labels, uid: facts.uid, files }
   const scratch = files.length === 0 ? null : await fillScratch(engine, plan)
   try {
-    await engine.call('POST', `/containers/${container}/start`)
+    await entry.run(() => engine.call('POST', `/containers/${container}/start`))
   } finally {
     await scratch?.release()
   }
   const found = await engine.find<ContainerInspect>(`/containers/${container}/json`)
   if (found === null) throw new Error('The container of a lobby was removed while it started.')
+  const { Pid: pid } = found.State
+  if (pid > 0 && facts.network !== null && isInNamespace(pid, facts.network.namespace) === false) {
+    throw new Error('The container engine started a lobby in another network than its own.')
+  }
   return { handle: handleOf(found, facts) }
+}
+
+async function entryOf({ networks }: DockerHost, { network }: ContainerFacts): Promise<NetworkEntry> {
+  if (network === null) return MACHINE
+  if (networks === null) throw new Error('A lobby has a network, and this driver has none for lobbies.')
+  return networks.container.entryTo(network.namespace)
 }
 
 /** The path of the group around the container; null where the platform makes none. */
