@@ -24,6 +24,8 @@ import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
 
 /** The editor explains what is below the pointer after 0.3 seconds. */
 const HOVER_MS_MAX = 2_000
+/** Versions of one page of the list. */
+const VERSIONS_PAGE = 100
 
 test('the pages of a game', async (t) => {
   const mail = await startMailServer(t)
@@ -236,6 +238,27 @@ test('the pages of a game', async (t) => {
     await page.waitForURL(address)
     const { game: now } = await client.call(getGameById, { params })
     assert.ok(!now.namespaces.some(({ name_id }) => name_id === 'beta'))
+    await view.context.close()
+  })
+
+  await t.test('the list of versions goes on, and every version can be compared', async () => {
+    for (let number = 1; number <= VERSIONS_PAGE; number++) {
+      const body = { display_name: `more ${number}`, config: version.config }
+      await client.call(createGameVersion, { params: { game_id: game.game_id }, body })
+    }
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/versions`)
+    await page.getByText(`${VERSIONS_PAGE} versions so far`).waitFor()
+    const oldest = page.getByRole('link', { name: version.display_name, exact: true })
+    assert.equal(await oldest.count(), 0)
+    await page.getByRole('button', { name: 'Load more' }).click()
+    await oldest.waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Load more' }).count(), 0)
+    await page.getByLabel('From').selectOption(version.version_id)
+    await page.waitForURL(/from=/)
+    assert.deepEqual(view.faults, [])
     await view.context.close()
   })
 
