@@ -103,7 +103,7 @@ const RECORDS: ManageStep['figures'] = [
   [/(TXT +)[\w-]{32}/g, '$1SECRET'],
   // The words have different widths, and so has their column.
   [/ (?:failed|pending) {2,}/g, ' STATUS  '],
-  [/STATUS +CLAIMED/g, 'STATUS  CLAIMED'],
+  [/STATUS +CERTIFICATE/g, 'STATUS  CERTIFICATE'],
   [/ (?:failed |pending)/g, ' STATUS '],
   [/^ {2}(?:last check: )?The name servers did not answer .*\n/gm, ''],
 ]
