@@ -1,11 +1,15 @@
 // Hostile programs, each in a lobby beside a neighbour. Each is contained, its exit names what it did, the neighbour
 // responds throughout, and the machine is unchanged afterwards. The folder hostile/ has the programs.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import type { Exit, ExitReason, Handle, Tier } from '../../src/runner/drivers/driver.ts'
 import { until } from '../until.ts'
+import { importPythonImage, PYTHON_IMAGE } from './base-image.ts'
+import { missingFor, sharedEngine } from './driver-fixture.ts'
 import { machineFiles } from './machine-files.ts'
 import { type Host, makeWorld, missingForNetworks, traces, type World } from './network-world.ts'
 
@@ -49,28 +53,50 @@ const CASES: readonly Case[] = [
   { name: 'spin.py', line: /^spinning$/, reason: null, tier: { cpu_cores: 0.5 } },
 ]
 
-test('hostile programs are contained, and a neighbour is undisturbed', async (t) => {
-  const missing = missingForNetworks()
-  if (missing !== null) return t.skip(missing)
-  const world = await makeWorld(t)
-  const before = { ...traces(world), files: machineFiles() }
-  process.env.MUSTER_TEST_SECRET = SECRET
-  t.after(() => delete process.env.MUSTER_TEST_SECRET)
-  const host = await world.host()
-  const neighbour = await host.call<Handle>({ start: { program: NEIGHBOUR } })
-  await host.call({ line: neighbour.lobby_id, pattern: '^listening$' })
-  for (const one of CASES) {
-    await t.test(one.name, async () => {
-      await contain(world, host, neighbour, one)
-      await requireEcho(host, neighbour)
-      await until('its processes are gone', () => processesWith(MARK).length === 0)
-    })
-  }
-  await host.call({ stop: neighbour.lobby_id })
-  await host.call({ exit: neighbour.lobby_id })
-  await host.call({ close: 'end' })
-  assert.deepEqual({ ...traces(world), files: machineFiles() }, before)
-})
+/** What differs in a container (docs/containers.md). */
+const IN_CONTAINERS: Readonly<Record<string, Partial<Case>>> = {
+  // Its writable folder is in memory.
+  'disk.py': { reason: 'exit' },
+}
+
+for (const variant of ['required', 'docker'] as const) {
+  const name = variant === 'docker' ? 'containers' : 'processes'
+  test(`hostile programs are contained in ${name}, and a neighbour is undisturbed`, async (t) => {
+    const missing = missingFor(variant) ?? missingForNetworks()
+    if (missing !== null) return t.skip(missing)
+    process.env.MUSTER_TEST_SECRET = SECRET
+    t.after(() => delete process.env.MUSTER_TEST_SECRET)
+    const engine = variant === 'docker' ? await engineWithPython(t) : null
+    const world = await makeWorld(t)
+    const [before, files_before] = [traces(world), machineFiles()]
+    const host = await world.host(engine === null ? {} : { engine, image: PYTHON_IMAGE })
+    const neighbour = await host.call<Handle>({ start: { program: NEIGHBOUR } })
+    await host.call({ line: neighbour.lobby_id, pattern: '^listening$' })
+    for (const one of CASES) {
+      await t.test(one.name, async () => {
+        await contain(world, host, neighbour, variant === 'docker' ? { ...one, ...IN_CONTAINERS[one.name] } : one)
+        await requireEcho(host, neighbour)
+        await until('its processes are gone', () => processesWith(MARK).length === 0)
+      })
+    }
+    await host.call({ stop: neighbour.lobby_id })
+    await host.call({ exit: neighbour.lobby_id })
+    await host.call({ sweep: true })
+    await host.call({ close: 'end' })
+    // The engine removes its control groups in its own time.
+    await until('nothing is left', () => isDeepStrictEqual(traces(world), before)).catch(() => undefined)
+    assert.deepEqual(traces(world), before)
+    assert.deepEqual(machineFiles(), files_before)
+  })
+}
+
+async function engineWithPython(t: TestContext): Promise<string> {
+  const engine = await sharedEngine()
+  const folder = mkdtempSync(join(tmpdir(), 'muster-python-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  await importPythonImage(engine, join(folder, 'image'))
+  return engine.socket
+}
 
 async function contain(
   { data_dir }: World,

@@ -22,15 +22,15 @@ const RETURN = 0x06
 const ALLOW = 0x7fff_0000
 const FAIL = 0x0005_0000
 const EPERM = 1
-const ENOSYS = 38
+export const ENOSYS = 38
 /** AUDIT_ARCH_* of the kernel. */
 const MACHINE_IDS: Readonly<Record<Machine, number>> = { x86_64: 0xc000_003e, x86: 0x4000_0003, arm64: 0xc000_00b7 }
 /** CLONE_NEW*: new namespaces. */
-const NEW_NAMESPACES = 0x7e02_0000
+export const NEW_NAMESPACES = 0x7e02_0000
 /** Values of `personality` that container engines allow; the last one reads it. */
-const PERSONALITIES = [0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff] as const
+export const PERSONALITIES = [0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff] as const
 /** Address families: raw packets, the kernel's ciphers, sockets of virtual machines. */
-const REFUSED_FAMILIES = [17, 38, 40] as const
+export const REFUSED_FAMILIES = [17, 38, 40] as const
 
 type Instruction = { code: number; if_true: number; if_false: number; value: number }
 

@@ -88,10 +88,15 @@ export const SPECIAL_CALLS: Readonly<Record<Machine, Readonly<Record<SpecialCall
   arm64: { clone: 220, clone3: 435, personality: 92, socket: 198 },
 }
 
+const ENTRIES = TABLE.flatMap((line) => line.split('; ')).map((entry) => entry.split(' '))
+
+/** The names of all calls that are always allowed on one of the machines. */
+export const ALLOWED_NAMES: readonly string[] = ENTRIES.map(([name = '']) => name)
+
 /** The numbers of all calls that are always allowed, ascending. */
 export function allowedCalls(machine: Machine): number[] {
-  const numbers = TABLE.flatMap((line) => line.split('; ')).flatMap((entry) => {
-    const number = entry.split(' ')[COLUMNS[machine]]
+  const numbers = ENTRIES.flatMap((entry) => {
+    const number = entry[COLUMNS[machine]]
     return number === undefined || number === '-' ? [] : Number(number)
   })
   return [...new Set(numbers)].sort((one, other) => one - other)

@@ -3,7 +3,7 @@ import os
 
 OUT = ["/", "/etc/shadow", "/root", "/var", "/proc/1/root", "/proc/1/cwd", "/proc/self/root/..", "/build/../..", "/scratch/../.."]
 # What the root and the build of a lobby have.
-OWN = {"bin", "build", "dev", "etc", "lib", "lib32", "lib64", "libx32", "platform", "proc", "sbin", "scratch", "sys", "tmp", "usr", "server.mjs"}
+OWN = {".dockerenv", "bin", "build", "dev", "etc", "lib", "lib32", "lib64", "libx32", "platform", "proc", "sbin", "scratch", "sys", "tmp", "usr", "server.mjs"}
 reached = []
 for number, target in enumerate(OUT):
     link = f"/scratch/link-{number}"

@@ -27,8 +27,9 @@ if len([name for name in os.listdir("/proc") if name.isdigit()]) > 8:
     found.append("processes of others")
 for path in ("/etc/shadow", "/root", "/home", "/var", "/run", "/srv", "/mnt", "/proc/kcore", "/dev/mem", "/dev/sda"):
     try:
-        open(path) if not os.path.isdir(path) else os.listdir(path)
-        found.append(path)
+        # A container engine hides files behind empty ones.
+        if os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1):
+            found.append(path)
     except OSError:
         pass
 print("found", found, flush=True)

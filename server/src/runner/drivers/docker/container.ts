@@ -8,10 +8,13 @@ import { isGone, readStat } from '../../../procfs.ts'
 import type { RunNetwork } from '../../network/lobby-networks.ts'
 import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
 import type { Handle, RunSpec, Tier } from '../driver.ts'
+import { seccompProfile } from './seccomp-profile.ts'
 
 const TMP_MOUNT = '/tmp'
 /** Output of one container that the engine keeps for a runner that is away. */
 const ENGINE_LOG = { 'max-size': '2m', 'max-file': '2' } as const
+
+const SECCOMP = seccompProfile()
 
 /** Files of /etc that an engine writes for a network. */
 export const ETC_FILES = ['hostname', 'hosts', 'resolv.conf'] as const
@@ -163,7 +166,7 @@ export function containerBody(plan: ContainerPlan): object {
       },
       ShmSize: spec.tier.tmp_bytes,
       CapDrop: ['ALL'],
-      SecurityOpt: ['no-new-privileges'],
+      SecurityOpt: ['no-new-privileges', ...(SECCOMP === null ? [] : [`seccomp=${SECCOMP}`])],
       ...limitsOf(spec.tier, plan.cgroup_parent),
       LogConfig: { Type: 'json-file', Config: ENGINE_LOG },
       RestartPolicy: { Name: 'no' },
