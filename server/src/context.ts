@@ -10,8 +10,8 @@ import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
 import { createLobbyLogs, type LobbyChannels } from './lobby-logs/open.ts'
 import { createMailer, type Mailer } from './mail.ts'
-import { openFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
+import { openObjects } from './objects/open.ts'
 import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
@@ -92,7 +92,10 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     )
   }, RING_READ_MS)
   opened.defer(() => clearInterval(reading))
-  const objects = openFilesystemObjects(join(config.data_dir, 'objects'))
+  const now = options.now ?? Date.now
+  const trust = readCertificateAuthorities(config.fetch_authorities)
+  const objects = openObjects(config, { now, trust })
+  opened.defer(() => objects.close())
   const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
   opened.defer(() => database.close())
   const listener =
@@ -116,7 +119,6 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   }
   const revoked = createRevoked({ pool: database.pool, listener, log })
   opened.defer(() => revoked.close())
-  const now = options.now ?? Date.now
   const elapsed = options.elapsed ?? (() => Math.trunc(performance.now()))
   const recorder = createRecorder({ pool: database.pool, log, now, rays_per_second: config.rays_per_second })
   opened.defer(() => recorder.close())
@@ -140,7 +142,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     keys,
     seals,
     revoked,
-    trust: readCertificateAuthorities(config.fetch_authorities),
+    trust,
     lobby_logs,
     objects,
     recorder,

@@ -28,25 +28,20 @@ export function addStartCommand(program: Command, terminal: Terminal): void {
 export function addPlatformCommands(program: Command, { env }: Terminal): void {
   addKeyCommands(program, env)
 
-  program
-    .command('backup')
-    .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
-    .argument('<folder>', 'a folder that is not there yet')
-    .action((folder: string) =>
-      onPlatformNode(env, async () => {
-        const { backup } = await import('@muster/server/backup')
-        report(await backup(env, folder))
-      }),
-    )
+  addBackupCommands(program, env)
 
   program
     .command('restore')
     .description('Restore a backup into an empty data folder (MUSTER_DATA) and an empty database.')
-    .argument('<folder>', 'the backup')
-    .action((folder: string) =>
+    .argument('[backup]', 'the folder of the backup; with --from the name of the backup, by default the latest')
+    .option('--from <repository>', 'a repository: a folder or s3://BUCKET/PREFIX')
+    .action((name: string | undefined, { from }: { from?: string }, command: Command) =>
       onPlatformNode(env, async () => {
         const { restore } = await import('@muster/server/backup')
-        report(await restore(env, folder))
+        const where = placeOf(name, from)
+        if (where === null)
+          command.error('error: name the backup: muster restore FOLDER, or muster restore --from REPOSITORY')
+        else report(await restore(env, where))
       }),
     )
 
@@ -55,15 +50,62 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .description(
       'Check a backup, or without one the platform: every stored byte, the seats, what versions name, the keys.',
     )
-    .argument('[folder]', 'the backup')
+    .argument('[backup]', 'the folder of the backup; with --from the name of the backup, by default the latest')
+    .option('--from <repository>', 'a repository: a folder or s3://BUCKET/PREFIX')
     .option('--json', 'the report for programs')
-    .action((folder: string | undefined, { json }: { json?: boolean }) =>
+    .action((name: string | undefined, { from, json }: { from?: string; json?: boolean }) =>
       onPlatformNode(env, async () => {
         const { verify } = await import('@muster/server/backup')
-        const { report: details, ...outcome } = await verify(env, folder ?? null)
+        const { report: details, ...outcome } = await verify(env, placeOf(name, from))
         report(json ? { ...outcome, lines: [JSON.stringify(details, null, 2)] } : outcome)
       }),
     )
+}
+
+function addBackupCommands(program: Command, env: Terminal['env']): void {
+  program
+    .command('backup')
+    .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
+    .argument('[folder]', 'a folder that is not there yet')
+    .option('--to <repository>', 'a folder or s3://BUCKET/PREFIX with many backups; only new stored files are copied')
+    .option('--keep <count>', 'with --to: remove all but the latest backups', parseCount)
+    .action((folder: string | undefined, { to, keep }: { to?: string; keep?: number }, command: Command) =>
+      onPlatformNode(env, async () => {
+        const { backup, backupInto } = await import('@muster/server/backup')
+        if ((folder === undefined) === (to === undefined)) {
+          command.error('error: name one place: muster backup FOLDER, or muster backup --to REPOSITORY')
+        } else if (to !== undefined) report(await backupInto(env, to, keep ?? null))
+        else report(await backup(env, folder!))
+      }),
+    )
+
+  program
+    .command('backups')
+    .description('List the backups of a repository.')
+    .argument('<repository>', 'a folder or s3://BUCKET/PREFIX')
+    .action((repository: string) =>
+      onPlatformNode(env, async () => {
+        const { backups } = await import('@muster/server/backup')
+        report(await backups(env, repository))
+      }),
+    )
+
+  program
+    .command('copy-objects')
+    .description('Copy the stored files of the platform to a bucket or a folder, those that it does not have yet.')
+    .argument('<place>', 's3://BUCKET/PREFIX, as MUSTER_OBJECTS will name it, or a data folder')
+    .action((place: string) =>
+      onPlatformNode(env, async () => {
+        const { copyStored } = await import('@muster/server/backup')
+        report(await copyStored(env, place))
+      }),
+    )
+}
+
+/** Null: neither is given. */
+function placeOf(name: string | undefined, from: string | undefined) {
+  if (from !== undefined) return { repository: from, name: name ?? null }
+  return name ?? null
 }
 
 function addKeyCommands(program: Command, env: Terminal['env']): void {
@@ -106,4 +148,9 @@ function report({ lines, is_good }: Outcome): void {
 function parseDays(text: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It takes whole days, from 0 to 9999.')
+}
+
+function parseCount(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It takes a number from 1 to 99999.')
 }

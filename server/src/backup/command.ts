@@ -1,16 +1,24 @@
 // `muster backup`, `muster restore` and `muster verify`: what they do, apart from what a person types and sees. They work
 // beside a platform that runs, on one that is stopped, and on the database that DATABASE_URL names.
 import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, ConfigError, readConfig } from '../config/config.ts'
-import { openFilesystemObjects } from '../objects/filesystem.ts'
+import { lockObjects } from '../database/objects-lock.ts'
+import { openObjects } from '../objects/open.ts'
+import { ObjectsAway, S3Error } from '../objects/s3/client.ts'
 import { createLog } from '../observe/log.ts'
+import { readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
 import { StartError, startSentence } from '../start-error.ts'
+import { copyObjects } from './copy-objects.ts'
+import { pruneBackups } from './prune.ts'
 import { recordBackup, recordVerification, recordVerifiedBackup } from './records.ts'
+import { fetchBackup, listBackups, openRepository, type Repository } from './repository.ts'
 import { restoreBackup } from './restore.ts'
 import { openSource, type Source } from './source.ts'
-import { type Platform, takeBackup } from './take.ts'
-import { checkBackup, lackingSentence } from './verify/backup.ts'
+import { type Platform, takeBackup, takeIntoRepository } from './take.ts'
+import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
 import { checkPlatform } from './verify/platform.ts'
 import { counted, inMegabytes, type Report, reportLines, reportOf } from './verify/report.ts'
 
@@ -33,10 +41,67 @@ export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Ou
   return { lines, is_good: lacking_objects.length === 0 }
 }
 
-export async function restore(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
+/** Adds a backup to a repository. `keep`: how many backups stay; null: all. */
+export async function backupInto(env: NodeJS.ProcessEnv, place: string, keep: number | null): Promise<Outcome> {
+  return withRepository(env, place, (repository, work_folder) =>
+    onPlatform(env, async (platform) => {
+      const taken = await takeIntoRepository(platform, repository, work_folder)
+      const { name, manifest, copied_count, copied_bytes } = taken
+      await recordBackup(platform.client, {
+        folder: `${repository.place}/backups/${name}`,
+        manifest,
+        now_ms: Date.now(),
+      })
+      const pruned = keep === null ? null : await pruneBackups(repository, keep)
+      const { object_count, object_bytes, lacking_objects } = manifest
+      const lines = [
+        `${repository.place} has the backup ${name}: ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}), ` +
+          `of which ${counted(copied_count, 'object')} (${inMegabytes(copied_bytes)}) were new. It is as secret as the keys in it.`,
+        ...(pruned !== null && pruned.backup_count > 0
+          ? [
+              `${counted(pruned.backup_count, 'old backup')} and ${counted(pruned.object_count, 'object')} of it were removed.`,
+            ]
+          : []),
+        ...lacking_objects.map((object) => `${lackingSentence(object)}; it is not in it.`),
+      ]
+      return { lines, is_good: lacking_objects.length === 0 }
+    }),
+  )
+}
+
+/** The backups of a repository, a line each. */
+export async function backups(env: NodeJS.ProcessEnv, place: string): Promise<Outcome> {
+  return withRepository(env, place, async (repository) => {
+    const listed = await listBackups(repository)
+    const lines = listed.map(({ name, is_finished }) => (is_finished ? name : `${name}  not finished`))
+    return { lines: lines.length === 0 ? [`${repository.place} has no backups.`] : lines, is_good: true }
+  })
+}
+
+/** Copies the stored files of the platform to another store: a bucket, or a folder. */
+export async function copyStored(env: NodeJS.ProcessEnv, place: string): Promise<Outcome> {
+  return withRepository(env, place, (repository) =>
+    onPlatform(env, async ({ client, objects }) => {
+      await lockObjects(client)
+      const { object_count, object_bytes, copied_count, copied_bytes, lacking_objects } = await copyObjects(client, {
+        ...{ from: objects, to: repository.objects },
+      })
+      const lines = [
+        `${repository.place} has all ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}) of completed uploads; ` +
+          `${counted(copied_count, 'object')} (${inMegabytes(copied_bytes)}) were copied now.`,
+        ...lacking_objects.map(({ object_key, reason }) => `object ${object_key} is ${reason}; it is not there.`),
+      ]
+      return { lines, is_good: lacking_objects.length === 0 }
+    }),
+  )
+}
+
+export async function restore(env: NodeJS.ProcessEnv, where: BackupPlace): Promise<Outcome> {
   const config = readConfig(env)
-  const options = { now_ms: Date.now(), log: commandLog() }
-  const restored = await explained(config, () => restoreBackup(config, folder, options))
+  const options = { now: Date.now, log: commandLog() }
+  const restored = await explained(config, () =>
+    withBackup(env, where, (backup) => restoreBackup(config, backup, options)),
+  )
   const { manifest, migrated, lost_run_count } = restored
   const lines = [
     `${config.data_dir} is the platform as of ${manifest.create_ts}.`,
@@ -49,14 +114,16 @@ export async function restore(env: NodeJS.ProcessEnv, folder: string): Promise<O
   return { lines, is_good: true }
 }
 
-/** Of the backup in `folder`; null: of the data folder and the database of the settings. */
-export async function verify(env: NodeJS.ProcessEnv, folder: string | null): Promise<Outcome & { report: Report }> {
-  const report = folder === null ? await verifyPlatform(env) : await verifyBackup(env, folder)
+/** Of a backup; null: of the data folder and the database of the settings. */
+export async function verify(env: NodeJS.ProcessEnv, where: BackupPlace | null): Promise<Outcome & { report: Report }> {
+  const report =
+    where === null ? await verifyPlatform(env) : await withBackup(env, where, (backup) => verifyBackup(env, backup))
   return { report, lines: reportLines(report), is_good: report.is_sound }
 }
 
-async function verifyBackup(env: NodeJS.ProcessEnv, folder: string): Promise<Report> {
-  const { manifest, checks } = await checkBackup(folder, Date.now())
+async function verifyBackup(env: NodeJS.ProcessEnv, backup: OpenedBackup): Promise<Report> {
+  const { label: folder } = backup
+  const { manifest, checks } = await checkBackup(backup, Date.now())
   const subject = manifest === null ? `Backup ${folder}` : `Backup ${folder} as of ${manifest.create_ts}`
   const report = reportOf(subject, checks)
   const config = configOf(env)
@@ -93,11 +160,63 @@ async function onPlatform<T>(
   const options = { now_ms: Date.now(), log: commandLog() }
   const source = await explained(config, () => openSource(config, options))
   try {
-    const objects = openFilesystemObjects(join(data_dir, 'objects'))
-    return await work({ client: source.client, objects, data_dir, muster_version: version() }, source.found)
+    const trust = readCertificateAuthorities(config.fetch_authorities)
+    const objects = openObjects(config, { now: Date.now, trust })
+    try {
+      return await work({ client: source.client, objects, data_dir, muster_version: version() }, source.found)
+    } finally {
+      objects.close()
+    }
   } finally {
     await source.close()
   }
+}
+
+/** A folder, or a backup of a repository. `name`: null for the latest. */
+export type BackupPlace = string | { repository: string; name: string | null }
+
+/** Fetches a backup of a repository, without its objects, for as long as `work` needs it. */
+async function withBackup<T>(
+  env: NodeJS.ProcessEnv,
+  where: BackupPlace,
+  work: (backup: OpenedBackup) => Promise<T>,
+): Promise<T> {
+  if (typeof where === 'string') return work({ label: where, folder: where, objects: null })
+  return withRepository(env, where.repository, async (repository, work_folder) => {
+    const folder = join(work_folder, 'backup')
+    const name = await fetchBackup(repository, where.name, folder)
+    return work({ label: `${repository.place}/backups/${name}`, folder, objects: repository.objects })
+  })
+}
+
+async function withRepository<T>(
+  env: NodeJS.ProcessEnv,
+  place: string,
+  work: (repository: Repository, work_folder: string) => Promise<T>,
+): Promise<T> {
+  const { s3, fetch_authorities } = readConfig(env)
+  const work_folder = await mkdtemp(join(tmpdir(), 'muster-backup-'))
+  try {
+    const trust = readCertificateAuthorities(fetch_authorities)
+    const repository = openRepository(place, { s3, work_folder, now: Date.now, trust })
+    try {
+      return await work(repository, work_folder)
+    } finally {
+      repository.close()
+    }
+  } catch (error) {
+    if (error instanceof S3Error || error instanceof ObjectsAway)
+      throw new StartError(sentenceOf(error, place), { cause: error })
+    throw error
+  } finally {
+    await rm(work_folder, { recursive: true, force: true })
+  }
+}
+
+function sentenceOf(error: S3Error | ObjectsAway, place: string): string {
+  if (error instanceof S3Error) return `${place} cannot be used. ${error.message}`
+  const { message } = error.cause as Error
+  return `The S3 service of ${place} does not respond (${message}); the command can be repeated.`
 }
 
 /** A database that cannot be reached is reported in a sentence, as at a start. */

@@ -4,7 +4,6 @@ import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { syncFolder } from '../objects/sync-folder.ts'
 import { SUMS_FILE } from './manifest.ts'
 
@@ -24,6 +23,8 @@ export type FileWriter = {
    * `expected` ones.
    */
   write: (path: string, body: AsyncIterable<Uint8Array>, expected?: Contents) => Promise<Contents | null>
+  /** Adds the line of a file that is stored elsewhere. */
+  note: (path: string, sha256: string) => void
   /** Writes SHA256SUMS, and makes the names of all files durable. */
   finish: () => Promise<void>
 }
@@ -52,6 +53,10 @@ export function createFileWriter(folder: string): FileWriter {
       return contents
     },
 
+    note(path, sha256) {
+      lines.push(`${sha256}  ${path}\n`)
+    },
+
     async finish() {
       await writeDurably(join(folder, SUMS_FILE), Readable.from(lines.sort().map((line) => Buffer.from(line))))
       for (const path of folders) await syncFolder(path)
@@ -76,17 +81,19 @@ export async function writeDurably(path: string, body: AsyncIterable<Uint8Array>
   }
 }
 
-export async function contentsOf(path: string): Promise<Contents & { line_count: number }> {
+export function contentsOf(path: string): Promise<Contents & { line_count: number }> {
+  return contentsIn(createReadStream(path))
+}
+
+async function contentsIn(body: AsyncIterable<Buffer>): Promise<Contents & { line_count: number }> {
   const hash = createHash('sha256')
   let content_length = 0
   let line_count = 0
-  await pipeline(createReadStream(path), async (chunks: AsyncIterable<Buffer>) => {
-    for await (const chunk of chunks) {
-      hash.update(chunk)
-      content_length += chunk.length
-      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) line_count++
-    }
-  })
+  for await (const chunk of body) {
+    hash.update(chunk)
+    content_length += chunk.length
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) line_count++
+  }
   return { sha256: hash.digest('hex'), content_length, line_count }
 }
 
@@ -101,8 +108,11 @@ export type CheckedFiles = {
   findings: string[]
 }
 
-/** Reads every file of a backup against SHA256SUMS, in both directions. */
-export async function checkFiles(folder: string): Promise<CheckedFiles> {
+/** Reads a file of a backup that is not in its folder. Null: it is missing. */
+export type ReadElsewhere = (path: string) => Promise<AsyncIterable<Buffer> | null>
+
+/** Reads every file of a backup against SHA256SUMS, in both directions. `elsewhere`: for files that are not in the folder. */
+export async function checkFiles(folder: string, elsewhere: ReadElsewhere): Promise<CheckedFiles> {
   const checked: CheckedFiles = { file_count: 0, bytes: 0, known: new Set(), sound: new Map(), findings: [] }
   const find = (finding: string): void => {
     if (checked.findings.length < FINDINGS_MAX) checked.findings.push(finding)
@@ -113,8 +123,9 @@ export async function checkFiles(folder: string): Promise<CheckedFiles> {
     const sums = await readSums(folder, find)
     checked.known = new Set(sums.keys())
     await forEachAtOnce(sums, async ([path, sha256]) => {
-      if (!there.delete(path)) return find(`${path} is missing`)
-      const contents = await contentsOf(join(folder, path))
+      const body = there.delete(path) ? createReadStream(join(folder, path)) : await elsewhere(path)
+      if (body === null) return find(`${path} is missing`)
+      const contents = await contentsIn(body)
       checked.file_count++
       checked.bytes += contents.content_length
       if (contents.sha256 === sha256) checked.sound.set(path, { line_count: contents.line_count })

@@ -11,8 +11,9 @@ import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { endEmbedded, startEmbedded } from '../database/embedded/embedded.ts'
-import { openFilesystemObjects } from '../objects/filesystem.ts'
+import { openObjects } from '../objects/open.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
+import { readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
 import { StartError } from '../start-error.ts'
 import { makeFolders, restoreMark } from '../supervisor/folders.ts'
 import { lockFolder } from '../supervisor/lock.ts'
@@ -21,7 +22,7 @@ import { forEachAtOnce, readSums, writeDurably } from './files.ts'
 import { type Manifest, objectFile } from './manifest.ts'
 import { knownMigrations } from './migrations.ts'
 import { requireEmptyDatabase, restoreRows } from './restore-rows.ts'
-import { checkBackup, lackingSentence } from './verify/backup.ts'
+import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
 
 /** Findings that the error of a restore lists. */
 const FINDINGS_TOLD_MAX = 10
@@ -36,11 +37,13 @@ export type Restored = { manifest: Manifest; migrated: string[]; lost_run_count:
  */
 export async function restoreBackup(
   config: Config,
-  folder: string,
-  { now_ms, log }: { now_ms: number; log: Logger },
+  backup: OpenedBackup,
+  { now, log }: { now: () => number; log: Logger },
 ): Promise<Restored> {
+  const now_ms = now()
   const { data_dir, database_url } = config
-  const manifest = await requireSound(folder, now_ms)
+  const { folder } = backup
+  const manifest = await requireSound(backup, now_ms)
   const migrations = knownMigrations(manifest.migrations)
   await requireEmptyFolder(data_dir)
   if (database_url !== null) await requireEmptyDatabase(database_url, migrations)
@@ -61,20 +64,20 @@ export async function restoreBackup(
 
   async function restoreAll(url: string) {
     await restoreCredentials(folder, data_dir)
-    await restoreObjects(folder, data_dir)
+    await restoreObjects(config, backup, now)
     return restoreRows(url, { folder, manifest, migrations, log })
   }
 }
 
 /** What the platform lacked already when it was backed up is no damage of the backup. */
-async function requireSound(folder: string, now_ms: number): Promise<Manifest> {
-  const { manifest, checks } = await checkBackup(folder, now_ms)
+async function requireSound(backup: OpenedBackup, now_ms: number): Promise<Manifest> {
+  const { manifest, checks } = await checkBackup(backup, now_ms)
   const lacking = new Set(manifest?.lacking_objects.map(lackingSentence))
   const findings = checks.flatMap((check) => check.findings).filter((finding) => !lacking.has(finding))
   if (manifest !== null && findings.length === 0) return manifest
   const told = findings.slice(0, FINDINGS_TOLD_MAX).map((finding) => `\n  ${finding}`)
   const rest = findings.length > told.length ? `\n  and ${findings.length - told.length} more` : ''
-  throw new StartError(`The backup ${folder} is damaged; nothing has been restored.${told.join('')}${rest}`)
+  throw new StartError(`The backup ${backup.label} is damaged; nothing has been restored.${told.join('')}${rest}`)
 }
 
 async function requireEmptyFolder(data_dir: string): Promise<void> {
@@ -131,15 +134,28 @@ async function restoreCredentials(folder: string, data_dir: string): Promise<voi
   }
 }
 
-async function restoreObjects(folder: string, data_dir: string): Promise<void> {
-  const objects = openFilesystemObjects(join(data_dir, 'objects'))
-  await forEachAtOnce(await readSums(folder), async ([path, sha256]) => {
-    const object_key = baseOf(path)
-    if (path !== objectFile(object_key)) return
-    const { size } = await stat(join(folder, path))
-    const stored = await objects.put(object_key, createReadStream(join(folder, path)), size)
-    if (stored.sha256 !== sha256) throw new Error(`${path} is not what it was when the backup was checked.`)
-  })
+/** A bucket may have an object already: after a restore that was broken off, or when only the database was lost. */
+async function restoreObjects(
+  config: Config,
+  { folder, objects: shared }: OpenedBackup,
+  now: () => number,
+): Promise<void> {
+  const objects = openObjects(config, { now, trust: readCertificateAuthorities(config.fetch_authorities) })
+  try {
+    await forEachAtOnce(await readSums(folder), async ([path, sha256]) => {
+      const object_key = baseOf(path)
+      if (path !== objectFile(object_key)) return
+      const content_length =
+        shared === null ? (await stat(join(folder, path))).size : ((await shared.stat(object_key))?.content_length ?? 0)
+      const there = await objects.stat(object_key)
+      if (there?.sha256 === sha256 && there.content_length === content_length) return
+      const body = shared === null ? createReadStream(join(folder, path)) : await shared.read(object_key)
+      const stored = await objects.put(object_key, body, content_length)
+      if (stored.sha256 !== sha256) throw new Error(`${path} is not what it was when the backup was checked.`)
+    })
+  } finally {
+    objects.close()
+  }
 }
 
 function baseOf(path: string): string {

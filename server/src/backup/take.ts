@@ -10,12 +10,17 @@ import { lockObjects } from '../database/objects-lock.ts'
 import { ObjectNotFound, type Objects } from '../objects/objects.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
 import { StartError } from '../start-error.ts'
+import { type CopiedObjects, copyObjects } from './copy-objects.ts'
 import { credentialFiles } from './credentials.ts'
-import { createFileWriter, type FileWriter, forEachAtOnce } from './files.ts'
+import { createFileWriter, type FileWriter, filesOf, forEachAtOnce } from './files.ts'
 import { dumpJobs } from './jobs.ts'
 import { FORMAT, JOBS_FILE, MANIFEST_FILE, type Manifest, objectFile, tableFile } from './manifest.ts'
+import { backupName, type Repository } from './repository.ts'
 import { dump, readSequences, readTables } from './rows.ts'
 import { type StoredFile, storedFiles } from './stored.ts'
+
+/** Any number, but always this one: of the advisory lock of a backup into a repository. */
+const TURN_KEY = '7365882113'
 
 export type Platform = { client: ClientBase; objects: Objects; data_dir: string; muster_version: string }
 
@@ -30,7 +35,9 @@ export async function takeBackup(platform: Platform, target: string): Promise<Ma
   const draft = await mkdtemp(`${place}.partial-`)
   try {
     const files = createFileWriter(draft)
-    const manifest = await writeAll(platform, files)
+    const manifest = await writeAll(platform, files, async (counts) => {
+      await forEachAtOnce(storedFiles(platform.client), (file) => writeObject(platform.objects, file, files, counts))
+    })
     await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
     await files.finish()
     await rename(draft, place)
@@ -42,7 +49,51 @@ export async function takeBackup(platform: Platform, target: string): Promise<Ma
   }
 }
 
-async function writeAll(platform: Platform, files: FileWriter): Promise<Manifest> {
+/** A backup of a repository, and what of its objects was new. */
+export type TakenBackup = { name: string; manifest: Manifest; copied_count: number; copied_bytes: number }
+
+/**
+ * Adds a backup to a repository: objects first, then its other files, the manifest last. Throws a StartError when another
+ * backup into a repository is under way.
+ */
+export async function takeIntoRepository(
+  platform: Platform,
+  repository: Repository,
+  work_folder: string,
+): Promise<TakenBackup> {
+  const { client, objects } = platform
+  await requireTurn(client)
+  const draft = await mkdtemp(join(work_folder, 'draft-'))
+  const files = createFileWriter(draft)
+  let copied: CopiedObjects | null = null
+  const manifest = await writeAll(platform, files, async (counts) => {
+    copied = await copyObjects(client, { from: objects, to: repository.objects }, ({ object_key, sha256 }) =>
+      files.note(objectFile(object_key), sha256),
+    )
+    const { object_count, object_bytes, lacking_objects } = copied
+    Object.assign(counts, { object_count, object_bytes, lacking_objects })
+  })
+  await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
+  await files.finish()
+  const name = backupName(manifest.create_ts)
+  const paths = (await filesOf(draft)).filter((path) => path !== MANIFEST_FILE)
+  for (const path of [...paths, MANIFEST_FILE]) await repository.write(`${name}/${path}`, join(draft, path))
+  const { copied_count, copied_bytes } = copied!
+  return { name, manifest, copied_count, copied_bytes }
+}
+
+/** Until the connection ends. An object that one backup relies on must not be removed by the clean-up of another. */
+async function requireTurn(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ is_free: boolean }>('select pg_try_advisory_lock($1) as is_free', [TURN_KEY])
+  if (rows[0]?.is_free !== true)
+    throw new StartError('Another backup into a repository is under way; wait for its end.')
+}
+
+async function writeAll(
+  platform: Platform,
+  files: FileWriter,
+  writeObjects: (counts: Manifest) => Promise<void>,
+): Promise<Manifest> {
   const { client, data_dir, muster_version } = platform
   await lockObjects(client)
   await client.query('begin isolation level repeatable read read only')
@@ -52,7 +103,7 @@ async function writeAll(platform: Platform, files: FileWriter): Promise<Manifest
     manifest.tables.push({ ...table, row_count })
   }
   manifest.job_count = await dumpJobs(client, (body) => files.write(JOBS_FILE, body))
-  await forEachAtOnce(storedFiles(client), (file) => copyObject(platform.objects, file, files, manifest))
+  await writeObjects(manifest)
   manifest.lacking_objects.sort((a, b) => (a.object_key < b.object_key ? -1 : 1))
   manifest.sequences = await readSequences(client)
   await client.query('commit')
@@ -84,7 +135,7 @@ async function beginManifest(client: ClientBase, muster_version: string): Promis
   }
 }
 
-async function copyObject(objects: Objects, file: StoredFile, files: FileWriter, manifest: Manifest): Promise<void> {
+async function writeObject(objects: Objects, file: StoredFile, files: FileWriter, manifest: Manifest): Promise<void> {
   const { object_key, content_length, sha256 } = file
   const body = await readIfThere(objects, object_key)
   if (body === null) {

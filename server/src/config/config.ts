@@ -12,6 +12,7 @@ import { readEdge } from './edge.ts'
 import { readLimits, readRetention } from './limits.ts'
 import { type Range, readLobbyNetwork } from './lobby-network.ts'
 import { LOOPBACK, readOutbound, readTrustedProxies } from './networks.ts'
+import { readObjects, type S3Place, type S3Service } from './objects.ts'
 import { isUrl, type PortRange, SettingsReader } from './read.ts'
 import { ROLES, type Role } from './roles.ts'
 import { FEED_CLASSES, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
@@ -127,6 +128,12 @@ export type Config = {
     /** Uploads leave this much of the disk free. */
     disk_free_bytes_min: number
   }
+  /** The S3 service of the settings; null: none. */
+  s3: S3Service | null
+  /** The bucket of stored files; null: the data folder has them. `upload_endpoint`: null when uploads go through the api. */
+  objects: (S3Place & { upload_endpoint: string | null }) | null
+  /** Bytes of files of sites that the edge keeps on its disk, where stored files are in a bucket. */
+  site_cache_bytes_max: number
   /** Period in which every stored file is compared with its hash once; null: never. */
   check_ms: number | null
   lobbies: {
@@ -249,6 +256,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...readOutbound(read, mode),
     login_turnstile: readLoginTurnstile(read),
     ...readLimits(read),
+    ...readObjects(read),
     check_ms: read.numberOrNull('MUSTER_CHECK_STORED_DAYS'),
     rays_per_second: read.numberOrNull('MUSTER_RAYS_PER_SECOND'),
     retention: readRetention(read),

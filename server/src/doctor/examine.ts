@@ -9,7 +9,7 @@ import { examineNames } from './dns.ts'
 import { CHECKS, type Check, type Finding, failed, messageOf, ok } from './finding.ts'
 import { examineDataFolder, examineDisk, examineSandbox } from './machine.ts'
 import { examinePlatform, examinePorts } from './platform.ts'
-import { examineCaptcha, examineMail } from './services.ts'
+import { examineCaptcha, examineMail, examineStore } from './services.ts'
 
 /** One check. Checks have shorter limits of their own; this one bounds what they wait for together. */
 const CHECK_MS_MAX = 30_000
@@ -63,6 +63,7 @@ function checksOf(config: Config, is_running: boolean, now_ms: number): Promise<
     inTime('clock', examineClock(config, now_ms)),
     inTime('mail', examineMail(config)),
     inTime('captcha provider', examineCaptcha(config)),
+    inTime('stored files', examineStore(config, now_ms)),
   ]
 }
 

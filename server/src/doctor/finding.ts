@@ -12,6 +12,7 @@ export const CHECKS = [
   'clock',
   'mail',
   'captcha provider',
+  'stored files',
 ] as const
 export type Check = (typeof CHECKS)[number]
 

@@ -1,7 +1,8 @@
-// Servers of others that logins need: the mail server and the captcha provider.
+// Servers of others: the mail server and the captcha provider that logins need, and the S3 service of stored files.
 import { isSecretAccepted } from '../captcha/provider.ts'
 import type { Config } from '../config/config.ts'
 import { requireMailServer } from '../mail.ts'
+import { findStoreFault } from '../objects/open.ts'
 import { readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
 import { type Finding, failed, messageOf, ok, skipped, warning } from './finding.ts'
 
@@ -38,4 +39,15 @@ export async function examineCaptcha(config: Config): Promise<Finding[]> {
   } catch (error) {
     return [failed('captcha provider', `${url} does not work: ${messageOf(error)}`, `curl -sS -X POST ${url}`)]
   }
+}
+
+export async function examineStore(config: Config, now_ms: number): Promise<Finding[]> {
+  const { objects, fetch_authorities } = config
+  if (objects === null) return [skipped('stored files', 'they are in the data folder')]
+  const started = performance.now()
+  const now = (): number => now_ms + performance.now() - started
+  const fault = await findStoreFault(config, { now, trust: readCertificateAuthorities(fetch_authorities) })
+  if (fault === null) return [ok('stored files', `s3://${objects.bucket} can be read and written`)]
+  const remedy = fault.remedy.startsWith('sudo') ? fault.remedy : `export ${fault.remedy}=VALUE`
+  return [failed('stored files', fault.sentence, remedy)]
 }

@@ -319,3 +319,9 @@ function openFilesMax(): number {
     return OPEN_FILES_DEFAULT
   }
 }
+/** Bytes of a file of a site that are fetched from a bucket at once: a whole number of blocks. */
+export const SITE_SEGMENT_BYTES = 4 * 1024 * 1024
+/** Fetches from a bucket at once. Each holds one segment in memory. */
+export const SITE_FETCHES_AT_ONCE_MAX = 16
+/** Fetches that wait for one of them to end. */
+export const SITE_FETCHES_WAITING_MAX = 1_000

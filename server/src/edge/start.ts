@@ -11,6 +11,7 @@ import { Cdn } from './cdn/cdn.ts'
 import { watchDamaged } from './cdn/damaged.ts'
 import { createMedia } from './cdn/media.ts'
 import { createSend } from './cdn/send.ts'
+import { openSiteFiles } from './cdn/site-files.ts'
 import { Sites } from './cdn/sites.ts'
 import { ConnectionLimits } from './connection-limits.ts'
 import { createDomains } from './domains.ts'
@@ -110,7 +111,9 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
   const sites = new Sites(ctx, lookups)
   const damaged = watchDamaged(ctx)
   opened.defer(() => damaged.close())
-  const send = createSend(ctx, { lookups, damaged })
+  const site_files = openSiteFiles(ctx)
+  opened.defer(() => site_files.close())
+  const send = createSend(ctx, { lookups, damaged, site_files })
   opened.defer(() => sites.close())
   const edge: Edge = {
     ...{ ctx, internals, refuse, lobby_connections, players, meaningOf, certificates, lookups, limits },

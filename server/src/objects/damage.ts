@@ -1,6 +1,6 @@
 // Reads stored objects and detects damage: every function here returns bytes that have the recorded hash, or throws
 // ObjectDamaged. Code that executes or serves stored bytes reads them through these functions.
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { BLOCK_BYTES, createDigest, type Digest, isBlock } from './digest.ts'
 import { ObjectNotFound, type Objects, type OpenObject } from './objects.ts'
 
@@ -35,6 +35,11 @@ export function damageOf(object_key: string, error: unknown): unknown {
   if (error instanceof ObjectNotFound) return new ObjectDamaged(object_key, 'missing', error)
   const { code } = error as NodeJS.ErrnoException
   return code !== undefined && UNREADABLE.has(code) ? new ObjectDamaged(object_key, 'unreadable', error) : error
+}
+
+/** Whether these are all bytes of the object. */
+export function isSound({ content_length, sha256 }: Recorded, bytes: Uint8Array): boolean {
+  return bytes.length === content_length && hash('sha256', bytes) === sha256
 }
 
 /** Reads the whole object into memory: for small objects. */

@@ -1,6 +1,7 @@
 // The hash of a whole object, and the hashes of its blocks. The whole hash verifies an object that is read to its end. A
 // block hash verifies one block without the rest. A file of one block has no list of block hashes.
 import { createHash, hash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 
 /** Bytes of every block but the last. To verify one byte a whole block is read, in 0.1 ms. */
 export const BLOCK_BYTES = 128 * 1024
@@ -67,4 +68,11 @@ export function isListOf(block_hashes: Buffer, content_length: number): boolean 
 export function isBlock(block_hashes: Buffer, index: number, bytes: Uint8Array): boolean {
   const expected = block_hashes.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES)
   return expected.equals(hash('sha256', bytes, 'buffer'))
+}
+
+/** The SHA-256 of a local file, in hex. */
+export async function contentHashOf(path: string): Promise<string> {
+  const digest = createHash('sha256')
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) digest.update(chunk)
+  return digest.digest('hex')
 }

@@ -14,19 +14,18 @@ import { type BigIntStats, mkdirSync } from 'node:fs'
 import { type FileHandle, link, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { ApiError } from '@muster/contract'
 import { type Incoming, openIncoming } from './incoming.ts'
 import {
   type ByteRange,
-  isObjectKey,
   ObjectNotFound,
   type Objects,
   type OpenObject,
   type PutOptions,
+  requireKey,
   type StoredObject,
 } from './objects.ts'
+import { receiveFile } from './receive.ts'
 import { syncFolder } from './sync-folder.ts'
-import { WriteBehind } from './write-behind.ts'
 
 /** A file system without second names, with none for this folder, or with no more of them for this file. */
 const NO_SECOND_NAME: readonly string[] = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP']
@@ -44,6 +43,9 @@ export function openFilesystemObjects(folder: string): Objects {
 }
 
 class FilesystemObjects implements Objects {
+  /** A put is published under the lock of its upload, and no other process writes. */
+  readonly copies_when_complete = false
+  readonly direct = null
   readonly #root: string
   readonly #damaged: string
   readonly #incoming: Incoming
@@ -149,6 +151,15 @@ class FilesystemObjects implements Objects {
     await rm(this.#asidePathOf(key), { force: true })
   }
 
+  /** It has been done when the store was opened. */
+  async removeUnfinished(): Promise<number> {
+    return 0
+  }
+
+  close(): void {
+    // Nothing is open between two calls.
+  }
+
   #shardOf(key: string): string {
     requireKey(key)
     return join(this.#root, key.slice(0, 2))
@@ -197,36 +208,10 @@ class FilesystemObjects implements Objects {
   }
 }
 
-function requireKey(key: string): void {
-  if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
-}
-
 /** Writes and flushes the body. The caller removes the file, also when this rejects. */
 async function receive(path: string, body: AsyncIterable<Uint8Array>, content_length: number): Promise<Sidecar> {
-  const handle = await open(path, 'wx', 0o600)
-  const file = new WriteBehind(handle, content_length)
-  try {
-    const hash = createHash('sha256')
-    let received = 0
-    for await (const chunk of body) {
-      received += chunk.length
-      if (received > content_length) throw lengthRefusal('too_long', content_length)
-      const is_taken = file.write(chunk)
-      hash.update(chunk)
-      await is_taken
-    }
-    if (received < content_length) throw lengthRefusal('too_short', content_length)
-    await file.finish()
-    return sidecarFor(await handle.stat({ bigint: true }), hash.digest('hex'))
-  } finally {
-    await file.settle()
-    await handle.close()
-  }
-}
-
-function lengthRefusal(reason: 'too_short' | 'too_long', content_length: number): ApiError {
-  const message = `The body is ${reason === 'too_long' ? 'longer' : 'shorter'} than the ${content_length} bytes that were announced.`
-  return new ApiError('UPLOAD_INVALID', { reason, content_length }, { message })
+  const { file, sha256 } = await receiveFile(path, body, content_length)
+  return sidecarFor(file, sha256)
 }
 
 /** One read may return fewer bytes than requested before the end of the file. */

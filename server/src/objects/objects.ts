@@ -32,8 +32,8 @@ export type Objects = {
    * Stores exactly `content_length` bytes under `key`. When it resolves, bytes and name survive a power cut. An existing
    * object is replaced in one step. Of two puts at once the one that publishes last wins, whole.
    * A chunk of `body` is not read any more once the next one is requested.
-   * When it rejects, nothing has changed and nothing is left. Only when the disk fails in the last step may the new bytes
-   * be stored.
+   * When it rejects, nothing has changed and nothing is left. Only when the disk or the service fails in the last step may the
+   * new bytes be stored.
    * Rejects with ApiError UPLOAD_INVALID when the body has another length. `metadata.reason` is then `too_short` or
    * `too_long`, and a longer body is not read to its end. Rejects with the body's error when the body breaks off, with the
    * error of `within`, and with a system error (ENOSPC, EIO) when the disk fails.
@@ -64,10 +64,36 @@ export type Objects = {
    * operator until the key is deleted. Resolves also when there is no such object.
    */
   setAside: (key: string) => Promise<void>
-  /** The absolute path of the bytes on this machine, for reading only; null when the store has no local files. */
+  /** The absolute path of the bytes on this machine, for reading only; null when the store has no local files (local-file.ts). */
   localPath: (key: string) => string | null
   /** Resolves also when there is no such object. */
   delete: (key: string) => Promise<void>
+  /** Removes what killed processes have left in the store before this time. Returns how much. */
+  removeUnfinished: (before_ms: number) => Promise<number>
+  /**
+   * Whether the files of an upload are copied to new keys when it completes. A service may carry out a write late, and clients
+   * may write to it without the api. So no key that a sender knows is the key of a completed file.
+   */
+  copies_when_complete: boolean
+  /** Null: all bytes come through the api. */
+  direct: DirectUploads | null
+  /** Ends idle connections. */
+  close: () => void
+}
+
+/** Uploads that a client sends to the store itself. What arrives is no object until `take` copies it. */
+export type DirectUploads = {
+  /** A URL for one PUT of exactly these bytes. `content_type`: null allows any. */
+  presignPut: (grant: {
+    key: string
+    content_length: number
+    content_type: string | null
+    lifetime_ms: number
+  }) => Promise<string>
+  /** The length of what has arrived for this key; null: nothing. */
+  arrivedLength: (key: string) => Promise<number | null>
+  /** Makes what has arrived for `key` the object `to`, and reads it for its hash. Null: nothing has arrived. */
+  take: (key: string, to: string) => Promise<StoredObject | null>
 }
 
 export class ObjectNotFound extends Error {
@@ -86,7 +112,11 @@ export function newObjectKey(): string {
 
 const OBJECT_KEY = /^[0-9a-f]{32}$/
 
-/** Stores check every key, so that no other text becomes part of a path. */
 export function isObjectKey(text: string): boolean {
   return OBJECT_KEY.test(text)
+}
+
+/** Stores check every key, so that no other text becomes part of a path. */
+export function requireKey(key: string): void {
+  if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
 }

@@ -11,12 +11,14 @@ export function credentialsOf({
   metrics,
   otlp,
   login_turnstile,
-}: Pick<Config, 'database_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile'>): string[] {
+  s3,
+}: Pick<Config, 'database_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile' | 's3'>): string[] {
   const secrets = [
     ...loginOf(database_url),
     ...loginOf(mail?.smtp_url ?? null),
     metrics?.token ?? '',
     login_turnstile?.secret_key ?? '',
+    s3?.secret_access_key ?? '',
     // With its scheme and without.
     ...Object.values(otlp?.headers ?? {}).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
   ]

@@ -31,6 +31,8 @@ import { apiOperations, pageOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { WatchedRecords } from '../http/watched-records.ts'
 import { openKv } from '../kv/entries.ts'
+import { findStoreFault } from '../objects/open.ts'
+import { StartError } from '../start-error.ts'
 import { createChecks } from './checks.ts'
 
 const APP: AppOptions = {
@@ -48,6 +50,7 @@ const APP: AppOptions = {
 
 /** Throws an Error that names the setting when its port is taken. */
 export async function startApi(ctx: Context): Promise<RunningRole> {
+  await requireStore(ctx)
   await ctx.revoked.open()
   await using waiting = new AsyncDisposableStack()
   await using background = new AsyncDisposableStack()
@@ -120,4 +123,15 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
       await open.background.disposeAsync()
     },
   }
+}
+
+/** A bucket that refuses the platform is a mistake of its settings. One that does not respond may respond later. */
+async function requireStore(ctx: Context): Promise<void> {
+  const find = () => findStoreFault(ctx.config, ctx)
+  const fault = await find()
+  if (fault !== null && !fault.is_away) throw new StartError(`${fault.sentence} Check ${fault.remedy}.`)
+  if (fault !== null)
+    ctx.log.warn({ fault: fault.sentence }, 'stored files cannot be reached; uploads fail until they can')
+  if (ctx.config.objects === null) return
+  ctx.health.warns('objects', async () => (await find())?.sentence ?? null)
 }

@@ -153,7 +153,9 @@ test('backup, restore, verify', async (t) => {
       fc.asyncProperty(flip, async ({ path, place, mask }) => {
         const undo = await changeByte(join(folder, path), place, mask)
         try {
-          const findings = (await checkBackup(folder, ctx.now())).checks.flatMap((check) => check.findings)
+          const findings = (await checkBackup({ label: folder, folder, objects: null }, ctx.now())).checks.flatMap(
+            (check) => check.findings,
+          )
           assert.ok(findings.length > 0)
           if (path !== 'SHA256SUMS')
             assert.ok(
@@ -168,7 +170,11 @@ test('backup, restore, verify', async (t) => {
       { numRuns: FLIPS },
     )
     assert.equal(existsSync(target.MUSTER_DATA), false)
-    assert.equal((await checkBackup(folder, ctx.now())).checks.flatMap((check) => check.findings).length, 0)
+    assert.equal(
+      (await checkBackup({ label: folder, folder, objects: null }, ctx.now())).checks.flatMap((check) => check.findings)
+        .length,
+      0,
+    )
   })
 
   await t.test('a file too many or too few is named', async (t) => {

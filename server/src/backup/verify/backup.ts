@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { MIGRATIONS } from '../../database/migrations/index.ts'
+import { isObjectKey, ObjectNotFound, type Objects } from '../../objects/objects.ts'
 import { StartError } from '../../start-error.ts'
 import { checkCredentials } from '../credentials.ts'
 import { type CheckedFiles, checkFiles } from '../files.ts'
@@ -11,6 +12,7 @@ import {
   type LackingObject,
   MANIFEST_FILE,
   type Manifest,
+  objectFile,
   readManifest,
   SUMS_FILE,
   tableFile,
@@ -24,11 +26,21 @@ export type CheckedBackup = {
   checks: Check[]
 }
 
+/** Where the objects of a backup are that its folder does not have: in its repository. */
+export type OpenedBackup = {
+  /** As the operator named it. */
+  label: string
+  /** All files but objects. */
+  folder: string
+  /** Null: the folder has them. */
+  objects: Objects | null
+}
+
 /** Reads all of it. Throws a StartError for a folder that is no backup, or one of a format that is newer than ours. */
-export async function checkBackup(folder: string, now_ms: number): Promise<CheckedBackup> {
+export async function checkBackup({ folder, objects }: OpenedBackup, now_ms: number): Promise<CheckedBackup> {
   if (![MANIFEST_FILE, SUMS_FILE].some((name) => existsSync(join(folder, name))))
     throw new StartError(`${folder} is not a backup: it has neither ${MANIFEST_FILE} nor ${SUMS_FILE}.`)
-  const files = await checkFiles(folder)
+  const files = await checkFiles(folder, (path) => readObject(objects, path))
   const looked_at = `${counted(files.file_count, 'file')}, ${inMegabytes(files.bytes)}, against ${SUMS_FILE}`
   const checks: Check[] = [{ name: 'files', looked_at, findings: files.findings, remarks: [] }]
   if (!files.sound.has(MANIFEST_FILE)) return { manifest: null, checks }
@@ -36,6 +48,15 @@ export async function checkBackup(folder: string, now_ms: number): Promise<Check
   checks.push(checkTables(manifest, files), checkObjects(manifest, files), checkVersion(manifest))
   checks.push(await checkCredentials(folder, now_ms))
   return { manifest, checks }
+}
+
+async function readObject(objects: Objects | null, path: string): Promise<AsyncIterable<Buffer> | null> {
+  const object_key = path.slice(path.lastIndexOf('/') + 1)
+  if (objects === null || !isObjectKey(object_key) || path !== objectFile(object_key)) return null
+  return objects.read(object_key).catch((error: unknown) => {
+    if (error instanceof ObjectNotFound) return null
+    throw error
+  })
 }
 
 /** Rows are lines. */

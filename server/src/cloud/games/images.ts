@@ -15,6 +15,7 @@ import { ObjectNotFound } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
 import { lockGroupOf } from '../quotas.ts'
 import { deleteUploads } from '../sweep/removed-objects.ts'
+import { dropTaken, keepTaken, type TakenFiles, takeArrived } from '../uploads/take-arrived.ts'
 import { prepareUpload } from '../uploads/uploads.ts'
 
 /** Of one kind and game; preparing one more abandons the oldest. */
@@ -75,17 +76,35 @@ export async function completeImage(
   const file = await ctx.db
     .selectFrom('uploads')
     .innerJoin('upload_files', 'upload_files.upload_id', 'uploads.upload_id')
-    .select(['object_key', 'complete_ts'])
+    .select(['object_key', 'upload_files.content_length', 'complete_ts'])
     .where('uploads.upload_id', '=', upload_id)
     .where('game_id', '=', game_id)
     .where('kind', '=', kind)
     .executeTakeFirst()
   if (file === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
   if (file.complete_ts !== null) return
-  const { object_key } = file
+  const taken = ctx.objects.copies_when_complete ? await takeArrived(ctx, [file.object_key]) : null
+  let is_kept = false
+  try {
+    is_kept = await finish(ctx, params, kind, { file, taken })
+  } finally {
+    if (taken !== null && !is_kept) await dropTaken(ctx, taken)
+  }
+}
+
+/** False when another request was faster. */
+async function finish(
+  ctx: ChangeContext,
+  { game_id, upload_id }: { game_id: string; upload_id: string },
+  kind: ImageKind,
+  { file, taken }: { file: { object_key: string; content_length: number }; taken: TakenFiles | null },
+): Promise<boolean> {
+  const object_key = taken?.new_keys.get(file.object_key) ?? file.object_key
+  const copy = taken === null ? file : taken.stored.get(object_key)
+  if (copy?.content_length !== file.content_length) throw notArrived()
   const { image, digest } = await look(ctx, object_key)
   const { sha256, block_hashes } = digest
-  await changes(ctx, { game_id }, async (trx) => {
+  const { is_kept } = await changes(ctx, { game_id }, async (trx) => {
     await lockGroupOf(trx, game_id)
     // A file that is being published locks this row in share mode; a later publication finds the upload complete.
     const upload = await trx
@@ -95,21 +114,23 @@ export async function completeImage(
       .forUpdate()
       .executeTakeFirst()
     if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
-    if (upload.complete_ts !== null) return { before: {}, after: {} }
-    if ((await ctx.objects.stat(object_key))?.sha256 !== sha256) {
+    if (upload.complete_ts !== null) return { before: {}, after: {}, is_kept: false }
+    if (taken === null && (await ctx.objects.stat(object_key))?.sha256 !== sha256) {
       throw new ApiError(
         'UPLOAD_INCOMPLETE',
         {},
         { message: 'The file was replaced while it was checked; complete again.' },
       )
     }
+    if (taken !== null) await keepTaken(ctx, trx, upload_id, taken)
     const complete_ts = new Date(ctx.now())
     const hashes = { sha256, block_hashes, checked_ts: complete_ts }
     await trx.updateTable('upload_files').set(hashes).where('upload_id', '=', upload_id).execute()
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
     const replaced = await replaceImage(ctx, trx, { game_id, kind, upload_id, sha256, ...image })
-    return { before: { [kind]: replaced }, after: { [kind]: upload_id } }
+    return { before: { [kind]: replaced }, after: { [kind]: upload_id }, is_kept: true }
   })
+  return is_kept
 }
 
 /** What has arrived, and the hashes of just these bytes. Throws UPLOAD_INCOMPLETE or IMAGE_INVALID. */
@@ -119,11 +140,15 @@ async function look(ctx: Context, object_key: string): Promise<{ image: Image; d
     return { image: readImage(bytes), digest: digestOf(bytes) }
   } catch (error) {
     if (error instanceof ObjectNotFound) {
-      throw new ApiError('UPLOAD_INCOMPLETE', {}, { message: 'The file has not arrived.' })
+      throw notArrived()
     }
     if (!(error instanceof ImageRefused)) throw error
     throw new ApiError('IMAGE_INVALID', { reason: error.reason }, { message: error.message })
   }
+}
+
+function notArrived(): ApiError {
+  return new ApiError('UPLOAD_INCOMPLETE', {}, { message: 'The file has not arrived.' })
 }
 
 type NewImage = Image & { game_id: string; kind: ImageKind; upload_id: string; sha256: string }

@@ -14,6 +14,9 @@ const SWEEP_OBJECTS_MAX = 20_000
 /** An object that is written before its row gets one within this time, or is removed. */
 const AHEAD_MS_MAX = 24 * 60 * 60_000
 
+/** Longer than the lifetime of a presigned address, and of the longest transfer that began at its end. */
+const DIRECT_PUT_MS_MAX = 12 * 60 * 60_000
+
 /** `upload_id`: they were parts of this upload, which is complete. */
 export async function noteRemoved(
   ctx: Context,
@@ -21,7 +24,10 @@ export async function noteRemoved(
   object_keys: readonly string[],
   upload_id: string | null = null,
 ): Promise<void> {
-  const due_ts = new Date(ctx.now() + ctx.config.retention.removed_objects_ms)
+  const { removed_objects_ms } = ctx.config.retention
+  // A client may still send bytes to a presigned address of the store itself.
+  const after_ms = ctx.objects.direct === null ? removed_objects_ms : Math.max(removed_objects_ms, DIRECT_PUT_MS_MAX)
+  const due_ts = new Date(ctx.now() + after_ms)
   for (let start = 0; start < object_keys.length; start += KEYS_AT_ONCE_MAX) {
     const rows = object_keys
       .slice(start, start + KEYS_AT_ONCE_MAX)

@@ -10,10 +10,14 @@ const SWEEP_EVERY_MS = 60_000
 /** Uploads that one sweep abandons; the rest is for the next. */
 const ABANDONED_MAX = 500
 
+/** A long object is sent to a bucket in parts, within this time. */
+const UNFINISHED_MS_MAX = 24 * 60 * 60_000
+
 function sweepSteps(ctx: Context): SweepStep[] {
   return [
     { what: 'uploads', remove: () => abandonUploads(ctx) },
     { what: 'objects', remove: () => sweepRemovedObjects(ctx) },
+    { what: 'unfinished objects', remove: () => ctx.objects.removeUnfinished(ctx.now() - UNFINISHED_MS_MAX) },
     ...retentionSteps(ctx),
     { what: 'reseal', remove: () => reseal(ctx) },
   ]

@@ -4,6 +4,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { requireGame } from '../access.ts'
 import { timestamp } from '../times.ts'
+import { arrivedLength } from './take-arrived.ts'
 import { presignFiles } from './uploads.ts'
 
 /** Objects whose length is read at once. */
@@ -49,7 +50,7 @@ export async function uploadOf(
       ...{ path, byte_offset, content_length, is_arrived: have_arrived[index] === true },
       ...(complete && sha256 !== null ? { sha256 } : {}),
     })),
-    presigned_requests: presignFiles(
+    presigned_requests: await presignFiles(
       ctx,
       missing,
       listed.some(({ byte_offset }) => byte_offset > 0),
@@ -65,8 +66,8 @@ async function haveArrived(
   const have_arrived: boolean[] = []
   for (let start = 0; start < parts.length; start += STATS_AT_ONCE_MAX) {
     const some = parts.slice(start, start + STATS_AT_ONCE_MAX)
-    const objects = await Promise.all(some.map((part) => ctx.objects.stat(part.object_key)))
-    have_arrived.push(...objects.map((object, index) => object?.content_length === some[index]!.content_length))
+    const lengths = await Promise.all(some.map((part) => arrivedLength(ctx, part.object_key)))
+    have_arrived.push(...lengths.map((length, index) => length === some[index]!.content_length))
   }
   return have_arrived
 }

@@ -1,7 +1,7 @@
 // Completes an upload: every file is present with its announced length, parts are joined, hashes are recorded, and from then
 // on nothing changes. A long file of a site is read once more for the hashes of its blocks, by which the edge verifies parts
 // of the file. Its long texts are compressed (pack-texts.ts). A build is checked first (check-build.ts): what could not
-// be unpacked never becomes complete.
+// be unpacked never becomes complete. In a bucket, all of this is done with copies under new keys (take-arrived.ts).
 import { ApiError } from '@muster/contract'
 import { type Kysely, sql } from 'kysely'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
@@ -17,8 +17,9 @@ import { type CheckedBuild, checkBuild } from './check-build.ts'
 import { diskFull, isDiskFull } from './disk.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
 import { insertPacked, type PackedFile, type PackSource, type TextPacker } from './pack-texts.ts'
+import { arrivedLength, dropTaken, keepTaken, type TakenFiles, takeArrived } from './take-arrived.ts'
 
-/** Files whose size is read from the disk at once. */
+/** Files whose size is read from the store at once. */
 const STATS_AT_ONCE_MAX = 16
 /** How many of the files that are missing an error names. */
 const MISSING_NAMED_MAX = 32
@@ -51,25 +52,29 @@ export async function completeUpload(
   await requireGame(ctx, caller, upload.game_id, 'UPLOAD_NOT_FOUND')
   if (upload.complete_ts !== null) return
 
-  const parts = await awaitedParts(ctx.db, upload_id)
-  const before = await requireArrived(ctx, parts)
+  const awaited = await awaitedParts(ctx.db, upload_id)
+  const taken = ctx.objects.copies_when_complete ? await takeAll(ctx, awaited) : null
   const joined: WholeFile[] = []
   const packed: PackedFile[] = []
   let is_kept = false
   try {
+    const parts = taken === null ? awaited : renamed(awaited, taken)
+    const before = requireAll(parts, taken === null ? await arrivedObjects(ctx, parts) : taken.stored)
     for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file, before))
     requireExpected(parts, before, joined)
-    const build = upload.build_kind === null ? null : await checkBuild(ctx, upload.build_kind, parts, joined)
-    const whole = upload.kind === 'site' ? wholeFiles(parts, before, joined) : []
+    const whole_files = wholeFiles(parts, before, joined)
+    const build = upload.build_kind === null ? null : await checkFirst(ctx, upload.build_kind, whole_files)
+    const whole = upload.kind === 'site' ? whole_files : []
     const block_hashes = await hashBlocks(ctx, whole)
     await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const is_read = (part: Part): boolean =>
       upload.build_kind !== null || part.expected_sha256 !== null || block_hashes.has(part.object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
     const target = { upload_id, game_id: upload.game_id, kind: upload.kind }
-    is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, build }, { joined, packed })
+    is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, build, taken }, { joined, packed })
   } finally {
     if (!is_kept) {
+      if (taken !== null) await dropTaken(ctx, taken)
       const object_keys = [...joined, ...packed].map((file) => file.object_key)
       await noteRemoved(ctx, ctx.db, object_keys)
     }
@@ -81,7 +86,13 @@ async function finish(
   ctx: ChangeContext,
   { upload_id, game_id, kind }: { upload_id: string; game_id: string; kind: string },
   parts: readonly Part[],
-  seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes; build: CheckedBuild | null },
+  seen: {
+    looked_at: readonly Part[]
+    before: Hashes
+    block_hashes: BlockHashes
+    build: CheckedBuild | null
+    taken: TakenFiles | null
+  },
   { joined, packed }: { joined: readonly WholeFile[]; packed: readonly PackedFile[] },
 ): Promise<boolean> {
   const { is_kept } = await changes(ctx, { game_id }, async (trx) => {
@@ -94,11 +105,13 @@ async function finish(
       .executeTakeFirst()
     if (row === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
     if (row.complete_ts !== null) return { before: {}, after: {}, is_kept: false }
-    const hashes = new Map(await requireArrived(ctx, parts))
+    // Nobody but this request knows the keys of files that it has taken.
+    const hashes = new Map(seen.taken === null ? requireAll(parts, await arrivedObjects(ctx, parts)) : seen.before)
     if (seen.looked_at.some(({ object_key }) => hashes.get(object_key) !== seen.before.get(object_key))) {
       const message = 'A file was replaced while it was checked; complete again.'
       throw new ApiError('UPLOAD_INCOMPLETE', {}, { message })
     }
+    if (seen.taken !== null) await keepTaken(ctx, trx, upload_id, seen.taken)
     for (const file of joined) {
       await replaceParts(ctx, trx, upload_id, file)
       hashes.set(file.object_key, file.stored.sha256)
@@ -128,6 +141,34 @@ function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {
     .orderBy('path')
     .orderBy('byte_offset')
     .execute()
+}
+
+/** Throws UPLOAD_INCOMPLETE, and takes nothing, while a part is missing. */
+async function takeAll(ctx: Context, parts: readonly Part[]): Promise<TakenFiles> {
+  const lengths = new Map<string, { content_length: number; sha256: string } | null>()
+  await forSome(parts, async ({ object_key }) => {
+    const content_length = await arrivedLength(ctx, object_key)
+    lengths.set(object_key, content_length === null ? null : { content_length, sha256: '' })
+  })
+  requireAll(parts, lengths)
+  return takeArrived(
+    ctx,
+    parts.map(({ object_key }) => object_key),
+  )
+}
+
+/** The parts under the keys of their copies. */
+function renamed(parts: readonly Part[], { new_keys }: TakenFiles): Part[] {
+  return parts.map((part) => ({ ...part, object_key: new_keys.get(part.object_key)! }))
+}
+
+/** A build has one file. */
+async function checkFirst(
+  ctx: Context,
+  kind: Parameters<typeof checkBuild>[1],
+  [file]: readonly PackSource[],
+): Promise<CheckedBuild> {
+  return checkBuild(ctx, kind, file!).catch((error: unknown) => Promise.reject(orSendAgain(error)))
 }
 
 function filesOf(parts: readonly Part[]): Part[][] {
@@ -182,18 +223,29 @@ function orSendAgain(error: unknown): unknown {
   return new ApiError('UPLOAD_INCOMPLETE', {}, { message })
 }
 
-/** Throws UPLOAD_INCOMPLETE. */
-async function requireArrived(ctx: Context, parts: readonly Part[]): Promise<Hashes> {
+async function arrivedObjects(ctx: Context, parts: readonly Part[]): Promise<Map<string, StoredObject | null>> {
+  const arrived = new Map<string, StoredObject | null>()
+  await forSome(parts, async ({ object_key }) => {
+    arrived.set(object_key, await ctx.objects.stat(object_key))
+  })
+  return arrived
+}
+
+/** STATS_AT_ONCE_MAX of them at a time. */
+async function forSome(parts: readonly Part[], look: (part: Part) => Promise<void>): Promise<void> {
+  for (let start = 0; start < parts.length; start += STATS_AT_ONCE_MAX) {
+    await Promise.all(parts.slice(start, start + STATS_AT_ONCE_MAX).map(look))
+  }
+}
+
+/** The hashes of all parts. Throws UPLOAD_INCOMPLETE when one is missing or has another length. */
+function requireAll(parts: readonly Part[], objects: ReadonlyMap<string, StoredObject | null>): Hashes {
   const arrived = new Map<string, string>()
   const missing: Part[] = []
-  for (let start = 0; start < parts.length; start += STATS_AT_ONCE_MAX) {
-    const some = parts.slice(start, start + STATS_AT_ONCE_MAX)
-    const objects = await Promise.all(some.map((part) => ctx.objects.stat(part.object_key)))
-    for (const [index, part] of some.entries()) {
-      const object: StoredObject | null = objects[index] ?? null
-      if (object?.content_length === part.content_length) arrived.set(part.object_key, object.sha256)
-      else missing.push(part)
-    }
+  for (const part of parts) {
+    const object = objects.get(part.object_key) ?? null
+    if (object?.content_length === part.content_length) arrived.set(part.object_key, object.sha256)
+    else missing.push(part)
   }
   if (missing.length === 0) return arrived
   const message = `${missing.length} of ${parts.length} file(s) or parts have not arrived.`

@@ -130,7 +130,7 @@ export async function prepareUpload(
   const reused_keys = new Set(plan.reused.values())
   await forgetNotes(trx, [...reused_keys])
   const sent = files.filter(({ object_key }) => !reused_keys.has(object_key))
-  return { upload_id, presigned_requests: presignFiles(ctx, sent, plan.in_parts) }
+  return { upload_id, presigned_requests: await presignFiles(ctx, sent, plan.in_parts) }
 }
 
 type SentFile = {
@@ -141,16 +141,22 @@ type SentFile = {
   object_key: string
 }
 
-/** The PUT requests of these files or parts, valid from now on. */
-export function presignFiles(ctx: Context, files: readonly SentFile[], in_parts: boolean): Presigned[] {
+/** The PUT requests of these files or parts, valid from now on: at the api, or at the store itself. */
+export async function presignFiles(ctx: Context, files: readonly SentFile[], in_parts: boolean): Promise<Presigned[]> {
   const base_url = mainUrl(ctx.config)
-  const expire_ms = ctx.now() + (in_parts ? PRESIGNED_PARTS_LIFETIME_MS : PRESIGNED_LIFETIME_MS)
-  return files.map(({ path, byte_offset, content_length, content_type, object_key }) => ({
-    path,
-    url: presignPut(ctx.keys, { base_url, object_key, content_length, content_type, expire_ms }),
-    byte_offset,
-    content_length,
-  }))
+  const lifetime_ms = in_parts ? PRESIGNED_PARTS_LIFETIME_MS : PRESIGNED_LIFETIME_MS
+  const expire_ms = ctx.now() + lifetime_ms
+  const { direct } = ctx.objects
+  const urlOf = async ({ object_key, content_length, content_type }: SentFile): Promise<string> =>
+    direct === null
+      ? presignPut(ctx.keys, { base_url, object_key, content_length, content_type, expire_ms })
+      : direct.presignPut({ key: object_key, content_length, content_type, lifetime_ms })
+  const presigned: Presigned[] = []
+  for (const file of files) {
+    const { path, byte_offset, content_length } = file
+    presigned.push({ path, url: await urlOf(file), byte_offset, content_length })
+  }
+  return presigned
 }
 
 /**

@@ -1,9 +1,9 @@
 // Small files in memory: the most recently requested ones, plain and compressed, up to MEMORY_FILES_BYTES_MAX. A file is
 // verified by its recorded hash when it is read. An object of a completed upload never changes, so the copy stays valid.
-import { type Recorded, readSound } from '../../objects/damage.ts'
-import type { Objects } from '../../objects/objects.ts'
+import type { Recorded } from '../../objects/damage.ts'
 import { type Encoding, pack } from '../../objects/pack.ts'
 import { MEMORY_FILES_BYTES_MAX } from '../limits.ts'
+import type { SiteFiles } from './site-files.ts'
 
 export type Memory = {
   /**
@@ -12,7 +12,7 @@ export type Memory = {
   read: (file: Recorded, encoding: Encoding | null) => Buffer | Promise<Buffer>
 }
 
-export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MAX): Memory {
+export function createMemory(files_of_sites: SiteFiles, bytes_max = MEMORY_FILES_BYTES_MAX): Memory {
   // In order of last use. The first request stores a promise, so that concurrent requests read the file once.
   const files = new Map<string, { bytes: Buffer | Promise<Buffer>; length: number }>()
   let length_sum = 0
@@ -24,7 +24,7 @@ export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MA
 
   async function load(key: string, recorded: Recorded, encoding: Encoding | null): Promise<Buffer> {
     try {
-      const plain = await readSound(objects, recorded)
+      const plain = await files_of_sites.readWhole(recorded)
       const bytes = encoding === null ? plain : await pack(plain, encoding)
       const file = files.get(key)
       if (file !== undefined) {

@@ -5,7 +5,7 @@
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { reportDamage } from '../../database/damaged-objects.ts'
-import { damageOf, ObjectDamaged, type Recorded, readBlock } from '../../objects/damage.ts'
+import { ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { BLOCK_BYTES } from '../../objects/digest.ts'
 import type { Encoding } from '../../objects/pack.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -16,6 +16,7 @@ import { type BlockLists, createBlockLists } from './block-lists.ts'
 import type { DamagedObjects } from './damaged.ts'
 import { createMemory } from './memory.ts'
 import type { Range } from './representation.ts'
+import type { SiteFiles } from './site-files.ts'
 
 /** Each function adds Content-Length to the headers. The response to a HEAD has only a head. */
 export type Send = {
@@ -28,8 +29,11 @@ export type Send = {
 
 export const NOSNIFF = ['x-content-type-options', 'nosniff']
 
-export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookups; damaged: DamagedObjects }): Send {
-  const memory = createMemory(ctx.objects)
+export function createSend(
+  ctx: Context,
+  { lookups, damaged, site_files }: { lookups: Lookups; damaged: DamagedObjects; site_files: SiteFiles },
+): Send {
+  const memory = createMemory(site_files)
   const block_lists = createBlockLists(ctx, lookups)
 
   function bytes(to: Exchange, status: number, headers: string[], body: Buffer): void {
@@ -69,7 +73,7 @@ export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookup
         )
       } else {
         const begin = () => beginResponse(to, status, headers)
-        return sendBlocks({ ctx, block_lists, to, file, range: { start, end }, begin }).catch(refuseDamage)
+        return sendBlocks({ ctx, site_files, block_lists, to, file, range: { start, end }, begin }).catch(refuseDamage)
       }
     },
     packed(to, file, encoding, headers, status = 200) {
@@ -86,6 +90,7 @@ export function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<
 
 type Sending = {
   ctx: Context
+  site_files: SiteFiles
   block_lists: BlockLists
   to: Exchange
   file: Recorded
@@ -95,16 +100,14 @@ type Sending = {
 }
 
 /** Rejects with ObjectDamaged when the first block is damaged; the head has not been written then. */
-async function sendBlocks({ ctx, block_lists, to, file, range, begin }: Sending): Promise<void> {
+async function sendBlocks({ ctx, site_files, block_lists, to, file, range, begin }: Sending): Promise<void> {
   const { object_key } = file
   const block_hashes = await block_lists.of(file)
-  const object = await ctx.objects
-    .open(object_key)
-    .catch((error: unknown) => Promise.reject(damageOf(object_key, error)))
+  const opened = await site_files.open(file, block_hashes)
   try {
     const last = Math.floor(range.end / BLOCK_BYTES)
     for (let index = Math.floor(range.start / BLOCK_BYTES); index <= last; index++) {
-      const block = await readBlock(object, file, block_hashes, index)
+      const block = await opened.readBlock(index)
       if (to.is_over) return
       if (!to.is_response_begun) begin()
       const position = index * BLOCK_BYTES
@@ -119,7 +122,7 @@ async function sendBlocks({ ctx, block_lists, to, file, range, begin }: Sending)
     else ctx.log.error({ err: error, object_key }, 'stored file cannot be read')
     breakResponse(to)
   } finally {
-    await object.close()
+    await opened.close()
   }
 }
 

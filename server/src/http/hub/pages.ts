@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LINK_PATH } from '../../cloud/device-links.ts'
 import { mainUrl } from '../../config/addresses.ts'
+import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { framed, REFERENCE_PATH } from '../reference/frame.ts'
 import { html } from '../reference/html.ts'
@@ -38,7 +39,7 @@ export async function registerHub(app: FastifyInstance, ctx: Context): Promise<v
     if (request.url.startsWith(LINK_PATH)) reply.header('referrer-policy', 'no-referrer')
     if (files === null) return reply.send(notBuilt())
     const nonce = randomBytes(NONCE_BYTES).toString('base64')
-    reply.header('content-security-policy', policyOf(nonce, ctx.config.login_turnstile !== null))
+    reply.header('content-security-policy', policyOf(nonce, ctx.config))
     return reply.send(files.document.replaceAll('__NONCE__', nonce))
   }
   for (const path of PAGES) app.get(path, send)
@@ -63,8 +64,10 @@ function registerAssets(app: FastifyInstance, files: HubFiles): void {
   app.get('/hub-icon.svg', send)
 }
 
-/** `has_captcha`: the sign-in shows the widget of the captcha provider. */
-function policyOf(nonce: string, has_captcha: boolean): string {
+/** The sign-in may show the widget of the captcha provider, and uploads may go straight to a bucket. */
+function policyOf(nonce: string, { login_turnstile, objects }: Pick<Config, 'login_turnstile' | 'objects'>): string {
+  const has_captcha = login_turnstile !== null
+  const upload_endpoint = objects?.upload_endpoint ?? null
   const captcha = has_captcha ? ` ${TURNSTILE}` : ''
   return [
     "default-src 'none'",
@@ -72,7 +75,7 @@ function policyOf(nonce: string, has_captcha: boolean): string {
     `style-src 'self' 'nonce-${nonce}'`,
     "img-src 'self' data:",
     "font-src 'self'",
-    "connect-src 'self'",
+    `connect-src 'self'${upload_endpoint === null ? '' : ` ${upload_endpoint}`}`,
     "worker-src 'self'",
     ...(has_captcha ? [`frame-src${captcha}`] : []),
     "base-uri 'none'",

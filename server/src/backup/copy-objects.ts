@@ -1,0 +1,71 @@
+// Copies stored files into another store, those that it does not have yet. So a copy that was broken off goes on where it was.
+
+import { Readable } from 'node:stream'
+import type { ClientBase } from 'pg'
+import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
+import type { Objects } from '../objects/objects.ts'
+import { forEachAtOnce } from './files.ts'
+import type { LackingObject } from './manifest.ts'
+import { storedFiles } from './stored.ts'
+
+export type CopiedObjects = {
+  /** Objects that `to` has now, and their bytes. */
+  object_count: number
+  object_bytes: number
+  /** Of them, those that this call has copied. */
+  copied_count: number
+  copied_bytes: number
+  /** In the order of their keys. */
+  lacking_objects: LackingObject[]
+}
+
+/** `onObject`: for each object that `to` has. */
+export async function copyObjects(
+  client: ClientBase,
+  { from, to }: { from: Objects; to: Objects },
+  onObject: (object: Recorded & { sha256: string }) => void = () => undefined,
+): Promise<CopiedObjects> {
+  const copied: CopiedObjects = {
+    ...{ object_count: 0, object_bytes: 0, copied_count: 0, copied_bytes: 0, lacking_objects: [] },
+  }
+  await forEachAtOnce(storedFiles(client), async (file) => {
+    const { object_key, content_length } = file
+    const done = await copyOne(from, to, file)
+    if (done === 'missing' || done === 'damaged') {
+      copied.lacking_objects.push({ object_key, reason: file.is_marked ? 'damaged' : done })
+      return
+    }
+    copied.object_count++
+    copied.object_bytes += content_length
+    if (done.is_new) {
+      copied.copied_count++
+      copied.copied_bytes += content_length
+    }
+    onObject({ object_key, content_length, sha256: done.sha256 })
+  })
+  copied.lacking_objects.sort((a, b) => (a.object_key < b.object_key ? -1 : 1))
+  return copied
+}
+
+/** `is_new`: `to` did not have it. */
+async function copyOne(
+  from: Objects,
+  to: Objects,
+  file: Recorded,
+): Promise<{ sha256: string; is_new: boolean } | 'missing' | 'damaged'> {
+  const { object_key, content_length } = file
+  const there = await to.stat(object_key)
+  if (there !== null && there.sha256 === file.sha256 && there.content_length === content_length) {
+    return { sha256: there.sha256, is_new: false }
+  }
+  // Of a very old upload no hash is recorded.
+  const sha256 = file.sha256 ?? (await from.stat(object_key))?.sha256 ?? null
+  if (sha256 === null) return 'missing'
+  try {
+    await to.put(object_key, Readable.from(soundBytes(from, { object_key, content_length, sha256 })), content_length)
+    return { sha256, is_new: true }
+  } catch (error) {
+    if (!(error instanceof ObjectDamaged)) throw error
+    return error.reason === 'missing' ? 'missing' : 'damaged'
+  }
+}

@@ -1,0 +1,39 @@
+// Where the edge reads files of sites: the folder of stored files, or the cache on this disk in front of a bucket. Every byte that
+// is returned has the recorded hash.
+import { join } from 'node:path'
+import type { Context } from '../../context.ts'
+import { damageOf, type Recorded, readBlock, readSound } from '../../objects/damage.ts'
+import { DiskCache } from './disk-cache.ts'
+
+export type SiteFiles = {
+  /** Of a short file. Rejects with ObjectDamaged. */
+  readWhole: (file: Recorded) => Promise<Buffer>
+  /** Of a long file, in blocks. The caller closes it. Rejects with ObjectDamaged. */
+  open: (file: Recorded, block_hashes: Buffer) => Promise<OpenSiteFile>
+  close: () => Promise<void>
+}
+
+export type OpenSiteFile = {
+  /** Rejects with ObjectDamaged. */
+  readBlock: (index: number) => Promise<Buffer>
+  close: () => Promise<void>
+}
+
+export function openSiteFiles(ctx: Context): SiteFiles {
+  const { objects, data_dir, site_cache_bytes_max } = ctx.config
+  if (objects !== null) return new DiskCache(ctx, join(data_dir, 'cache', 'sites'), site_cache_bytes_max)
+  return {
+    readWhole: (file) => readSound(ctx.objects, file),
+    async open(file, block_hashes) {
+      const { object_key } = file
+      const object = await ctx.objects
+        .open(object_key)
+        .catch((error: unknown) => Promise.reject(damageOf(object_key, error)))
+      return {
+        readBlock: (index) => readBlock(object, file, block_hashes, index),
+        close: () => object.close(),
+      }
+    },
+    close: async () => undefined,
+  }
+}
