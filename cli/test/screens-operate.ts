@@ -42,6 +42,8 @@ const MACHINE: OperateStep['figures'] = [
 const COUNTS: OperateStep['figures'] = [
   [/\b\d+(?:\.\d+)? (rows|tables|objects|MB|files|migrations|planned jobs)/g, 'N $1'],
 ]
+/** The name of a backup in a repository is its time. */
+const OF_REPOSITORIES: OperateStep['figures'] = [...(COUNTS ?? []), [/\d{4}-\d\d-\d\dT\d{6}Z/g, 'NAME']]
 /** The last pictures of the spinner of `start`, and columns that are as wide as paths and durations. */
 const SPINNER: OperateStep['figures'] = [
   [/^ *[\u2800-\u28ff].*\n/gm, ''],
@@ -111,6 +113,24 @@ export const OPERATE_STEPS: readonly OperateStep[] = [
     name: 'backup',
     args: ({ muster }) => ['backup', join(muster.cwd, 'one')],
     piped: ({ muster }) => ['backup', join(muster.cwd, 'two')],
+    figures: COUNTS,
+  },
+  {
+    name: 'backup-repository',
+    args: ({ muster }) => ['backup', '--to', join(muster.cwd, 'repository'), '--keep', '7'],
+    piped: ({ muster }) => ['backup', '--to', join(muster.cwd, 'other-repository')],
+    figures: OF_REPOSITORIES,
+  },
+  {
+    name: 'backups',
+    args: ({ muster }) => ['backups', join(muster.cwd, 'repository')],
+    piped: ({ muster }) => ['backups', join(muster.cwd, 'empty')],
+    figures: OF_REPOSITORIES,
+  },
+  {
+    name: 'copy-objects',
+    args: ({ muster }) => ['copy-objects', join(muster.cwd, 'copied')],
+    piped: ({ muster }) => ['copy-objects', join(muster.cwd, 'copied-again')],
     figures: COUNTS,
   },
   { name: 'verify', args: ({ muster }) => ['verify', join(muster.cwd, 'one')], figures: COUNTS },

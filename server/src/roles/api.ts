@@ -35,6 +35,9 @@ import { findStoreFault } from '../objects/open.ts'
 import { StartError } from '../start-error.ts'
 import { createChecks } from './checks.ts'
 
+/** Between two checks of the bucket, when the health is read more often. */
+const STORE_CHECK_EVERY_MS = 30_000
+
 const APP: AppOptions = {
   service: 'api',
   body_bytes_max: 4 * 1024 * 1024,
@@ -127,11 +130,22 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
 
 /** A bucket that refuses the platform is a mistake of its settings. One that does not respond may respond later. */
 async function requireStore(ctx: Context): Promise<void> {
-  const find = () => findStoreFault(ctx.config, ctx)
-  const fault = await find()
-  if (fault !== null && !fault.is_away) throw new StartError(`${fault.sentence} Check ${fault.remedy}.`)
-  if (fault !== null)
-    ctx.log.warn({ fault: fault.sentence }, 'stored files cannot be reached; uploads fail until they can')
   if (ctx.config.objects === null) return
-  ctx.health.warns('objects', async () => (await find())?.sentence ?? null)
+  const find = () => findStoreFault(ctx.config, ctx)
+  let fault = await find()
+  if (fault !== null && !fault.is_away) throw new StartError(`${fault.sentence} Check ${fault.remedy}.`)
+  if (fault !== null) ctx.log.warn({ fault: fault.sentence }, 'the bucket does not respond; uploads fail until it does')
+  let asked_ms = ctx.elapsed()
+  ctx.health.warns('objects', async () => {
+    if (ctx.elapsed() - asked_ms < STORE_CHECK_EVERY_MS) return fault?.sentence ?? null
+    asked_ms = ctx.elapsed()
+    // A reader of the health does not wait for the bucket.
+    void find().then(
+      (found) => {
+        fault = found
+      },
+      (error: unknown) => ctx.log.warn({ err: error }, 'the bucket could not be checked'),
+    )
+    return fault?.sentence ?? null
+  })
 }

@@ -53,7 +53,7 @@ test('every block and example of the documentation works, in order, against one 
   // A reader of the other pages has another shell, with the variables of the index and nothing else.
   const home = temporaryFolder(t)
   writeFileSync(join(home, '.curlrc'), 'fail-with-body\n')
-  const folders = { BACKUPS: temporaryFolder(t), RESTORED: temporaryFolder(t) }
+  const folders = { BACKUPS: temporaryFolder(t), RESTORED: temporaryFolder(t), REPOSITORY: temporaryFolder(t) }
   const shell = openShell(t, ROOT, { ...settings, ...credentials, ...folders, HOME: home, GAME_NAME: 'arena' })
   const reader: Reader = { shell, credentials, scripts: [], printed: '' }
   for (const page of [INDEX, ...OTHERS]) {

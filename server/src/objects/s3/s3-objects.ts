@@ -1,7 +1,7 @@
 // Objects in a bucket of an S3 service:
 //
 //   <prefix>/objects/<key>    the bytes; their SHA-256 is in the metadata, except of what `take` copied
-//   <prefix>/incoming/<key>   bytes that clients have sent to a presigned address, which nobody has verified
+//   <prefix>/incoming/<key>   bytes that clients have sent to a presigned address, not verified yet
 //   <prefix>/damaged/<key>    damaged bytes, set aside
 //
 // A put receives the whole body on this machine first, so the service gets bytes with their hash, and a failed request is
