@@ -164,12 +164,19 @@ export async function presignFiles(ctx: Context, files: readonly SentFile[], in_
  * when its upload is complete, API_NOT_AVAILABLE when the disk is full, and what Objects.put throws.
  */
 export async function storeObject(ctx: Context, object: AwaitedObject, body: AsyncIterable<Uint8Array>): Promise<void> {
-  const within = (publish: () => Promise<unknown>) =>
-    ctx.db.transaction().execute(async (trx) => {
+  const within = async (publish: () => Promise<unknown>): Promise<void> => {
+    if (ctx.objects.copies_when_complete) {
+      // Sending to a bucket takes too long for a lock, and this key is not the one of the completed file.
+      requireIncomplete(await awaiting(ctx.db, object).executeTakeFirst())
+      await publish()
+      return
+    }
+    await ctx.db.transaction().execute(async (trx) => {
       // Shared with other files of the upload; completing it waits until they have been published, or goes first.
       requireIncomplete(await awaiting(trx, object).forShare('uploads').executeTakeFirst())
       await publish()
     })
+  }
   try {
     await ctx.objects.put(object.object_key, body, object.content_length, { within })
   } catch (error) {
