@@ -113,6 +113,9 @@ const COMPANIONS = {
   MUSTER_ACME_DNS_HOOK: '/bin/true',
   MUSTER_OTLP_URL: 'http://127.0.0.1:4318',
   MUSTER_SMTP_URL: 'smtp://mail.example',
+  MUSTER_OBJECTS: 's3://files',
+  AWS_ACCESS_KEY_ID: 'id',
+  AWS_SECRET_ACCESS_KEY: 'secret',
 }
 
 /** Values for settings whose kind allows more than they do. */
@@ -132,6 +135,9 @@ const VALUES: Partial<Record<SettingName, string>> = {
   MUSTER_ACME_DNS_FOR: 'cdn',
   MUSTER_FETCH_PRIVATE_NETWORKS: '10.0.0.0/8',
   MUSTER_SMTP_URL: 'smtp://other.example',
+  MUSTER_OBJECTS: 's3://files/muster',
+  MUSTER_S3_ENDPOINT: 'https://s3.other.example',
+  MUSTER_S3_UPLOAD_ENDPOINT: 'https://s3.other.example/',
   MUSTER_IP_FEEDS: 'tor=https://a.example/list',
   MUSTER_TRUSTED_PROXIES: '10.0.0.0/8',
   MUSTER_EDGE_SOCKET: '/run/edge.sock',
@@ -150,6 +156,8 @@ const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> 
   MUSTER_FETCH_AUTHORITIES: { value: '/no/such/file.pem', mistake: /MUSTER_FETCH_AUTHORITIES names/ },
   MUSTER_LOGIN_TURNSTILE_SITE_KEY: { value: 'key', mistake: /set both/ },
   MUSTER_LOGIN_TURNSTILE_SECRET_KEY: { value: 'key', mistake: /set both/ },
+  MUSTER_S3_ACCESS_KEY_ID: { value: 'key', mistake: /set both/ },
+  MUSTER_S3_SECRET_ACCESS_KEY: { value: 'key', mistake: /set both/ },
   MUSTER_RUNNER_REGIONS: { value: 'elsewhere', mistake: /MUSTER_RUNNER_REGIONS names/ },
   MUSTER_PUBLIC_SCHEME: { value: 'http', mistake: /MUSTER_PUBLIC_SCHEME must be https/ },
   MUSTER_LOBBY_NETWORK: { value: '8.8.8.0/16', mistake: /MUSTER_LOBBY_NETWORK must be a private IPv4 block/ },
@@ -165,6 +173,22 @@ function otherValue(name: SettingName): string {
   if (setting.kind === 'url') return 'https://other.example/'
   return setting.kind === 'name_servers' ? '192.0.2.53' : 'other.test'
 }
+
+test('a bucket has a name, an address and credentials', () => {
+  const login = { MUSTER_S3_ACCESS_KEY_ID: 'id', MUSTER_S3_SECRET_ACCESS_KEY: 'secret' }
+  const { objects, s3 } = readConfig({ MUSTER_OBJECTS: 's3://files/a/b/', ...login })
+  assert.deepStrictEqual(objects, { bucket: 'files', prefix: 'a/b', upload_endpoint: null })
+  assert.strictEqual(s3?.endpoint, 'https://s3.us-east-1.amazonaws.com')
+  assert.match(mistakesOf({ MUSTER_OBJECTS: 's3://files' }).join(), /MUSTER_OBJECTS needs MUSTER_S3_ACCESS_KEY_ID/)
+  for (const place of ['files', 's3://', 's3://F/x', 's3://files/../x', 's3://files//x', 'https://files/x']) {
+    assert.match(mistakesOf({ MUSTER_OBJECTS: place, ...login }).join(), /MUSTER_OBJECTS must be s3:/, place)
+  }
+  for (const name of ['MUSTER_S3_ENDPOINT', 'MUSTER_S3_UPLOAD_ENDPOINT']) {
+    for (const address of ['s3.example', 'ftp://s3.example', 'https://s3.example/path', 'https://a:b@s3.example']) {
+      assert.match(mistakesOf({ [name]: address }).join(), new RegExp(`${name} must be an http`), address)
+    }
+  }
+})
 
 test('every setting of the table is read', () => {
   const plain = readConfig(COMPANIONS)

@@ -46,12 +46,11 @@ export function readObjects(read: SettingsReader): Pick<Config, 's3' | 'objects'
 function readService(read: SettingsReader): S3Service | null {
   const endpoint = readOrigin(read, 'MUSTER_S3_ENDPOINT')
   const region = read.text('MUSTER_S3_REGION')
-  const access_key_id = read.textOrNull('MUSTER_S3_ACCESS_KEY_ID') ?? read.textOrNull('AWS_ACCESS_KEY_ID')
-  const secret_access_key = read.textOrNull('MUSTER_S3_SECRET_ACCESS_KEY') ?? read.textOrNull('AWS_SECRET_ACCESS_KEY')
+  const is_own = read.isSet('MUSTER_S3_ACCESS_KEY_ID') || read.isSet('MUSTER_S3_SECRET_ACCESS_KEY')
+  const access_key_id = read.textOrNull(is_own ? 'MUSTER_S3_ACCESS_KEY_ID' : 'AWS_ACCESS_KEY_ID')
+  const secret_access_key = read.textOrNull(is_own ? 'MUSTER_S3_SECRET_ACCESS_KEY' : 'AWS_SECRET_ACCESS_KEY')
   if (access_key_id === null || secret_access_key === null) {
-    if (read.isSet('MUSTER_S3_ACCESS_KEY_ID') !== read.isSet('MUSTER_S3_SECRET_ACCESS_KEY')) {
-      read.mistakes.push('MUSTER_S3_ACCESS_KEY_ID and MUSTER_S3_SECRET_ACCESS_KEY: set both, or neither.')
-    }
+    if (is_own) read.mistakes.push('MUSTER_S3_ACCESS_KEY_ID and MUSTER_S3_SECRET_ACCESS_KEY: set both, or neither.')
     return null
   }
   return { endpoint: endpoint ?? `https://s3.${region}.amazonaws.com`, region, access_key_id, secret_access_key }
