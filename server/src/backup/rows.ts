@@ -9,7 +9,16 @@ import type { BackedSequence, BackedTable } from './manifest.ts'
 
 /** Tables whose rows are of one running platform: the migrations make their own, a lease is of who holds it. */
 const NOT_BACKED = [
-  ...['migrations', 'matchmaker_lease', 'book_time', 'runners', 'log_questions', 'log_answers'],
+  ...[
+    'migrations',
+    'matchmaker_lease',
+    'book_time',
+    'matchmakers',
+    'shard_leases',
+    'runners',
+    'log_questions',
+    'log_answers',
+  ],
   ...['edges', 'edge_reports', 'lobby_connections', 'lobby_traffic', 'lobby_usage'],
   ...['edge_players', 'edge_admissions'],
   // What was done to this platform, not what it holds.

@@ -45,10 +45,11 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Removes expired claims and solved captchas periodically, until it is stopped. */
-export function startCaptchaSweep(ctx: Context): { stop: () => Promise<void> } {
+/** Removes expired claims and solved captchas periodically where `isFirst` says so, until it is stopped. */
+export function startCaptchaSweep(ctx: Context, isFirst: () => boolean): { stop: () => Promise<void> } {
   let sweeping: Promise<void> | null = null
   const timer = setInterval(() => {
+    if (!isFirst()) return
     sweeping ??= sweepCaptchas(ctx)
       .catch((error: unknown) => ctx.log.warn({ err: error }, 'expired captchas could not be removed; retrying'))
       .finally(() => {

@@ -1,4 +1,5 @@
 // What follows from the settings: hosts, URLs, the names of certificates, and whether HTTPS and login by e-mail work.
+import { hostname } from 'node:os'
 import type { Config } from './config.ts'
 
 /** Whether the edge itself speaks TLS: in development by an authority of its own, else by configured or ordered certificates. */
@@ -71,4 +72,13 @@ export function rawPortsHost({ job }: Config['domains'], region: string): string
  */
 export function mediaHost(domains: Config['domains']): string {
   return `muster-game-media.${domains.cdn}`
+}
+
+/** Where other nodes reach the HTTP of this node's matchmaker. A host of all addresses is known by the machine's name. */
+export function internalAddress({
+  internal_host,
+  matchmaker_port,
+}: Pick<Config, 'internal_host' | 'matchmaker_port'>): string {
+  const is_all = ['0.0.0.0', '::', '[::]'].includes(internal_host)
+  return `${is_all ? hostname() : internal_host}:${matchmaker_port}`
 }

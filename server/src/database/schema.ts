@@ -52,6 +52,8 @@ export type Schema = {
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
   book_time: BookTimeTable
+  matchmakers: MatchmakerTable
+  shard_leases: ShardLeaseTable
   lobbies: LobbyTable
   players: PlayerTable
   captcha_clients: CaptchaClientTable
@@ -522,6 +524,24 @@ type ShardTable = { shard: number; projected_seq: number }
 /** At most one row: which matchmaker to ask. Never needed for safety (matchmaker/shards/fence.ts). */
 /** Until when the books were served, in book time; `writer`: the process that says so. */
 type BookTimeTable = { singleton: Generated<boolean>; writer: string; served_ms: number | null }
+
+/** A process of the matchmaker. Its shards are those whose lease has its `writer`. */
+type MatchmakerTable = {
+  writer: string
+  node_id: string
+  /** Where other nodes reach its HTTP. */
+  address: string
+  start_ts: CreateTime
+  seen_ts: Generated<Date>
+  /** Book time at `seen_ts`. */
+  book_ms: number
+  /** Until when it has served all its shards with `is_served`, in book time. */
+  served_ms: number | null
+  is_leaving: Generated<boolean>
+}
+
+/** Which matchmaker to ask about a shard. Never needed for safety (matchmaker/shards/fence.ts). */
+type ShardLeaseTable = { shard: number; writer: string | null; served_ms: number; is_served: boolean }
 
 type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
 

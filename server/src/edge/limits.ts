@@ -208,6 +208,19 @@ export const ROLE_PAUSE_MS = 50
 /** Requests that wait for one such role. */
 export const ROLE_WAITERS_MAX = 2_000
 
+/** Milliseconds between two reads of who has which shard, in case a notification was lost. */
+export const LEASES_EVERY_MS = 2_000
+/** Matchmakers that are known. */
+export const MATCHMAKERS_MAX = 64
+/** Credentials whose shard is remembered. */
+export const SHARD_CREDENTIALS_MAX = 50_000
+/** Milliseconds between two probes of a matchmaker, where there are several. */
+export const MATCHMAKER_PROBE_EVERY_MS = 1_000
+/** Milliseconds until a probe must be answered. */
+export const MATCHMAKER_PROBE_MS_MAX = 750
+/** Probes in a row that fail before a matchmaker counts as unreachable. */
+export const MATCHMAKER_PROBES_MAX = 2
+
 /** Bytes of a body that are read and dropped after an early response, so that the client can read the response. */
 export const DRAIN_BYTES_MAX = 1024 * 1024
 /** Milliseconds that such a body is read. */

@@ -25,6 +25,8 @@ import { checkNodeInternals } from './node-internals.ts'
 import { Players } from './players.ts'
 import { createDispatch, type Edge, type HttpLimits } from './proxy/dispatch.ts'
 import { Listener } from './proxy/listener.ts'
+import { Matchmakers } from './proxy/matchmakers.ts'
+import { roleAddresses } from './proxy/router.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
 import { reportConnections } from './report-connections.ts'
 import { reportTraffic } from './report-traffic.ts'
@@ -124,7 +126,9 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
     domains: createDomains(ctx, lookups),
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
     own_addresses: new OwnAddresses(ctx.elapsed),
+    matchmakers: new Matchmakers(ctx, roleAddresses(ctx.config).matchmaker),
   }
+  opened.defer(() => edge.matchmakers.close())
   for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
   return edge
 }

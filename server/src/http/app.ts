@@ -20,6 +20,7 @@ import { CallerWatch } from './caller-watch.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import type { FreeJson } from './exact-json.ts'
 import type { MountOptions } from './implement.ts'
+import type { OwnerForwarder } from './owner-forwarder.ts'
 import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { recordRefusedRequest } from './refusals.ts'
@@ -56,7 +57,11 @@ export type AppOptions = {
   refusalOf?: ((request: FastifyRequest) => ApiError) | undefined
 }
 
-export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup): MountOptions {
+export function createMountOptions(
+  ctx: Context,
+  namespaceOfOrigin: OriginLookup,
+  forwarder: OwnerForwarder | null = null,
+): MountOptions {
   const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
   const limiter = (per_minute: number) => createClientRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
   const edge_proof = edgeProof(ctx.keys)
@@ -66,6 +71,7 @@ export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup
     own_addresses: new OwnAddresses(ctx.elapsed),
     edge_proof,
     parking: new Parking(edge_proof),
+    forwarder,
     direct: new ClientShare({ places_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),
     rayIdOf: createRayIds(ctx),
     limiters: {
@@ -99,6 +105,7 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
   })
   app.decorateRequest('admitted', null)
   app.decorateRequest('body_bytes', null)
+  app.decorateRequest('raw_body', null)
   app.setValidatorCompiler(compileValidator)
   parseJsonBodies(app, options.numbers)
   openRays(app, ctx, options.service)
@@ -134,6 +141,7 @@ function parseJsonBodies(app: FastifyInstance, numbers: Numbers): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     const bytes = body as Buffer
+    request.raw_body = bytes
     if (bytes.length <= PLACED_BODY_BYTES_MAX) request.body_bytes = bytes
     try {
       const { free_json } = request.routeOptions.config as { free_json?: FreeJson }

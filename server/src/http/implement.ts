@@ -25,12 +25,15 @@ import { areRefusalsAudited, isAudited } from '../audit/unaudited.ts'
 import type { Caller, CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { type Prepared, preparedText } from '../json-text.ts'
+import { type SeatProgress, ShardMoved } from '../matchmaker/shards/shard-moved.ts'
 import { phase, type Ray } from '../observe/ray.ts'
+import { ASK_SHARD_HEADER, SHARD_HEADER } from '../shard-protocol.ts'
 import { EDGE_PROOF_HEADER } from '../tokens/edge-proof.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
 import { freeJsonOf } from './exact-json.ts'
+import type { OwnerForwarder } from './owner-forwarder.ts'
 import type { Parking } from './parking.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 import { answerWatch, isWatch, type WatchShares } from './watches.ts'
@@ -56,6 +59,8 @@ export type OperationRequest<O extends Operation, K extends CallerKind = CallerK
   setCookie: (cookie: string) => void
   /** Adds the line and column in the body to each message, for operations that return errors instead of throwing. */
   placeErrors: (errors: readonly ErrorDetail[]) => ErrorDetail[]
+  /** How far another process had come with the request. */
+  progress: SeatProgress | null
   /** Whether the caller has hung up. */
   isGone: () => boolean
   /** For a long poll: aborted when its caller has hung up or is no longer allowed. */
@@ -99,6 +104,8 @@ export type MountOptions = {
   edge_proof: string
   rayIdOf: RayIds
   parking: Parking
+  /** Sends requests to the process that has their books. Null: the role has none. */
+  forwarder: OwnerForwarder | null
   /** Refusals for the audit log. */
   refusals: Refusals
   /** Places for requests that did not come through the edge. */
@@ -109,6 +116,9 @@ export type MountOptions = {
   watches: WatchShares
   callers: CallerWatch
 }
+
+/** How often a request runs in this process whose shard leaves and comes back. */
+const RUNS_MAX = 8
 
 /** Longest body of a caller without a credential: anyone could make the platform read and check it. */
 const STRANGER_BODY_BYTES_MAX = 64 * 1024
@@ -127,6 +137,8 @@ declare module 'fastify' {
     admitted: Admitted | null
     /** The JSON body as it arrived, to find the place of an error; null when it is too large for that. */
     body_bytes: Buffer | null
+    /** The JSON body as it arrived; null: there is none. */
+    raw_body: Buffer | null
   }
 }
 
@@ -134,13 +146,17 @@ type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: E
 
 /** Before the body is read: authenticates the caller, counts its rate, and takes a place among the requests under way. */
 export function createAdmission(options: MountOptions, operation: Operation): OnRequest {
-  const { ctx } = options
-  const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller): void => {
+  const { ctx, forwarder } = options
+  const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller, is_received: boolean): void => {
     const address = addressOf(options, request.raw)
     const client = clientKey(address)
     const ray = rayOf(request)
     if (ray !== null) ray.owner = ownerOf(caller)
-    requireRate(options, operation, caller, client)
+    // Counted once: where the books are, or else by the process that asks there.
+    const is_counted_elsewhere =
+      forwarder !== null && (is_received ? forwarder.shardOf(caller) === null : forwarder.isElsewhere(caller))
+    if (!is_counted_elsewhere) requireRate(options, operation, caller, client)
+    if (forwarder !== null && request.headers[ASK_SHARD_HEADER] !== undefined) addShard(forwarder, reply, caller)
     if (request.headers[EDGE_PROOF_HEADER] !== options.edge_proof) takePlace(options, reply, bucketOf(caller) ?? client)
     request.admitted = { caller, address, client }
     phase(ray, 'http')
@@ -150,19 +166,30 @@ export function createAdmission(options: MountOptions, operation: Operation): On
     if (ray !== null) ray.operation = operation.id
     phase(ray, 'auth')
     try {
+      const received = forwarder?.receivedOf(request) ?? null
+      if (received !== null) {
+        admit(request, reply, received.caller, true)
+        return done()
+      }
       const { authorization, origin } = request.headers
       const caller = authenticate(ctx, operation, { authorization, origin }, options.namespaceOfOrigin)
       if (caller instanceof Promise) {
-        caller.then((known) => admit(request, reply, known)).then(() => done(), done)
+        caller.then((known) => admit(request, reply, known, false)).then(() => done(), done)
         return
       }
-      admit(request, reply, caller)
+      admit(request, reply, caller, false)
     } catch (error) {
       done(error as Error)
       return
     }
     done()
   }
+}
+
+/** For an edge, which asks this process or another one next time. */
+function addShard(forwarder: OwnerForwarder, reply: FastifyReply, caller: Caller): void {
+  const shard = forwarder.shardOf(caller)
+  if (shard !== null) reply.header(SHARD_HEADER, shard)
 }
 
 export function mount(app: FastifyInstance, options: MountOptions, { operation, handle }: Implementation): void {
@@ -191,18 +218,22 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
       placeErrors: (errors) => placeErrors(errors, request),
       cookie: request.headers.cookie,
       setCookie: (cookie) => void reply.header('set-cookie', cookie),
+      progress: null,
       isGone,
       gone: NEVER,
       hangUpSignal: () => hangUpSignalOf(onGone, isGone),
     }
+    const run = (): unknown =>
+      isWatch(request.query) ? answerWatch(options, operation, { request, onGone }, call, handle) : handle(call)
     let answer: unknown
     try {
-      answer = isWatch(request.query)
-        ? await answerWatch(options, operation, { request, onGone }, call, handle)
-        : await handle(call)
+      answer =
+        options.forwarder === null ? await run() : await runAtOwner(options.forwarder, { request, reply, call }, run)
     } finally {
       stay?.end()
     }
+    // The other process has ended the ray, and counted the request.
+    if (answer === reply) return reply
     endRay(ctx, request, reply, null)
     requests.inc(as_ok)
     request_seconds.observe(by_operation, (performance.now() - since) / 1_000)
@@ -228,6 +259,31 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
       ...(isOptionalBody(operation.body) ? { preValidation: noBodyIsEmpty } : {}),
       handler,
     })
+  }
+}
+
+type RunningCall = { request: FastifyRequest; reply: FastifyReply; call: OperationRequest<Operation> }
+
+/** Runs the operation here or, where its shard is elsewhere, in the process that has it: then `reply` is returned. */
+async function runAtOwner(
+  forwarder: OwnerForwarder,
+  { request, reply, call }: RunningCall,
+  run: () => unknown,
+): Promise<unknown> {
+  const received = forwarder.receivedOf(request)
+  call.progress = received?.progress ?? null
+  for (let runs = 1; ; runs++) {
+    try {
+      forwarder.requireHere(call.caller, call.progress)
+      return await run()
+    } catch (error) {
+      if (!(error instanceof ShardMoved)) throw error
+      if (received !== null) return forwarder.replyMoved(reply, error)
+      const forwarded = await forwarder.forward(request, reply, { moved: error, gone: call.hangUpSignal() })
+      if (forwarded !== null) return forwarded
+      if (runs === RUNS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+      call.progress = error.progress
+    }
   }
 }
 

@@ -65,8 +65,11 @@ export type OpenSocket = {
 
 export type Opening = {
   caller: Caller
-  /** The client key that limits count by. */
+  /** The address of the client, and the key that limits count by. */
+  address: string
   client: string
+  /** What the caller proved itself with. */
+  token: string
   params: Record<string, string>
   query: Record<string, string>
 }
@@ -205,13 +208,14 @@ class Sockets {
     if (ray !== null) ray.owner = ownerOf(caller)
     const { origin } = request.headers
     if (origin !== undefined) await requireOrigin(origin, caller)
-    const client = clientKey(addressOf(options, request))
+    const address = addressOf(options, request)
+    const client = clientKey(address)
+    const token = bearerOf(authorization) ?? ''
     requireRate(options, operation, caller, client)
     requireShape(known.checkParams, params, 'params')
     requireShape(known.checkQuery, query, 'query')
-    const opening = { caller, client, params, query }
+    const opening = { caller, address, client, token, params, query }
     await admit(opening)
-    const token = bearerOf(authorization) ?? ''
     return { opening, known, token, is_alive: true, message_count: 0 }
   }
 

@@ -1,6 +1,6 @@
 // Lobbies that are started ahead of players, as versions configure them (idle_lobbies). A book gets the rule of its namespace:
-// how many idle lobbies may stay. It stops the rest; what is missing is started here, a few at a time. The work begins when
-// a version is deployed, when players take a lobby, when one stops, and every RETRY_MS for what could not be started.
+// how many idle lobbies may stay. It stops the rest; what is missing is started here, a few at a time. Each process does so for
+// the shards that it has. The work begins when a version is deployed, when players take a lobby, when one stops, and every RETRY_MS for what could not be started.
 //
 // When the lobbies of one version, region and game mode end right after their start, pauses follow, each twice as long
 // (watch/start-pauses.ts). A lobby that was ready for STEADY_MS ends them.
@@ -16,6 +16,7 @@ import { type IdleRules, NO_IDLE_RULES } from './book/idle.ts'
 import type { LobbyKey } from './book/open-lobbies.ts'
 import { plansOf } from './seats/request.ts'
 import type { Books } from './shards/books.ts'
+import { ShardMoved } from './shards/shard-moved.ts'
 import type { Namespaces } from './watch/namespaces.ts'
 import { StartPauses } from './watch/start-pauses.ts'
 
@@ -96,6 +97,8 @@ class IdleLobbyStarter {
           this.#setRules(namespace_id)
           this.#lacking.add(namespace_id)
         }
+        // The shard may have come from another process, with namespaces that are not known here.
+        this.#must_read_all = true
       },
     })
     const retrying = setInterval(() => {
@@ -160,7 +163,7 @@ class IdleLobbyStarter {
 
   /** Reads which versions are deployed where lobbies live, or where idle lobbies are wanted. */
   async #readAll(): Promise<void> {
-    const rows = await this.#selectDeployed()
+    const all = await this.#selectDeployed()
       .where((where) =>
         where.or([
           where('namespace_id', '=', sql<string>`any(${this.#books.namespaceIds()})`),
@@ -169,6 +172,7 @@ class IdleLobbyStarter {
       )
       .limit(NAMESPACES_MAX)
       .execute()
+    const rows = all.filter(({ namespace_id }) => this.#books.has(namespace_id))
     const there = new Set(rows.map(({ namespace_id }) => namespace_id))
     for (const namespace_id of this.#wanted.keys()) if (!there.has(namespace_id)) this.#forget(namespace_id)
     for (const namespace_id of this.#books.namespaceIds()) if (!there.has(namespace_id)) this.#setRules(namespace_id)
@@ -249,6 +253,11 @@ class IdleLobbyStarter {
         if (!is_started) return true
       } catch (error) {
         if (error instanceof ApiError && error.code === 'NAMESPACE_NOT_FOUND') return true
+        // The next holder of the shard starts it.
+        if (error instanceof ShardMoved) {
+          this.#forget(namespace_id)
+          return true
+        }
         if (error instanceof ApiError && LATER.has(error.code)) return false
         this.#ctx.log.error({ err: error, namespace_id }, 'an idle lobby could not be started; trying again')
         return false

@@ -6,7 +6,7 @@
 import type { Pool } from 'pg'
 import type { Context } from '../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../database/remove-old.ts'
-import { type Sweeper, startSweeper } from '../database/sweeper.ts'
+import { type Sweeper, type SweepStep, startSweeper } from '../database/sweeper.ts'
 import { UNUSED_GUESTS } from '../database/unused-guests.ts'
 import { SHARD_COUNT } from '../journal/pages.ts'
 import { MEMORY_MS } from './book/state.ts'
@@ -26,22 +26,23 @@ export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
 const UNUSED_GUEST_MS = 24 * 60 * 60_000
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
-/** `bookTime`: the clock by which lobbies, players and parties end. */
+/**
+ * `bookTime`: the clock by which lobbies, players and parties end. `isFirst`: whether this process removes for the platform.
+ * The bound of explanations is kept by each process for the namespaces that it has.
+ */
 export function startRetention(
   ctx: Context,
   explanations: Pick<ExplanationStore, 'trim'>,
-  bookTime: () => number,
+  { bookTime, isFirst }: { bookTime: () => number; isFirst: () => boolean },
 ): Sweeper {
   const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
-  return startSweeper(ctx, 'matchmaker', SWEEP_EVERY_MS, [
+  const steps: SweepStep[] = [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
     { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, bookTime()) },
     {
       what: 'explanations',
-      remove: async () =>
-        (await explanations.trim()) +
-        (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_EXPLANATIONS, ctx.now() - rays_ms)),
+      remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_EXPLANATIONS, ctx.now() - rays_ms)),
     },
     {
       what: 'spans of rays',
@@ -59,6 +60,10 @@ export function startRetention(
           ? 0
           : removeOld(ctx.pool, OLD_IDENTITIES, ctx.now() - Math.max(identities_ms, IDENTITY_MS_MIN)),
     },
+  ]
+  return startSweeper(ctx, 'matchmaker', SWEEP_EVERY_MS, [
+    ...steps.map(({ what, remove }) => ({ what, remove: async () => (isFirst() ? remove() : 0) })),
+    { what: 'surplus explanations', remove: () => explanations.trim() },
   ])
 }
 

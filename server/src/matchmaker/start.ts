@@ -1,25 +1,26 @@
-// The matchmaker of this process: it leads while it holds the lease, and stands by otherwise. A leader that is deposed
-// steps down and stands by again.
+// The matchmaker of this process. It shares the shards with the matchmakers of other nodes: `shards/shard-leases.ts` takes and gives
+// them, and everything else here acts for the shards that this process has.
 import { ApiError } from '@muster/contract'
 import { startCaptchaSweep } from '../captcha/claims.ts'
 import { createAskProvider } from '../captcha/provider.ts'
+import { internalAddress } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
-import { newId } from '../ids.ts'
+import { shardOf } from '../journal/pages.ts'
 import { NONE_REPORTED_MS, UNREAD_IDLE_RULES } from './book/idle.ts'
 import { DecisionLogs } from './explanations/decision-log.ts'
-import { createExplanationStore } from './explanations/store.ts'
+import { createExplanationStore, type ExplanationStore } from './explanations/store.ts'
 import { keepIdleLobbies } from './idle-lobbies.ts'
-import { registerMetrics } from './metrics/metrics.ts'
+import { type MatchmakerParts, registerMetrics } from './metrics/metrics.ts'
 import { Projection } from './projection/projection.ts'
 import { startRetention } from './retention.ts'
 import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
-import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
+import { ShardLeases } from './shards/shard-leases.ts'
 import { watchEdgePlayers } from './watch/edge-players.ts'
 import { watchPorts } from './watch/edge-ports.ts'
-import { type EdgeReports, watchEdgeReports } from './watch/edge-reports.ts'
+import { watchEdgeReports } from './watch/edge-reports.ts'
 import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
 import { FailedStarts } from './watch/failed-starts.ts'
 import { createNamespaces, type Namespaces } from './watch/namespaces.ts'
@@ -27,183 +28,115 @@ import { watchNodes } from './watch/nodes.ts'
 import { notePlayedGuests } from './watch/played-guests.ts'
 import { wakeReaders } from './watch/readers.ts'
 import { type RunWatch, watchRuns } from './watch/runs.ts'
-import { watchRunStarts } from './watch/starts.ts'
+import { type RunStarts, watchRunStarts } from './watch/starts.ts'
 
 export type Matchmaker = {
   namespaces: Namespaces
-  /** Throws API_NOT_AVAILABLE while another process leads, and after drain(). */
+  /** Throws API_NOT_AVAILABLE after drain(). */
   context: () => MatchmakerContext
+  /** Which process has the books of a shard. */
+  owners: ShardOwners
+  /** Gives all shards to other processes, where there are any: this process is about to stop. */
+  handOver: () => Promise<void>
   /** Refuses new commands, and ends all waits for lobbies: the process is about to stop. */
   drain: () => void
   close: () => Promise<void>
 }
 
-/** Leads or stands by when it resolves. Closes what it has opened when it fails. */
+export type ShardOwners = Pick<ShardLeases, 'ownerOf' | 'refresh' | 'onLost'> & {
+  /** Whether this process has the shard of the namespace. */
+  has: (namespace_id: string) => boolean
+  shardOf: (namespace_id: string) => number
+}
+
+/** Has its share of the shards when it resolves. Closes what it has opened when it fails. */
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   await using opened = new AsyncDisposableStack()
+  const { config, pool, now, elapsed, log, metrics, listener } = ctx
   const namespaces = createNamespaces(ctx)
   opened.defer(() => namespaces.close())
   const ip_intelligence = openAddressData(ctx)
   opened.defer(() => ip_intelligence.close())
-  const askProvider = createAskProvider(ctx)
-  const askGame = createAskGame(ctx)
-  const candidate = new Candidate(ctx, { namespaces, ip_intelligence, askProvider, askGame })
-  opened.defer(() => candidate.close())
-  registerMetrics(ctx, () => candidate.leadership())
-  await candidate.start()
+  const explanations = createExplanationStore(ctx)
+  opened.defer(() => explanations.close())
+  const projection = new Projection(pool, log)
+  opened.defer(() => projection.close())
+  const books: Books = new Books({
+    ...{ pool, projection, now, elapsed, log, metrics },
+    ...{ regions: config.regions, node_capacity: config.node_capacity },
+    idle_rules: UNREAD_IDLE_RULES,
+    reported_ms: NONE_REPORTED_MS,
+    onDeposed: (shard) => leases.deposed(shard),
+  })
+  const address = internalAddress(config)
+  const leases = new ShardLeases({ pool, listener, log, now, elapsed, node_id: config.node_id, address }, books)
+  const parts: MatchmakerParts = { books, projection, leases, connectionCount: () => 0 }
+  registerMetrics(ctx, parts)
+  // They write what the last commits say, so they are closed after the books.
+  const waker = wakeReaders(listener, books)
+  opened.defer(() => waker.close())
+  const played_guests = notePlayedGuests(ctx, books)
+  opened.defer(() => played_guests.close())
+  let served_ms: number | null = null
+  opened.defer(() => leases.release(served_ms))
+  opened.defer(() => books.close())
+  opened.defer(() => {
+    served_ms = leases.servedMs()
+    return leases.close()
+  })
+  await leases.start()
+
+  const { failed_starts, run_starts } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
+  const context: MatchmakerContext = {
+    ...ctx,
+    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations },
+    askProvider: createAskProvider(ctx),
+    askGame: createAskGame(ctx),
+    decision_logs: new DecisionLogs(ctx, explanations),
+    open_requests: new Map(),
+    solving: new Map(),
+    verifying: new Map(),
+    seat_texts: new WeakMap(),
+  }
+  let is_draining = false
   const closing = opened.move()
   return {
     namespaces,
-    context: () => candidate.context(),
-    drain: () => candidate.drain(),
+    owners: {
+      ownerOf: (shard) => leases.ownerOf(shard),
+      refresh: () => leases.refresh(),
+      onLost: (writer, shard, onLost) => leases.onLost(writer, shard, onLost),
+      has: (namespace_id) => books.has(namespace_id),
+      shardOf,
+    },
+    context() {
+      if (is_draining) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+      return context
+    },
+    handOver: () => leases.leave(),
+    drain() {
+      is_draining = true
+      books.endWaiting()
+    },
     close: () => closing.disposeAsync(),
   }
 }
 
-/** Takes the leadership when it gets the lease, and steps down when it loses it. One transition at a time. */
-class Candidate {
-  readonly #ctx: Context
-  readonly #standing: Standing
-  readonly #writer: string
-  #leadership: Leadership | null = null
-  /** Books that are being read. */
-  #opening: Books | null = null
-  #is_restart = true
-  #is_draining = false
-  #transition: Promise<void> = Promise.resolve()
-  #endRenewing = (): void => {}
+type Watched = { parts: MatchmakerParts; namespaces: Namespaces; explanations: ExplanationStore }
 
-  constructor(ctx: Context, standing: Standing) {
-    this.#ctx = ctx
-    this.#standing = standing
-    this.#writer = newId(ctx.now())
-  }
-
-  leadership(): Leadership | null {
-    return this.#leadership
-  }
-
-  context(): MatchmakerContext {
-    if (this.#leadership === null || this.#is_draining) {
-      throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-    }
-    return this.#leadership.context
-  }
-
-  /** Throws when the first attempt fails. Later attempts are repeated with the next renewal of the lease. */
-  async start(): Promise<void> {
-    const first = this.#renew()
-    this.#transition = first.catch(() => {})
-    await first
-    this.#endRenewing = keepRenewing(() => this.#enqueue(() => this.#renew()))
-  }
-
-  drain(): void {
-    this.#is_draining = true
-    this.#leadership?.books.endWaiting()
-  }
-
-  async close(): Promise<void> {
-    this.#is_draining = true
-    this.#endRenewing()
-    // Books that cannot be read yet would be waited for without end.
-    await this.#opening?.close()
-    await this.#enqueue(() => this.#stepDown())
-    await releaseLease(this.#ctx.pool, this.#writer).catch((error: unknown) =>
-      this.#ctx.log.warn(
-        { err: error },
-        'the lease could not be released; the next matchmaker waits until it is stale',
-      ),
-    )
-  }
-
-  #enqueue(step: () => Promise<void>): Promise<void> {
-    this.#transition = this.#transition
-      .then(step)
-      .catch((error: unknown) => this.#ctx.log.error({ err: error }, 'leadership change failed; retrying'))
-    return this.#transition
-  }
-
-  async #renew(): Promise<void> {
-    if (this.#is_draining) return
-    const holder = { node_id: this.#ctx.config.node_id, writer: this.#writer, is_restart: this.#is_restart }
-    const is_ours = await holdLease(this.#ctx.pool, holder)
-    // Only the first attempt of a process may take the lease over from an earlier process of its node.
-    this.#is_restart = false
-    if (is_ours && this.#leadership === null) await this.#lead()
-    if (!is_ours) await this.#stepDown()
-  }
-
-  async #lead(): Promise<void> {
-    this.#leadership = await takeLeadership(this.#ctx, this.#standing, {
-      onOpening: (books) => {
-        this.#opening = books
-      },
-      onDeposed: (books) => {
-        void this.#enqueue(async () => {
-          if (this.#leadership?.books === books) await this.#stepDown()
-        })
-      },
-    })
-  }
-
-  async #stepDown(): Promise<void> {
-    const leadership = this.#leadership
-    this.#leadership = null
-    await leadership?.close()
-  }
-}
-
-/** What a matchmaker has whether it leads or not. */
-type Standing = Pick<MatchmakerContext, 'namespaces' | 'ip_intelligence' | 'askProvider' | 'askGame'>
-
-type Leadership = {
-  books: Books
-  projection: Projection
-  edge_reports: EdgeReports
-  context: MatchmakerContext
-  close: () => Promise<void>
-}
-
-/**
- * Opens what a leader has, in order; it is closed in reverse, also when one of the steps fails. Waits until all books
- * can be read. `onOpening` gets the books before they are read: closing them ends the wait.
- * `onDeposed` is called once, with these books, when another process has taken them over.
- */
-async function takeLeadership(
+/** Opens what follows the other roles, in order; it is closed in reverse, before the books. */
+async function openWatches(
   ctx: Context,
-  standing: Standing,
-  { onOpening, onDeposed }: { onOpening: (books: Books | null) => void; onDeposed: (books: Books) => void },
-): Promise<Leadership> {
-  await using opened = new AsyncDisposableStack()
-  const explanations = createExplanationStore(ctx)
-  opened.defer(() => explanations.close())
-  const projection = new Projection(ctx.pool, ctx.log)
-  opened.defer(() => projection.close())
-  const { regions, node_capacity } = ctx.config
-  const { pool, now, elapsed, log, metrics } = ctx
-  const books: Books = new Books({
-    ...{ pool, projection, regions, node_capacity, now, elapsed, log, metrics },
-    idle_rules: UNREAD_IDLE_RULES,
-    reported_ms: NONE_REPORTED_MS,
-    onDeposed: () => onDeposed(books),
-  })
-  // They write what the last commits say, so they are closed after the books.
-  const waker = wakeReaders(ctx.listener, books)
-  opened.defer(() => waker.close())
-  const played_guests = notePlayedGuests(ctx, books)
-  opened.defer(() => played_guests.close())
-  opened.defer(() => books.close())
-  onOpening(books)
-  opened.defer(() => onOpening(null))
-  await books.open()
-  onOpening(null)
-
+  { parts, namespaces, explanations }: Watched,
+  opened: AsyncDisposableStack,
+): Promise<{ failed_starts: FailedStarts; run_starts: RunStarts }> {
+  const { books } = parts
   let runs: RunWatch | null = null
   const ports = await watchPorts(ctx, books)
   opened.defer(() => ports.close())
   const edge_reports = await watchEdgeReports(ctx, books)
   opened.defer(() => edge_reports.close())
+  parts.connectionCount = edge_reports.connectionCount
   const edge_players = await watchEdgePlayers(ctx, books)
   opened.defer(() => edge_players.close())
   const nodes = await watchNodes(ctx, books, () => runs?.wake())
@@ -214,28 +147,15 @@ async function takeLeadership(
   opened.defer(() => run_starts.close())
   runs = await watchRuns(ctx, books, failed_starts, nodes.shutNodes)
   opened.defer(() => runs?.close())
-  const idle_lobbies = await keepIdleLobbies(ctx, books, standing.namespaces)
+  const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
   opened.defer(() => idle_lobbies.close())
   const expired = stopExpiredLobbies(ctx, books)
   opened.defer(() => expired.close())
-  const captcha_sweep = startCaptchaSweep(ctx)
+  // Once for the platform: by the process that has the first shard.
+  const isFirst = (): boolean => books.shards().includes(0)
+  const captcha_sweep = startCaptchaSweep(ctx, isFirst)
   opened.defer(() => captcha_sweep.stop())
-  const retention = startRetention(ctx, explanations, books.nowMs)
+  const retention = startRetention(ctx, explanations, { bookTime: books.nowMs, isFirst })
   opened.defer(() => retention.stop())
-
-  const context: MatchmakerContext = {
-    ...ctx,
-    ...standing,
-    books,
-    run_starts,
-    failed_starts,
-    explanations,
-    decision_logs: new DecisionLogs(ctx, explanations),
-    open_requests: new Map(),
-    solving: new Map(),
-    verifying: new Map(),
-    seat_texts: new WeakMap(),
-  }
-  const closing = opened.move()
-  return { books, projection, edge_reports, context, close: () => closing.disposeAsync() }
+  return { failed_starts, run_starts }
 }

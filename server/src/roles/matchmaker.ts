@@ -8,6 +8,7 @@ import { allowOrigins } from '../http/cors.ts'
 import { liveEvents } from '../http/identity/live.ts'
 import { mount } from '../http/implement.ts'
 import { refuseToLobbies, serveLobbies } from '../http/lobby-listener.ts'
+import { OwnerForwarder } from '../http/owner-forwarder.ts'
 import { matchmakerOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
@@ -33,7 +34,9 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await using unless_it_serves = new AsyncDisposableStack()
   const matchmaker = await createMatchmaker(ctx)
   unless_it_serves.defer(() => matchmaker.close())
-  const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin))
+  const owner_forwarder = new OwnerForwarder(ctx, matchmaker.owners)
+  unless_it_serves.defer(() => owner_forwarder.close())
+  const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin), owner_forwarder)
   const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
 
   const app = createApp(options, APP)
@@ -54,6 +57,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   return {
     address: role.address,
     async stop(how) {
+      await matchmaker.handOver()
       matchmaker.drain()
       sockets.close()
       await options.callers.close()
@@ -62,6 +66,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       forwarder.close()
       await options.refusals.close()
       await matchmaker.close()
+      owner_forwarder.close()
     },
   }
 }

@@ -101,7 +101,9 @@ test('regions show their tiers, capacity and use; processes show which roles run
   const { processes } = await client.call(listAdminProcesses, {})
   const states = new Map(processes.map(({ name, state }) => [name, state]))
   assert.deepEqual(
-    ['database', 'api,matchmaker', 'active matchmaker', 'runner', 'edge'].map((name) => states.get(name)),
+    ['database', 'api,matchmaker', `matchmaker of ${platform.ctx.config.node_id}`, 'runner', 'edge'].map((name) =>
+      states.get(name),
+    ),
     ['running', 'running', 'running', 'away', 'away'],
   )
 })

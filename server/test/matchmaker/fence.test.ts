@@ -4,6 +4,7 @@ import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 import type { SeatTaken } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
+import { ShardMoved } from '../../src/matchmaker/shards/shard-moved.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { at, findRequest, lobbyPlan, requestedSeat } from './plain-requests.ts'
@@ -32,7 +33,7 @@ async function setUp(t: TestContext) {
 async function assertDeposed(writer: Awaited<ReturnType<typeof startOpenWriter>>, namespace_id: string): Promise<void> {
   for (let count = 0; count < LATE_CALLS; count++) {
     const late = await writer.call(namespace_id, 'find', wishOf(`late ${count}`))
-    assert.deepEqual(late, { refused: 'API_NOT_AVAILABLE' })
+    assert.deepEqual(late, { refused: 'SHARD_MOVED' })
   }
   await until('the old writer knows that it is deposed', writer.isDeposed)
 }
@@ -90,7 +91,7 @@ test('an append that lands after the takeover is void: its callers get 503, its 
   const idle = `select 1 from pg_stat_activity where pid = ${backend} and state = 'active'`
   await until('the late append has been refused', async () => (await db.query(idle)).rows.length === 0)
   old.resume()
-  for (const answer of answers) assert.deepEqual(await answer, { refused: 'API_NOT_AVAILABLE' })
+  for (const answer of answers) assert.deepEqual(await answer, { refused: 'SHARD_MOVED' })
   await assertDeposed(old, namespace_id)
 
   const again = await heir.call(namespace_id, 'find', wishOf('in flight'))
@@ -114,7 +115,7 @@ test('a stopped writer that wakes up to a cut connection does not take over from
   const cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'writer ' || $1::text"
   await db.query(cut, [String(old.process_id)])
   old.resume()
-  assert.deepEqual(await answer, { refused: 'API_NOT_AVAILABLE' })
+  assert.deepEqual(await answer, { refused: 'SHARD_MOVED' })
   await assertDeposed(old, namespace_id)
   assert.ok((await heir.call(namespace_id, 'find', wishOf('after'))).result)
   assert.equal(heir.isDeposed(), false)
@@ -137,7 +138,7 @@ test('mistake 1, a fence that does not fence: the rows of a stale writer are not
   const before = await readJournal(db, namespace_id)
   const outcomes = await Promise.allSettled([find(old, 'stale'), find(old, 'stale too')])
   for (const outcome of outcomes) {
-    assert.ok(outcome.status === 'rejected' && outcome.reason.code === 'API_NOT_AVAILABLE')
+    assert.ok(outcome.status === 'rejected' && outcome.reason instanceof ShardMoved)
   }
   assert.ok(old.isDeposed())
   assert.deepEqual(await readJournal(db, namespace_id), before)

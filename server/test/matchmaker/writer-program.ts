@@ -18,7 +18,9 @@ import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.t
 import type { Book } from '../../src/matchmaker/book/state.ts'
 import { Projection } from '../../src/matchmaker/projection/projection.ts'
 import { Books } from '../../src/matchmaker/shards/books.ts'
+import { ShardMoved } from '../../src/matchmaker/shards/shard-moved.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
+import { holdAllShards } from './all-shards.ts'
 
 export type Command = 'find' | 'join' | 'create' | 'ready' | 'connected' | 'disconnected' | 'release' | 'stop'
 /** `wish` is what the command takes after the book. */
@@ -54,10 +56,10 @@ const books = new Books({
 process.on('message', (message: Call | Look) => {
   answer(message).then(
     (result) => tell({ id: message.id, result }),
-    (error: Error) =>
-      tell(
-        error instanceof ApiError ? { id: message.id, refused: error.code } : { id: message.id, failed: String(error) },
-      ),
+    (error: Error) => {
+      const refused = error instanceof ApiError ? error.code : error instanceof ShardMoved ? 'SHARD_MOVED' : null
+      tell(refused === null ? { id: message.id, failed: String(error) } : { id: message.id, refused })
+    },
   )
 })
 process.on('disconnect', () => process.exit())
@@ -96,5 +98,5 @@ function carryOut(book: Book, { command, wish }: Call, env: Env): Decision<unkno
   }
 }
 
-await books.open()
+await holdAllShards(connection.pool, books)
 tell({ event: 'open' })

@@ -16,6 +16,7 @@ import { Books } from '../../src/matchmaker/shards/books.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStat } from '../../src/procfs.ts'
 import { until } from '../until.ts'
+import { holdAllShards } from './all-shards.ts'
 import type { Call, Command, Look, Told } from './writer-program.ts'
 
 /** The database as the test itself sees it. */
@@ -65,16 +66,17 @@ export async function openLocalWriter(
       is_deposed = true
     },
   })
+  let endBeat = async (): Promise<void> => {}
   let closed: Promise<void> | undefined
   const close = (): Promise<void> => {
-    closed ??= books
-      .close()
+    closed ??= endBeat()
+      .then(() => books.close())
       .then(() => projection.close())
       .then(() => connection.close())
     return closed
   }
   t.after(close)
-  await books.open()
+  endBeat = await holdAllShards(connection.pool, books)
   return { books, projection, pool: connection.pool, isDeposed: () => is_deposed, close }
 }
 

@@ -2,6 +2,7 @@
 import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
+import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { Region, RoomLimit } from '../../regions.ts'
 import { timestamp } from '../times.ts'
 
@@ -75,15 +76,15 @@ function capacityOf({ config }: Context, { capacity, is_stated }: Region, runner
 }
 
 export async function listAllProcesses(ctx: Context): Promise<{ processes: Processes }> {
-  const [connected, leases, runners, edges] = await Promise.all([
+  const [connected, matchmakers, runners, edges] = await Promise.all([
     readConnected(ctx),
-    readLease(ctx),
+    readMatchmakers(ctx),
     readRunners(ctx),
     readEdges(ctx),
   ])
   const processes: Processes = [
     ...connected,
-    ...leases,
+    ...matchmakers,
     ...runners.map(({ runner_id, regions, ts, is_fresh }) => ({
       name: runner_id,
       role: 'runner',
@@ -141,16 +142,27 @@ async function readConnected({ pool, config }: Context): Promise<Processes> {
   ]
 }
 
-async function readLease({ pool }: Context): Promise<Processes> {
-  const { rows } = await pool.query<{ node_id: string; renew_ts: Date; is_fresh: boolean }>(
-    `select node_id, renew_ts, renew_ts > now() - interval '${FRESH}' as is_fresh from matchmaker_lease`,
+async function readMatchmakers({ pool }: Context): Promise<Processes> {
+  const { rows } = await pool.query<{
+    node_id: string
+    start_ts: Date
+    seen_ts: Date
+    is_fresh: boolean
+    shard_count: number
+  }>(
+    `select node_id, start_ts, seen_ts, seen_ts > now() - interval '${FRESH}' as is_fresh, (
+        select count(*)::integer from shard_leases where shard_leases.writer = matchmakers.writer
+      ) as shard_count
+      from matchmakers order by node_id, start_ts limit ${ROWS_MAX}`,
   )
-  return rows.map(({ node_id, renew_ts, is_fresh }) => ({
-    name: 'active matchmaker',
+  return rows.map(({ node_id, start_ts, seen_ts, is_fresh, shard_count }) => ({
+    name: `matchmaker of ${node_id}`,
     role: 'matchmaker',
     state: is_fresh ? 'running' : 'away',
-    text: is_fresh ? 'It has the lease.' : 'Its lease has ended, and no other matchmaker has taken it.',
-    ...{ node_id, seen_ts: timestamp(renew_ts) },
+    text: is_fresh
+      ? `It has ${shard_count} of ${SHARD_COUNT} shards.`
+      : 'Its heartbeat is missing; other matchmakers take its shards.',
+    ...{ node_id, start_ts: timestamp(start_ts), seen_ts: timestamp(seen_ts) },
   }))
 }
 

@@ -82,6 +82,8 @@ export type Exchange = {
   lobby: LobbyPort | null
   /** Lines for the backend about the admitted player; empty: the lobby's server checks the seats. */
   player_lines: string
+  /** Lines for the role that the request goes to. */
+  role_lines: string
   /** The WebSocket subprotocol before a token that was removed; null: none was. */
   token_protocol: string | null
   /** The body of the request. */
@@ -140,6 +142,7 @@ export function createExchange(connection: Connection, head: RequestHead): Excha
     ray: null,
     lobby: null,
     player_lines: '',
+    role_lines: '',
     token_protocol: null,
     body: createBody(head.framing),
     arriving: null,

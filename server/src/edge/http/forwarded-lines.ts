@@ -20,6 +20,7 @@ export type Special =
   | 'date'
   | 'ray-kept'
   | 'parked'
+  | 'shard'
 
 /** Headers of framing and of the connection, in requests and responses. */
 export const FRAME = [

@@ -1,5 +1,6 @@
 // The head of a backend's response, as the edge forwards it: the same rules as for a request (head.ts).
 import { PARKED_HEADER } from '../../parking-protocol.ts'
+import { SHARD_HEADER } from '../../shard-protocol.ts'
 import { RAY_KEPT_HEADER } from '../../tokens/edge-proof.ts'
 import { RESPONSE_LINES_MAX } from '../limits.ts'
 import {
@@ -32,6 +33,8 @@ export type ResponseHead = {
   ray_kept: string | null
   /** From api and matchmaker: the number of the request that they have parked, or the offer to park requests. */
   parked: string | null
+  /** From a matchmaker that was asked for it: the shard of the request. */
+  shard: string | null
 }
 
 export const STATUS_SWITCHING = 101
@@ -47,6 +50,7 @@ const responseName = createNameTable<Special>([
   ['date', 'date'],
   [RAY_KEPT_HEADER, 'ray-kept'],
   [PARKED_HEADER, 'parked'],
+  [SHARD_HEADER, 'shard'],
 ])
 
 /** Values of Connection and Upgrade, which are evaluated together after the last line. */
@@ -80,6 +84,7 @@ export function readResponseHead(
     is_upgrade: false,
     ray_kept: null,
     parked: null,
+    shard: null,
   }
   const connection: ConnectionLines = { tokens: null, has_upgrade: false, is_version_1_0 }
   for (let line = 0; line < count; line++) {
@@ -137,6 +142,9 @@ function readSpecial(
       break
     case 'parked':
       head.parked = value
+      break
+    case 'shard':
+      head.shard = value
   }
   return true
 }

@@ -53,7 +53,7 @@ export function createDispatch(edge: Edge): Dispatch {
   const { ticks, internals, refuse, lobby_connections } = edge
   const { edge_requests } = edge.ctx.metrics
   const forwarder = new Forwarder({ ticks, internals, refuse, recorder: edge.ctx.recorder })
-  const roles = createRoles(edge.ctx, forwarder, edge.limits.role_pools)
+  const roles = createRoles(edge.ctx, forwarder, { limits: edge.limits.role_pools, matchmakers: edge.matchmakers })
   const targetOf = createRouter(edge, roles.by_name)
   const bodies = new ArrivingBodies({
     ...{ ticks, refuse, pool: edge.limits.arriving_pool },

@@ -73,7 +73,7 @@ export class Forwarder {
     if (upstream === null) {
       this.#claimable.delete(request)
       this.#leavePool(request)
-      request.backend.role?.channel.abandon(request)
+      request.channel?.abandon(request)
       return
     }
     this.#detach(upstream, request)
@@ -92,6 +92,11 @@ export class Forwarder {
     this.#claimable.delete(request)
     this.#leavePool(request)
     this.#refuse.request(request.exchange, request.backend.unavailable())
+  }
+
+  /** No response will come from this address. */
+  drop(address: Address): void {
+    this.#pool.drop(address)
   }
 
   close(): void {
@@ -129,7 +134,10 @@ export class Forwarder {
   #sendAgain(request: ForwardedRequest, error: NodeJS.ErrnoException): void {
     const { exchange, backend } = request
     const attempt = request.attempt + 1
-    backend.again(exchange, attempt, error).then(
+    // What a process keeps for a parked request is in no other one.
+    const next =
+      request.parked === null ? backend.again(exchange, attempt, error, request.address) : Promise.resolve(null)
+    next.then(
       (address) => {
         if (exchange.is_over) return
         if (address === null) {
@@ -231,7 +239,7 @@ export class Forwarder {
         return
       }
       const { role } = request.backend
-      if (head.parked === PARKING_OFFER) role?.channel.open()
+      if (head.parked === PARKING_OFFER) request.channel?.open()
       else if (head.parked !== null && request.parked === null && role !== null) {
         this.#park(upstream, request, head, at === end)
         return
@@ -259,6 +267,7 @@ export class Forwarder {
     }
     exchange.is_response_begun = true
     readForwardedHead(exchange.ray, head.ray_kept)
+    if (head.shard !== null) backend.learnShard?.(exchange, Number(head.shard))
     const date = head.has_date ? '' : this.#ticks.date_line
     const chunks = upstream.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
     const lines = `${head.lines}${backend.response_added}${date}${chunks}${connectionLines(exchange)}`
@@ -268,7 +277,7 @@ export class Forwarder {
   /** The request waits at the role from here on, and its connection is free. `is_clean`: no byte follows the response. */
   #park(upstream: UpstreamConnection, request: ForwardedRequest, head: ResponseHead, is_clean: boolean): void {
     const { exchange, backend } = request
-    const { channel } = backend.role!
+    const channel = request.channel!
     const is_whole = exchange.body.is_done && head.framing === 0
     this.#detach(upstream, request)
     if (is_clean && is_whole && head.keeps_alive && upstream.error === null) this.#pool.putBack(upstream)
@@ -281,7 +290,7 @@ export class Forwarder {
     const [request] = this.#claimable
     if (request === undefined || this.#claim_count >= CLAIMS_MAX) return
     this.#claimable.delete(request)
-    request.backend.role!.channel.forget(request)
+    request.channel!.forget(request)
     request.attempt = 0
     this.#enter(request)
   }

@@ -13,7 +13,8 @@ import type { UpstreamConnection } from './upstream-pool.ts'
 /** What the edge keeps for api and for matchmaker. A lobby has none of it. */
 export type RoleResources = {
   pools: RolePools
-  channel: ParkingChannel<ForwardedRequest>
+  /** The channel of the process at this address. */
+  channelAt: (address: Address) => ParkingChannel<ForwardedRequest>
   queues: Readonly<Partial<Record<PoolName, ClientQueue<ForwardedRequest>>>>
 }
 
@@ -22,7 +23,9 @@ export type Backend = {
   /** Null: a lobby. */
   role: RoleResources | null
   /** Called when the nth connection failed. Returns the address to try next; null: give up. May throw an ApiError. */
-  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
+  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException, failed: Address) => Promise<Address | null>
+  /** The response says which shard the request belongs to. Null: the backend has no shards. */
+  learnShard: ((exchange: Exchange, shard: number) => void) | null
   /** The refusal for a missing response, or one that is not HTTP. */
   unavailable: () => ApiError
   /** Whether a header of the request is not forwarded; the name is in lower case. Null: all headers are. */
@@ -57,6 +60,11 @@ export class ForwardedRequest implements Responder {
     this.backend = target.backend
     this.address = target.address
     this.#abandon = target.abandon
+  }
+
+  /** Null: a lobby has none. */
+  get channel(): ParkingChannel<ForwardedRequest> | null {
+    return this.backend.role?.channelAt(this.address) ?? null
   }
 
   get client_key(): string {

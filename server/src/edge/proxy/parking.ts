@@ -1,4 +1,4 @@
-// The edge's end of a parking channel (parking-protocol.ts): one connection to each role. Over it the role announces responses
+// The edge's end of a parking channel (parking-protocol.ts): one connection to each process of a role. Over it the role announces responses
 // to requests that wait there without a connection. The channel is opened when the role offers it, and again whenever it is
 // lost. Requests parked over a lost channel are lost too. Without a channel, requests keep their connections.
 import { connect, type Socket } from 'node:net'
@@ -68,6 +68,12 @@ export class ParkingChannel<T extends Parkable> {
   forget(request: T): boolean {
     const number = request.parked?.number ?? -1
     return this.#waiting.get(number) === request && this.#waiting.delete(number)
+  }
+
+  /** No response will come over it. */
+  drop(): void {
+    this.#opening?.destroy()
+    this.#socket?.destroy()
   }
 
   close(): void {

@@ -1,41 +1,71 @@
-// What the edge keeps for each role: pools that limit its requests, and the channel over which the role announces responses
-// to parked requests.
+// What the edge keeps for each role: pools that limit its requests, and the channels over which its processes announce
+// responses to parked requests.
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../../context.ts'
 import { edgeProof } from '../../tokens/edge-proof.ts'
 import { ROLE_CONCURRENT_MAX } from '../limits.ts'
+import type { Address } from '../routes.ts'
 import { ClientQueue } from './client-queue.ts'
 import type { Forwarder } from './forward.ts'
-import type { RoleResources } from './forwarded-request.ts'
+import type { ForwardedRequest, RoleResources } from './forwarded-request.ts'
+import type { Matchmakers } from './matchmakers.ts'
 import { ParkingChannel } from './parking.ts'
 import { type RolePoolLimits, RolePools, registerPoolMetrics } from './pools.ts'
 import { type RoleName, roleAddresses } from './router.ts'
 
+/** Channels that are kept. Beyond it those of processes that are gone are closed. */
+const CHANNELS_MAX = 66
+
 export type Roles = { by_name: Readonly<Record<RoleName, RoleResources>>; close: () => void }
 
-export function createRoles(ctx: Context, forwarder: Forwarder, limits: RolePoolLimits): Roles {
-  const addresses = roleAddresses(ctx.config)
+export function createRoles(
+  ctx: Context,
+  forwarder: Forwarder,
+  { limits, matchmakers }: { limits: RolePoolLimits; matchmakers: Matchmakers },
+): Roles {
   const proof = edgeProof(ctx.keys)
   const edge_id = randomUUID()
-  const role = (name: RoleName): RoleResources => ({
+  const channels = new Map<Address, ParkingChannel<ForwardedRequest>>()
+  /** Of a matchmaker that is gone: its requests are lost with its process. */
+  const closeOld = (current: readonly Address[]): void => {
+    for (const [address, channel] of channels) {
+      if (current.includes(address)) continue
+      channel.close()
+      channels.delete(address)
+    }
+  }
+  const channelAt = (address: Address): ParkingChannel<ForwardedRequest> => {
+    const known = channels.get(address)
+    if (known !== undefined) return known
+    if (channels.size >= CHANNELS_MAX) closeOld([address, api_address, ...matchmakers.addresses()])
+    const channel = new ParkingChannel<ForwardedRequest>({
+      ...{ address, proof, edge_id },
+      onDone: (request) => forwarder.claim(request),
+      onLost: (request) => forwarder.lose(request),
+    })
+    channels.set(address, channel)
+    return channel
+  }
+  const api_address = roleAddresses(ctx.config).api
+  const role = (): RoleResources => ({
     pools: new RolePools(limits),
     queues: {
       seat: new ClientQueue(ROLE_CONCURRENT_MAX.seat),
       call: new ClientQueue(ROLE_CONCURRENT_MAX.call),
       wait: new ClientQueue(ROLE_CONCURRENT_MAX.wait),
     },
-    channel: new ParkingChannel({
-      ...{ address: addresses[name], proof, edge_id },
-      onDone: (request) => forwarder.claim(request),
-      onLost: (request) => forwarder.lose(request),
-    }),
+    channelAt,
   })
-  const by_name = { api: role('api'), matchmaker: role('matchmaker') }
+  matchmakers.onUnreachable = (address) => {
+    channels.get(address)?.drop()
+    forwarder.drop(address)
+  }
+  const by_name = { api: role(), matchmaker: role() }
   registerPoolMetrics(ctx.metrics, { api: by_name.api.pools, matchmaker: by_name.matchmaker.pools })
   return {
     by_name,
     close() {
-      for (const { channel } of Object.values(by_name)) channel.close()
+      for (const channel of channels.values()) channel.close()
     },
   }
 }

@@ -16,6 +16,7 @@ import type { Address, LobbyPort, Routes } from '../routes.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
 import type { Backend, RoleResources } from './forwarded-request.ts'
+import type { Matchmakers } from './matchmakers.ts'
 import { PATH_ROUTE } from './path-route.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
@@ -32,11 +33,12 @@ export type Directory = {
   routes: Routes
   domains: Domains
   lookups: Lookups
+  matchmakers: Matchmakers
   /** Null: this edge has no TLS. */
   certificates: Certificates | null
 }
 
-type Routed = Pick<Exchange, 'host' | 'meaning' | 'path' | 'client_key' | 'is_secure' | 'head'>
+type Routed = Pick<Exchange, 'host' | 'meaning' | 'path' | 'client_key' | 'is_secure' | 'head' | 'role_lines'>
 type FindTarget = (routed: Routed) => RouteTarget | Promise<RouteTarget>
 
 /** Where the main domain serves the images of games, for the pages of the hub: they load nothing from another origin. */
@@ -53,7 +55,7 @@ const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
  * LOBBY_NOT_FOUND, and the refusals of a look-up.
  */
 export function createRouter(directory: Directory, roles: Readonly<Record<RoleName, RoleResources>>): FindTarget {
-  const { ctx, lookups, certificates } = directory
+  const { ctx, lookups, certificates, matchmakers } = directory
   const { config } = ctx
   const redirectOf = createRedirects(config, certificates)
   const secured: Secured = (routed, target) => {
@@ -61,7 +63,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
     return location === null ? target : { kind: 'redirect', location }
   }
   const lobbies = createLobbyRouter(directory)
-  const onMain = createMainRouter(ctx, { roles, lobbies, secured })
+  const onMain = createMainRouter(ctx, { roles, lobbies, secured, matchmakers })
   const onDomain = createDomainRouter(directory, secured)
 
   const byHost: FindTarget = (routed) => {
@@ -106,27 +108,32 @@ function lobbyTarget(address: Address | null, lobby: LobbyPort, backend: Backend
   return { kind: 'backend', path, backend, address, lobby }
 }
 
-type MainOptions = { roles: Readonly<Record<RoleName, RoleResources>>; lobbies: LobbyRouter; secured: Secured }
+type MainOptions = {
+  roles: Readonly<Record<RoleName, RoleResources>>
+  lobbies: LobbyRouter
+  secured: Secured
+  matchmakers: Matchmakers
+}
 
-function createMainRouter(ctx: Context, { roles, lobbies, secured }: MainOptions): FindTarget {
+function createMainRouter(ctx: Context, { roles, lobbies, secured, matchmakers }: MainOptions): FindTarget {
   const { config } = ctx
   const proof = linesOf([EDGE_PROOF_HEADER, edgeProof(ctx.keys)])
-  const addresses = roleAddresses(config)
-  const api = createRoleBackends(roles.api, addresses.api, proof, config)
-  const matchmaker = createRoleBackends(roles.matchmaker, addresses.matchmaker, proof, config)
+  const api_address = roleAddresses(config).api
+  const api = createRoleBackends(config, { role: roles.api, request_added: proof, matchmakers: null })
+  const matchmaker = createRoleBackends(config, { role: roles.matchmaker, request_added: proof, matchmakers })
 
-  const toRole = (routed: Routed, { address, secure, plain }: RoleBackends): RouteTarget => {
+  const toRole = (routed: Routed, { secure, plain }: RoleBackends, address: Address): RouteTarget => {
     const backend = routed.is_secure ? secure : plain
     return secured(routed, { kind: 'backend', path: routed.path, backend, address, lobby: null })
   }
 
   return (routed) => {
     const { path } = routed
-    if (serviceOf(path) === 'matchmaker') return toRole(routed, matchmaker)
+    if (serviceOf(path) === 'matchmaker') return toRole(routed, matchmaker, matchmakers.addressOf(routed))
     if (path.startsWith(`${MEDIA_PREFIX}/`)) {
       return secured(routed, { kind: 'media', path: path.slice(MEDIA_PREFIX.length) })
     }
-    if (!LOBBIES_PATH.test(path)) return toRole(routed, api)
+    if (!LOBBIES_PATH.test(path)) return toRole(routed, api, api_address)
     const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
     if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
     return lobbies({ lobby_id, port_name, region: null }, routed, rest.startsWith('/') ? rest : `/${rest}`)
@@ -155,36 +162,37 @@ export function roleAddresses({ internal_host, api_port, matchmaker_port }: Conf
 }
 
 /** A role as the backend of requests over TLS, and of requests without. */
-type RoleBackends = { address: Address; secure: Backend; plain: Backend }
+type RoleBackends = { secure: Backend; plain: Backend }
+/** `matchmakers`: null: the role has one process, at one address. */
+type RoleOptions = { role: RoleResources; request_added: string; matchmakers: Matchmakers | null }
 
 /** A role that is down is about to be restarted: requests that were not sent yet wait for it, within limits. */
-function createRoleBackends(
-  role: RoleResources,
-  address: Address,
-  request_added: string,
-  config: Config,
-): RoleBackends {
+function createRoleBackends(config: Config, { role, request_added, matchmakers }: RoleOptions): RoleBackends {
   let waiters = 0
+  const again: Backend['again'] = async (exchange, attempt, error, failed) => {
+    matchmakers?.failed(failed)
+    const next = matchmakers?.addressOf(exchange) ?? failed
+    const may_wait = error.code === 'ECONNREFUSED' || next !== failed
+    if (!may_wait || attempt * ROLE_PAUSE_MS > ROLE_WAIT_MS_MAX || waiters >= ROLE_WAITERS_MAX) return null
+    waiters++
+    try {
+      await delay(ROLE_PAUSE_MS)
+      return matchmakers?.addressOf(exchange) ?? failed
+    } finally {
+      waiters--
+    }
+  }
   const backend = (is_secure: boolean): Backend => ({
     role,
     isRequestDropped: null,
     request_added,
     response_allowed: null,
     response_added: hstsOf(config, is_secure),
-    again: async (_exchange, attempt, error) => {
-      if (error.code !== 'ECONNREFUSED' || attempt * ROLE_PAUSE_MS > ROLE_WAIT_MS_MAX || waiters >= ROLE_WAITERS_MAX)
-        return null
-      waiters++
-      try {
-        await delay(ROLE_PAUSE_MS)
-        return address
-      } finally {
-        waiters--
-      }
-    },
+    again,
+    learnShard: matchmakers === null ? null : (exchange, shard) => matchmakers.learn(exchange, shard),
     unavailable: () => new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 }),
   })
-  return { address, secure: backend(true), plain: backend(false) }
+  return { secure: backend(true), plain: backend(false) }
 }
 
 /** When a lobby's port refuses a connection, the lobby may have ended or moved: its route is read again, once. */
@@ -202,6 +210,7 @@ function createLobbyBackends({ routes }: Directory): { by_host: Backend; by_path
       if (found === null) throw new ApiError('LOBBY_NOT_FOUND')
       return found
     },
+    learnShard: null,
     unavailable: () => new ApiError('LOBBY_NOT_REACHABLE'),
   }
   return { by_host, by_path: { ...by_host, ...PATH_ROUTE } }

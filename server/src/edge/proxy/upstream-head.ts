@@ -8,16 +8,17 @@ import type { Backend, ForwardedRequest } from './forwarded-request.ts'
 /** Methods for which a backend expects no body. For the others a missing body is stated by a length of 0. */
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
-export function upstreamHead({ exchange, backend, parked }: ForwardedRequest): string {
-  return parked === null ? requestHead(exchange, backend) : claimHead(parked.claim_line, backend)
+export function upstreamHead({ exchange, backend, channel, parked }: ForwardedRequest): string {
+  const park_line = channel?.park_line ?? ''
+  return parked === null ? requestHead(exchange, backend, park_line) : claimHead(parked.claim_line, backend)
 }
 
-function requestHead(exchange: Exchange, backend: Backend): string {
+function requestHead(exchange: Exchange, backend: Backend, park_line: string): string {
   const { head, method, path, client_ip, player_lines } = exchange
   const { isRequestDropped, request_added } = backend
   const lines = isRequestDropped === null ? head.lines : linesWithout(head.lines, isRequestDropped)
   const scheme = exchange.is_secure ? 'https' : 'http'
-  const forwarded = `X-Forwarded-For: ${client_ip}\r\nX-Forwarded-Proto: ${scheme}\r\n${backend.role?.channel.park_line ?? ''}`
+  const forwarded = `X-Forwarded-For: ${client_ip}\r\nX-Forwarded-Proto: ${scheme}\r\n${park_line}${exchange.role_lines}`
   const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
   return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${player_lines}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
 }

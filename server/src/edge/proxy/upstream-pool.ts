@@ -143,6 +143,13 @@ export class UpstreamPool {
     if (target.count === 0) this.#targets.delete(target.key)
   }
 
+  /** Ends all connections to the address. */
+  drop(address: Address): void {
+    const target = this.#targetOf(address)
+    for (const upstream of this.#open) if (upstream.target === target) upstream.socket.destroy()
+    if (target.count === 0) this.#targets.delete(target.key)
+  }
+
   close(): void {
     for (const upstream of this.#open) upstream.socket.destroy()
   }

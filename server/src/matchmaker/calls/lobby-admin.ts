@@ -13,6 +13,8 @@ type OfLobby = OfGame & { lobby_id: string }
 export async function stopLobby(ctx: AdminContext, params: OfLobby): Promise<{ did_remove: boolean }> {
   const { lobby_id } = params
   const namespace_id = await namespaceOfLobby(ctx, params)
+  // Before the audit event.
+  ctx.books.requireShard(namespace_id)
   const change = { before: { lobby_id }, after: {} }
   const did_remove = await command(ctx, { game_id: params.game_id, namespace_id }, change, () =>
     ctx.books.commit(namespace_id, (book, { now_ms }) => decide.stop(book, lobby_id, 'requested', now_ms)),
@@ -45,6 +47,8 @@ export async function removePlayer(
   params: OfLobby & { player_id: string },
 ): Promise<{ did_remove: boolean }> {
   const namespace_id = await namespaceOfLobby(ctx, params)
+  // Before the audit event.
+  ctx.books.requireShard(namespace_id)
   const change = { before: { player_id: params.player_id, lobby_id: params.lobby_id }, after: {} }
   const did_remove = await command(ctx, { game_id: params.game_id, namespace_id }, change, () =>
     ctx.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms)),
@@ -66,6 +70,7 @@ export async function drainVersion(
     .select('version_id')
     .executeTakeFirst()
   if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
+  ctx.books.requireShard(namespace_id)
   const change = { before: {}, after: { version_id, is_draining } }
   await command(ctx, { game_id, namespace_id }, change, async () => {
     await ctx.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))

@@ -1,32 +1,29 @@
 // Reads an explanation: what was logged of a request, and how the lobbies that it was given ended.
+import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type Explanation } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
-import type { ExplanationStore } from './store.ts'
+import { EXPLANATIONS_WANTED_CHANNEL, type ExplanationStore } from './store.ts'
+
+/** What the other processes are given to write what they have. */
+const WRITE_MS = 250
 
 type Logged = Pick<Explanation, 'asked' | 'captcha' | 'verification' | 'attempts' | 'waits'>
 
 /** `game_id`: the game whose request it was. Throws RAY_NOT_FOUND: there is no such request, or its explanation was not kept. */
 export async function readExplanation(
-  { db }: Context,
+  ctx: Context,
   store: ExplanationStore,
   ray_id: string,
 ): Promise<{ game_id: string; explanation: Explanation }> {
   await store.flush()
-  const ray = await db
-    .selectFrom('explanations')
-    .innerJoin('namespaces', 'namespaces.namespace_id', 'explanations.namespace_id')
-    .where('ray_id', '=', ray_id)
-    .select([
-      'game_id',
-      'explanations.namespace_id',
-      'operation',
-      'explanations.create_ts',
-      'duration_us',
-      'code',
-      'explanation',
-    ])
-    .executeTakeFirst()
+  let ray = await readRow(ctx, ray_id)
+  if (ray === undefined) {
+    // The process that had the request may not have written it yet.
+    await ctx.listener.notify(EXPLANATIONS_WANTED_CHANNEL)
+    await delay(WRITE_MS)
+    ray = await readRow(ctx, ray_id)
+  }
   if (ray === undefined) throw new ApiError('RAY_NOT_FOUND')
   const logged = JSON.parse(ray.explanation) as Logged
   const failed = logged.attempts.map(({ failed_starts }) => ({ lobby_id: failed_starts?.last_lobby_id }))
@@ -41,9 +38,26 @@ export async function readExplanation(
       duration: Number(ray.duration_us),
       ...(ray.code === null ? {} : { code: ray.code }),
       ...logged,
-      lobbies: await lobbyEnds({ db }, [...lobby_ids]),
+      lobbies: await lobbyEnds(ctx, [...lobby_ids]),
     },
   }
+}
+
+function readRow({ db }: Pick<Context, 'db'>, ray_id: string) {
+  return db
+    .selectFrom('explanations')
+    .innerJoin('namespaces', 'namespaces.namespace_id', 'explanations.namespace_id')
+    .where('ray_id', '=', ray_id)
+    .select([
+      'game_id',
+      'explanations.namespace_id',
+      'operation',
+      'explanations.create_ts',
+      'duration_us',
+      'code',
+      'explanation',
+    ])
+    .executeTakeFirst()
 }
 
 async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Promise<Explanation['lobbies']> {

@@ -4,7 +4,10 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { BatchWriter } from '../../batch-writer.ts'
 import { ASYNCHRONOUS } from '../../database/asynchronous.ts'
+import type { Listener } from '../../database/listen.ts'
 
+/** Wakes all processes: what they have buffered is to be written. */
+export const EXPLANATIONS_WANTED_CHANNEL = 'explanations_wanted'
 /** Pages show a request within a second of its end. */
 const FLUSH_EVERY_MS = 250
 /** Explanations that wait for the next write. */
@@ -32,7 +35,15 @@ export type ExplanationStore = {
   close: () => Promise<void>
 }
 
-export function createExplanationStore({ pool, log }: { pool: Pool; log: Logger }): ExplanationStore {
+export function createExplanationStore({
+  pool,
+  log,
+  listener,
+}: {
+  pool: Pool
+  log: Logger
+  listener: Pick<Listener, 'on'>
+}): ExplanationStore {
   let grown = new Set<string>()
   const writer = new BatchWriter<StoredExplanation>({
     every_ms: FLUSH_EVERY_MS,
@@ -45,6 +56,8 @@ export function createExplanationStore({ pool, log }: { pool: Pool; log: Logger 
     onFailure: (error, count) => log.warn({ err: error, count }, 'explanations are dropped: they cannot be written'),
   })
 
+  // Somebody wants to read one, which any of the processes may have.
+  const unsubscribe = listener.on(EXPLANATIONS_WANTED_CHANNEL, () => void writer.flush())
   return {
     keep: (explanation) => writer.add(explanation),
     flush: () => writer.flush(),
@@ -54,7 +67,10 @@ export function createExplanationStore({ pool, log }: { pool: Pool; log: Logger 
       const { rowCount } = await pool.query(TRIM_SQL, [namespace_ids, NAMESPACE_EXPLANATIONS_MAX])
       return rowCount ?? 0
     },
-    close: () => writer.close(),
+    close() {
+      unsubscribe()
+      return writer.close()
+    },
   }
 }
 

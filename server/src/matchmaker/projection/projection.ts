@@ -54,6 +54,12 @@ export class Projection {
     this.#unwritten.delete(shard)
   }
 
+  /** Writes the unwritten rows of a shard that leaves this process. What cannot be written is read again from the journal. */
+  async settle(shard: number): Promise<void> {
+    await this.#flushShard(shard)
+    this.reset(shard)
+  }
+
   /** Writes all unwritten rows. */
   async flush(): Promise<void> {
     const shards = new Set([...this.#writing.keys(), ...this.#unwritten.keys()])

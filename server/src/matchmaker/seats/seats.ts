@@ -10,6 +10,7 @@ import { SEAT_HOLD_MS } from '../book/holds.ts'
 import type { Book } from '../book/state.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'
+import { type SeatProgress, ShardMoved } from '../shards/shard-moved.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import { type SeatAnswer, seatAnswer } from './answer.ts'
 import { type CaptchaGate, checkCaptcha } from './captcha/captcha.ts'
@@ -28,7 +29,7 @@ const HOLDS_MAX = 3
 const PORT_ATTEMPTS_MAX = 5
 const PORT_WAIT_MS = 250
 
-/** `context` throws API_NOT_AVAILABLE while this process does not lead. */
+/** `context` throws API_NOT_AVAILABLE while this process stops. */
 export type SeatService = { namespaces: Namespaces; context: () => MatchmakerContext }
 
 type SeatOperation = typeof findLobby | typeof joinLobby | typeof createLobby
@@ -44,7 +45,7 @@ export const joinSeat = (service: SeatService, call: Call<typeof joinLobby>) =>
 export const createSeat = (service: SeatService, call: Call<typeof createLobby>) =>
   placeSeat(service, createLobby, call, createRequest)
 
-/** `read` makes the body into the request. Throws every refusal of the operation. */
+/** `read` makes the body into the request. Throws every refusal of the operation, and ShardMoved. */
 async function placeSeat<Body extends SeatCall['body']>(
   service: SeatService,
   operation: SeatOperation,
@@ -54,19 +55,24 @@ async function placeSeat<Body extends SeatCall['body']>(
   const requester = await requesterOf(service.namespaces, call)
   const { namespace_id, ray_id, isGone, hangUpSignal } = requester
   const ctx = service.context()
+  const progress = { ...(call.progress ?? NO_PROGRESS) }
   const log = ctx.decision_logs.open({ ray_id, operation: operation.id, body: call.body, namespace_id })
   try {
+    // Before anything else has an effect.
+    ctx.books.requireShard(namespace_id)
     const request = await read(ctx, requester, log, call.body)
-    const captcha = await checkCaptcha(ctx, request)
+    const captcha = await captchaOf(ctx, request, progress)
     log.recordChecks({ captcha: captcha !== null, verification: request.verification !== null })
     const patience = { deadline_ms: ctx.elapsed() + START_WAIT_MS_MAX, isGone, hangUpSignal }
     const open = openRequest(ctx, request)
     try {
-      for (let attempt = 1; ; attempt++) {
+      for (; ; progress.attempt++) {
         // A captcha is counted once, however many lobbies are tried.
-        const seat = await takeSeat(ctx, request, attempt === 1 ? captcha : null)
-        const is_last = attempt === request.attempts_max
+        const seat = await nextSeat(ctx, request, progress, captcha)
+        progress.seat = seat
+        const is_last = progress.attempt >= request.attempts_max
         const answer = await answerWhenReady(ctx, request, seat, { open, patience, is_last })
+        progress.seat = null
         if (answer === null) continue
         log.end(null)
         return answer
@@ -75,10 +81,40 @@ async function placeSeat<Body extends SeatCall['body']>(
       closeRequest(ctx, request, open)
     }
   } catch (error) {
+    // The process that has the shard now continues, and records how the request ends.
+    if (error instanceof ShardMoved) throw Object.assign(error, { progress })
     const explained = await startError(ctx, requester, error)
     log.end(explained instanceof ApiError ? explained.code : 'INTERNAL_ERROR')
     throw explained
   }
+}
+
+const NO_PROGRESS: SeatProgress = { attempt: 1, has_solved_captcha: null, seat: null }
+
+/** The captcha of the first attempt; null: none is required, or it was counted. It is checked once, in whatever process. */
+async function captchaOf(
+  ctx: MatchmakerContext,
+  request: SeatRequest,
+  progress: SeatProgress,
+): Promise<CaptchaGate | null> {
+  if (request.captcha === null || progress.attempt > 1 || progress.seat !== null) return null
+  const { has_solved_captcha } = progress
+  if (has_solved_captcha !== null) return { captcha: request.captcha, has_solved: has_solved_captcha }
+  const captcha = await checkCaptcha(ctx, request)
+  progress.has_solved_captcha = captcha?.has_solved ?? null
+  return captcha
+}
+
+/** The seat that another process has taken for this request, or another one. */
+function nextSeat(
+  ctx: MatchmakerContext,
+  request: SeatRequest,
+  { attempt, seat }: SeatProgress,
+  captcha: CaptchaGate | null,
+): Seat | Promise<Seat> {
+  // Whether its lobby is ready is read again.
+  if (seat !== null) return { ...seat, is_ready: false }
+  return takeSeat(ctx, request, attempt === 1 ? captcha : null)
 }
 
 /** A seat by one command of the book, or, verified, by two with the game's endpoint asked in between. */
@@ -159,6 +195,7 @@ async function answerWhenReady(
     const end = seat.is_ready ? 'ready' : await waitUntilReady(ctx, request, seat, patience)
     if (end === 'ready' && !isGone()) {
       phase(ray, 'answer')
+      ctx.books.requireShard(namespace_id)
       const answer = await seatAnswer(ctx, namespace_id, seat)
       open.is_answered = true
       return answer
@@ -169,7 +206,7 @@ async function answerWhenReady(
     if (!is_last && (await mayTryAnother(ctx, namespace_id, lobby_id))) return null
     throw new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id })
   } catch (error) {
-    if (isUnanswered(open, seat)) {
+    if (!(error instanceof ShardMoved) && isUnanswered(open, seat)) {
       await ctx.books.commit(namespace_id, (book, { now_ms }) => release(book, player_id, now_ms))
     }
     throw error

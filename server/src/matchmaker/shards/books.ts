@@ -1,11 +1,11 @@
-// All books of this process: 64 shards, the tick that ends what is due, and the callers that wait for a change.
+// All books of this process: the shards that it has, the tick that ends what is due, and the callers that wait for a change.
+// Shards come and go (shard-leases.ts). A command for a shard that is not here throws ShardMoved.
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
-import { newId } from '../../ids.ts'
 import type { Change, EdgePort } from '../../journal/changes.ts'
-import { SHARD_COUNT, shardOf } from '../../journal/pages.ts'
+import { shardOf } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import type { Decision, Refused, SeatTaken } from '../book/commands.ts'
 import type { IdleRules } from '../book/idle.ts'
@@ -13,24 +13,23 @@ import type { Lobby } from '../book/lobby.ts'
 import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import type { Decide } from './batch.ts'
-import { type BookTime, createBookTime } from './book-time.ts'
+import { BookTime } from './book-time.ts'
 import { Capacity, type RegionUse } from './capacity.ts'
 import { IdentityWatch } from './identity-watch.ts'
 import { createPortPool, type PortPool } from './port-pool.ts'
 import { regionFull } from './region-full.ts'
 import { endOfWait, type Patience, SeatWaiters, type WaitEnd } from './seat-waiters.ts'
 import { Shard, type ShardState } from './shard.ts'
+import { ShardMoved } from './shard-moved.ts'
 
 /** How often each shard removes what is due. */
 const TICK_MS = 100
-/** Shards that are read at the same time when a process starts. */
-const OPENING_MAX = 8
 
 export type CommitWatcher = {
   /** Called in order with the changes that have become durable. */
   onCommit: (namespace_id: string, changes: readonly Change[]) => void
-  /** Books have been read again. */
-  onReload: () => void
+  /** The books of a shard have been read: it has come to this process, or its books were read again. */
+  onReload: (shard: number) => void
 }
 
 export type BooksOptions = {
@@ -46,53 +45,54 @@ export type BooksOptions = {
   reported_ms: number
   log: Logger
   metrics: Metrics
-  /** Called once: another process writes now. */
-  onDeposed: () => void
+  /** Called when another process writes a shard now. This process does not have it any more. */
+  onDeposed: (shard: number) => void
 }
 
 export class Books {
   /** The time of the books. */
   readonly nowMs: () => number
+  readonly time: BookTime
   /** Where lobbies are placed. */
   readonly capacity: Capacity
   /** Callers that wait for events of an identity, or for a change of its party. */
   readonly watch: IdentityWatch
   readonly #options: BooksOptions
-  readonly #book_time: BookTime
   readonly #ports: PortPool
-  readonly #shards: readonly Shard[]
+  readonly #shards = new Map<number, Shard>()
   readonly #timer: NodeJS.Timeout
   readonly #watchers = new Set<CommitWatcher>()
   readonly #waiters = new SeatWaiters()
   #more_ports = Promise.withResolvers<void>()
   #is_waiting_over = false
-  #is_deposed = false
+  #is_closed = false
 
   constructor(options: BooksOptions) {
     this.#options = options
     this.capacity = new Capacity(options.regions, options.node_capacity)
     this.#ports = createPortPool(options.log)
     this.watch = new IdentityWatch(options.elapsed)
-    const isServing = (): boolean => this.#shards.every((shard) => shard.state === 'writing')
-    this.#book_time = createBookTime({ ...options, isServing })
-    this.nowMs = this.#book_time.now
-    this.#shards = Array.from({ length: SHARD_COUNT }, (_, shard) => this.#createShard(shard))
+    this.time = new BookTime(options)
+    this.nowMs = () => this.time.now()
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
   }
 
-  /** Carries out a command and returns its result, which is durable. Throws the ApiError of a refusal. */
+  /** Carries out a command and returns its result, which is durable. Throws the ApiError of a refusal, and ShardMoved. */
   async commit<T>(namespace_id: string, decide: Decide<T>): Promise<T> {
-    const decision: Decision<T> = await this.#shardOf(namespace_id).run(namespace_id, decide)
+    const shard = this.#shards.get(shardOf(namespace_id))
+    if (shard === undefined) throw new ShardMoved(shardOf(namespace_id))
+    const decision: Decision<T> = await shard.run(namespace_id, decide)
     if ('refused' in decision) throw this.#refusalOf(decision)
     return decision.result
   }
 
   /** Carries out a command in several namespaces: in one journal row for each shard. A refusal of one throws. */
   async commitTogether<T>(namespace_ids: readonly string[], decide: Decide<T>): Promise<T[]> {
-    const by_shard = Map.groupBy(namespace_ids, (namespace_id) => this.#shardOf(namespace_id))
-    const commits = [...by_shard].flatMap(([shard, ids]) =>
-      shard.together(() => ids.map((id) => this.commit(id, decide))),
-    )
+    const by_shard = Map.groupBy(namespace_ids, (namespace_id) => this.#shards.get(shardOf(namespace_id)))
+    const commits = [...by_shard].flatMap(([shard, ids]) => {
+      const commitAll = () => ids.map((id) => this.commit(id, decide))
+      return shard === undefined ? commitAll() : shard.together(commitAll)
+    })
     return Promise.all(commits)
   }
 
@@ -102,17 +102,38 @@ export class Books {
   }
 
   book(namespace_id: string): Book | undefined {
-    return this.#shardOf(namespace_id).book(namespace_id)
+    return this.#shards.get(shardOf(namespace_id))?.book(namespace_id)
   }
 
-  /** The namespaces that have a book. */
+  /** Whether this process has the shard of the namespace. */
+  has(namespace_id: string): boolean {
+    return this.#shards.has(shardOf(namespace_id))
+  }
+
+  /** Throws ShardMoved unless this process has the shard of the namespace. */
+  requireShard(namespace_id: string): void {
+    if (!this.has(namespace_id)) throw new ShardMoved(shardOf(namespace_id))
+  }
+
+  /** The namespaces that have a book in this process. */
   namespaceIds(): string[] {
-    return this.#shards.flatMap((shard) => shard.namespaceIds())
+    return [...this.#shards.values()].flatMap((shard) => shard.namespaceIds())
   }
 
-  /** The state of each shard. */
+  /** The shards that this process has. */
+  shards(): number[] {
+    return [...this.#shards.keys()]
+  }
+
+  /** The state of each shard of this process. */
   shardStates(): ShardState[] {
-    return this.#shards.map((shard) => shard.state)
+    return [...this.#shards.values()].map((shard) => shard.state)
+  }
+
+  /** The book time until which all of these shards are served; null: one of them cannot write at the moment. */
+  servedNow(shards: Iterable<number>): number | null {
+    for (const shard of shards) if (this.#shards.get(shard)?.state !== 'writing') return null
+    return this.nowMs()
   }
 
   /** Notifies the watcher from now on, until the returned function is called. */
@@ -158,20 +179,36 @@ export class Books {
     this.#waiters.endAll()
   }
 
-  /** Takes all shards over and reads them. */
-  async open(): Promise<void> {
-    await this.#book_time.open(newId(this.#options.now()))
-    const next = this.#shards.values()
-    const openSome = async (): Promise<void> => {
-      for (const shard of next) await shard.open()
+  /**
+   * Takes a shard over and reads it; until then its commands wait. `served_ms`: until when it was served, in book time. Tries
+   * until it succeeds. Returns whether the shard is here then: it may have been closed, or taken over by another process.
+   */
+  async take(number: number, served_ms: number): Promise<boolean> {
+    if (this.#is_closed || this.#shards.has(number)) return false
+    const shard = this.#createShard(number)
+    this.#shards.set(number, shard)
+    await shard.open(served_ms)
+    return this.#shards.get(number) === shard && shard.state === 'writing'
+  }
+
+  /**
+   * Ends a shard in this process: new commands throw ShardMoved, commands under way finish, and so do waits for its lobbies,
+   * with ShardMoved. Returns the book time until which it was served.
+   */
+  async give(number: number): Promise<number> {
+    const shard = this.#shards.get(number)
+    if (shard !== undefined) {
+      await shard.close()
+      this.#forget(number, shard)
+      await this.#options.projection.settle(number)
     }
-    await Promise.all(Array.from({ length: OPENING_MAX }, openSome))
+    return this.nowMs()
   }
 
   async close(): Promise<void> {
+    this.#is_closed = true
     clearInterval(this.#timer)
-    await this.#book_time.close()
-    await Promise.all(this.#shards.map((shard) => shard.close()))
+    await Promise.all([...this.#shards.values()].map((shard) => shard.close()))
     this.endWaiting()
     this.watch.close()
   }
@@ -179,22 +216,21 @@ export class Books {
   #createShard(shard: number): Shard {
     return new Shard({
       ...this.#options,
-      book_time: this.#book_time,
+      book_time: this.time,
       capacity: this.capacity,
       ports: this.#ports,
       shard,
       onCommit: (namespace_id, changes) => this.#onCommit(namespace_id, changes),
-      onReload: () => this.#onReload(),
-      onDeposed: () => this.#onDeposed(),
+      onReload: () => this.#onReload(shard),
+      onDeposed: (deposed) => {
+        this.#forget(shard, deposed)
+        this.#options.onDeposed(shard)
+      },
     })
   }
 
-  #shardOf(namespace_id: string): Shard {
-    return this.#shards[shardOf(namespace_id)]!
-  }
-
   #tick(): void {
-    for (const shard of this.#shards) shard.tick()
+    for (const shard of this.#shards.values()) shard.tick()
     this.#waiters.tick(this.#options.elapsed())
   }
 
@@ -205,16 +241,20 @@ export class Books {
     this.#waiters.onCommit(book, changes)
   }
 
-  #onReload(): void {
-    for (const watcher of this.#watchers) watcher.onReload()
+  #onReload(shard: number): void {
+    for (const watcher of this.#watchers) watcher.onReload(shard)
     this.watch.wakeAll()
-    this.#waiters.onReload((namespace_id) => this.book(namespace_id))
+    this.#waiters.onReload((namespace_id) => this.book(namespace_id), shard)
   }
 
-  #onDeposed(): void {
-    if (this.#is_deposed) return
-    this.#is_deposed = true
-    this.#options.onDeposed()
+  /** The shard is not in this process any more. Callers that wait for its changes go where it is. */
+  #forget(number: number, shard: Shard): void {
+    if (this.#shards.get(number) !== shard) return
+    this.#shards.delete(number)
+    this.capacity.replace(number, [])
+    this.#ports.replace(number, [])
+    this.#waiters.failAll(number, () => new ShardMoved(number))
+    this.watch.wakeAll()
   }
 
   /** The book only knows that a region has no room; the account of all regions knows why. */

@@ -1,48 +1,267 @@
-// The lease says which matchmaker serves, so that a standby waits instead of deposing a working writer. Safety does not
-// depend on it: that is the fence (fence.ts).
-import type { Pool } from 'pg'
+// Who has which shard. Each matchmaker process has a row in `matchmakers`, which it renews: its heartbeat. Each shard has a
+// row in `shard_leases`, with its holder. A lease lives while the heartbeat of its holder does. A lease only says which process
+// to ask. Safety does not depend on it: that is the fence (fence.ts).
+//
+// The row of `matchmaker_lease` is what the version before this one knows. All processes of this version hold it together, so
+// that a process of that version stands by while one of this version runs, and the other way round.
+import type { Pool, PoolClient, QueryConfig } from 'pg'
+import { inTransaction } from '../../database/transaction.ts'
+import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
 
-const LEASE_RENEW_MS = 1_000
-/** A writer that has not renewed for this long counts as dead. */
-const LEASE_STALE_S = 5
+/** Wakes the processes of all nodes after a change of leases. */
+export const LEASES_CHANNEL = 'shard_leases'
+/** To the response to a heartbeat. */
+const BEAT_MS_MAX = 2_000
+/** A process of the version before this one that has not renewed for this long counts as dead. */
+const FORMER_STALE_S = 5
+/** A heartbeat that is older says nothing about the time of the books. By the database's clock. */
+const FRESH_S = 10
+const REGISTER_LOCK = 1_400_332
+
+/** Stands in `matchmaker_lease` and `book_time` for all processes of this version. */
+const ALL_WRITERS = '00000000-0000-0000-0000-000000000001'
+
+export type Holder = { writer: string; node_id: string; address: string }
+/** `seen`: changes with each heartbeat. */
+export type Member = Holder & { seen: string; is_leaving: boolean }
+export type LeaseView = {
+  /** The process has its row, and no process of an older version leads. */
+  is_member: boolean
+  /** In the order of their start. */
+  members: readonly Member[]
+  /** The writer by shard; null: no process has it. */
+  holders: readonly (string | null)[]
+}
+
+export type Beat = {
+  writer: string
+  book_ms: number
+  /** Until when all its shards were served; null: one of them cannot be served at the moment. */
+  served_ms: number | null
+  is_leaving: boolean
+  /** One process writes for all: the holder of the first shard. */
+  writes_book_time: boolean
+}
+
+/** The latest times that are known. `live_ms`: the time of the books of a process that lives; null: there is none. */
+export type ReachedTimes = { reached_ms: number; live_ms: number | null }
 
 /**
- * Takes or renews the lease. Returns whether this process has it. A process that has just started takes over at once from an
- * earlier process of the same node (`is_restart`); any other process waits until the lease is stale.
+ * Makes this process known. A process that has just started (`is_restart`) replaces an earlier process of its node, and has
+ * its leases at once. `timeOf` returns the time of this process's books.
  */
-export async function holdLease(
+export async function register(
   pool: Pool,
-  holder: { node_id: string; writer: string; is_restart: boolean },
-): Promise<boolean> {
-  const { rowCount } = await pool.query({
-    name: 'lease-hold',
-    text: `insert into matchmaker_lease (singleton, node_id, writer, renew_ts) values (true, $1, $2, now())
-      on conflict (singleton) do update set node_id = $1, writer = $2, renew_ts = now()
-      where matchmaker_lease.writer = $2
-        or ($3 and matchmaker_lease.node_id = $1)
-        or matchmaker_lease.renew_ts < now() - make_interval(secs => $4)`,
-    values: [holder.node_id, holder.writer, holder.is_restart, LEASE_STALE_S],
+  holder: Holder & { is_restart: boolean },
+  timeOf: (reached: ReachedTimes) => number,
+): Promise<void> {
+  const { writer, node_id, address, is_restart } = holder
+  await inTransaction(pool, async (client) => {
+    await client.query('select pg_advisory_xact_lock($1)', [REGISTER_LOCK])
+    await claimFormerLease(client, is_restart ? node_id : null)
+    if (is_restart) {
+      await client.query(
+        `update shard_leases set writer = $1, is_served = false, served_ms = ${SERVED_BY_EARLIER}
+          from matchmakers as earlier where earlier.writer = shard_leases.writer and earlier.node_id = $2`,
+        [writer, node_id],
+      )
+      await client.query('delete from matchmakers where node_id = $1', [node_id])
+    }
+    const book_ms = timeOf(await reachedTimes(client))
+    await client.query('insert into matchmakers (writer, node_id, address, book_ms) values ($1, $2, $3, $4)', [
+      ...[writer, node_id, address, book_ms],
+    ])
+    await notify(client)
   })
-  return rowCount === 1
+}
+
+/** Renews the heartbeat, and returns who has what. */
+export async function beat(pool: Pool, of: Beat): Promise<LeaseView> {
+  const { rows } = await pool.query<{
+    is_known: boolean
+    is_former_ours: boolean
+    members: Member[] | null
+    leases: { writer: string; shards: number[] }[] | null
+  }>(
+    timed({
+      name: 'matchmaker-beat',
+      text: BEAT_SQL,
+      values: [of.writer, of.book_ms, of.served_ms, of.is_leaving, of.writes_book_time],
+    }),
+  )
+  const { is_known, is_former_ours, members, leases } = rows[0]!
+  const holders: (string | null)[] = Array.from({ length: SHARD_COUNT }, () => null)
+  for (const { writer, shards } of leases ?? []) for (const shard of shards) holders[shard] = writer
+  return { is_member: is_known && is_former_ours, members: members ?? [], holders }
+}
+
+/** Takes the old lease from a process of an older version that is dead. Returns whether this version has it. */
+export function claimFormer(pool: Pool): Promise<boolean> {
+  return inTransaction(pool, (client) => claimFormerLease(client, null))
 }
 
 /**
- * Calls `renew` every LEASE_RENEW_MS, but not while an earlier call is still running: missed renewals must not pile up
- * behind a call that hangs in the database. `renew` never rejects. Returns a function that ends it.
+ * Takes shards without a holder, or whose holders do not live: `from` has the holder of each, and `seen` its last heartbeat.
+ * Returns those that this process has now.
  */
-export function keepRenewing(renew: () => Promise<void>): () => void {
-  let is_renewing = false
-  const timer = setInterval(() => {
-    if (is_renewing) return
-    is_renewing = true
-    void renew().finally(() => {
-      is_renewing = false
-    })
-  }, LEASE_RENEW_MS)
-  return () => clearInterval(timer)
+export async function takeLeases(
+  pool: Pool,
+  writer: string,
+  wanted: readonly { shard: number; from: string | null; seen: string | null }[],
+): Promise<number[]> {
+  const { rows } = await pool.query<{ shard: number }>(
+    `with wanted as (
+        select * from unnest($2::smallint[], $3::uuid[], $4::text[]) as wanted (shard, holder, seen)
+      )
+      update shard_leases set writer = $1, is_served = false, served_ms = ${SERVED_BY_EARLIER}
+      from wanted left join matchmakers as earlier on earlier.writer = wanted.holder
+      where shard_leases.shard = wanted.shard and shard_leases.writer is not distinct from wanted.holder
+        and earlier.seen_ts::text is not distinct from wanted.seen
+        and exists (select from matchmakers where writer = $1)
+      returning shard_leases.shard`,
+    [writer, wanted.map(({ shard }) => shard), wanted.map(({ from }) => from), wanted.map(({ seen }) => seen)],
+  )
+  await notify(pool)
+  return rows.map(({ shard }) => shard)
 }
 
-/** After an orderly stop the next writer can start at once. */
-export async function releaseLease(pool: Pool, writer: string): Promise<void> {
-  await pool.query('delete from matchmaker_lease where writer = $1', [writer])
+/** Until when each of the shards was served, in book time. Shards that this process does not have are left out. */
+export async function servedTimes(pool: Pool, writer: string, shards: readonly number[]): Promise<Map<number, number>> {
+  const { rows } = await pool.query<{ shard: number; served_ms: number }>(
+    'select shard, served_ms from shard_leases where writer = $1 and shard = any($2)',
+    [writer, shards],
+  )
+  return new Map(rows.map(({ shard, served_ms }) => [shard, served_ms]))
+}
+
+/** From now on `served_ms` of the process holds for these shards too. */
+export async function markServed(pool: Pool, writer: string, shards: readonly number[]): Promise<void> {
+  await pool.query('update shard_leases set is_served = true where writer = $1 and shard = any($2)', [writer, shards])
+}
+
+/** Gives a shard away, which was served until `served_ms`. `to`: null: no process. */
+export async function giveLease(
+  pool: Pool,
+  { shard, from, to, served_ms }: { shard: number; from: string; to: string | null; served_ms: number },
+): Promise<void> {
+  await pool.query(
+    `update shard_leases set writer = $3, is_served = false, served_ms = greatest(served_ms, $4)
+      where shard = $1 and writer = $2`,
+    [shard, from, to, served_ms],
+  )
+  await notify(pool)
+}
+
+/** After an orderly stop: no process waits until this one counts as dead. `served_ms`: null as in Beat. */
+export async function leave(pool: Pool, writer: string, served_ms: number | null): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    await client.query('select pg_advisory_xact_lock($1)', [REGISTER_LOCK])
+    await client.query('update matchmakers set served_ms = coalesce($2, served_ms) where writer = $1', [
+      writer,
+      served_ms,
+    ])
+    await client.query(
+      `update shard_leases set writer = null, is_served = false, served_ms = ${SERVED_BY_EARLIER}
+        from matchmakers as earlier where earlier.writer = shard_leases.writer and earlier.writer = $1`,
+      [writer],
+    )
+    await client.query('delete from matchmakers where writer = $1', [writer])
+    await client.query(
+      `delete from matchmaker_lease where writer = '${ALL_WRITERS}' and not exists (
+        select from matchmakers where seen_ts > clock_timestamp() - make_interval(secs => ${FORMER_STALE_S})
+      )`,
+    )
+    await notify(client)
+  })
+}
+
+/** Removes the rows of dead processes that have no lease any more. */
+export async function removeDead(pool: Pool, dead: readonly Member[]): Promise<void> {
+  await pool.query(
+    `delete from matchmakers using unnest($1::uuid[], $2::text[]) as dead (writer, seen)
+      where matchmakers.writer = dead.writer and seen_ts::text = dead.seen
+        and not exists (select from shard_leases where shard_leases.writer = matchmakers.writer)`,
+    [dead.map(({ writer }) => writer), dead.map(({ seen }) => seen)],
+  )
+}
+
+/** What the process that had the shard before has served of it. */
+const SERVED_BY_EARLIER = `greatest(shard_leases.served_ms, case when is_served then earlier.served_ms end)`
+
+/** Until when all shards were served, for a process of the version before this one. */
+const SERVED_BY_ALL = `(
+  select min(case when is_served then coalesce(holder.served_ms, 0) else leases.served_ms end)
+  from shard_leases as leases left join matchmakers as holder on holder.writer = leases.writer
+)`
+
+const BEAT_SQL = `
+  with beat as (
+    update matchmakers set seen_ts = clock_timestamp(), book_ms = $2, served_ms = coalesce($3, served_ms), is_leaving = $4
+    where writer = $1 returning 1
+  ), former as (
+    update matchmaker_lease set renew_ts = clock_timestamp() where writer = '${ALL_WRITERS}' returning 1
+  ), time as (
+    update book_time set served_ms = ${SERVED_BY_ALL} where $5 and writer = '${ALL_WRITERS}'
+  )
+  select exists (select from beat) as is_known, exists (select from former) as is_former_ours,
+    (select json_agg(member) from (
+      select writer, node_id, address, seen_ts::text as seen, is_leaving from matchmakers order by start_ts, writer
+    ) as member) as members,
+    (select json_agg(lease) from (
+      select writer, json_agg(shard) as shards from shard_leases where writer is not null group by writer
+    ) as lease) as leases`
+
+/** `node_id`: of a process that has just started; null: only a stale lease is taken. */
+async function claimFormerLease(client: PoolClient, node_id: string | null): Promise<boolean> {
+  const { rows } = await client.query<{ writer: string; is_free: boolean }>(
+    `select writer, renew_ts < clock_timestamp() - make_interval(secs => ${FORMER_STALE_S})
+        or node_id is not distinct from $1 as is_free
+      from matchmaker_lease for update`,
+    [node_id],
+  )
+  const [former] = rows
+  if (former !== undefined && former.writer !== ALL_WRITERS && !former.is_free) return false
+  await client.query(
+    `insert into matchmaker_lease (singleton, node_id, writer, renew_ts) values (true, '', '${ALL_WRITERS}', clock_timestamp())
+      on conflict (singleton) do update set node_id = '', writer = '${ALL_WRITERS}', renew_ts = clock_timestamp()`,
+  )
+  if (former?.writer === ALL_WRITERS) return true
+  // A process of the version before has served all shards until then.
+  await client.query(
+    `update shard_leases set served_ms = greatest(shard_leases.served_ms, book_time.served_ms) from book_time`,
+  )
+  await client.query(
+    `insert into book_time (writer) values ('${ALL_WRITERS}') on conflict (singleton) do update set writer = excluded.writer`,
+  )
+  return true
+}
+
+async function reachedTimes(client: PoolClient): Promise<ReachedTimes> {
+  const { rows } = await client.query<{ served_ms: number | null; live_ms: number | null }>(
+    `select (select max(served_ms) from shard_leases) as served_ms, (
+        select max(book_ms + trunc(extract(epoch from clock_timestamp() - seen_ts) * 1000))::bigint from matchmakers
+        where seen_ts > clock_timestamp() - make_interval(secs => ${FRESH_S})
+      ) as live_ms`,
+  )
+  const { served_ms, live_ms } = rows[0]!
+  return { reached_ms: Math.max(served_ms ?? 0, await lastPageTime(client)), live_ms }
+}
+
+/** The latest book time of any shard's journal; 0 when all are empty. */
+async function lastPageTime(client: PoolClient): Promise<number> {
+  const { rows } = await client.query<{ payload: Buffer }>(
+    `select last.payload from generate_series(0, $1::integer) as shards (shard)
+      cross join lateral (select payload from journal where journal.shard = shards.shard order by seq desc limit 1) as last`,
+    [SHARD_COUNT - 1],
+  )
+  return Math.max(0, ...rows.map(({ payload }) => decodePage(payload).ms))
+}
+
+async function notify(client: Pool | PoolClient): Promise<void> {
+  await client.query(`select pg_notify('${LEASES_CHANNEL}', '')`)
+}
+
+/** The driver knows `query_timeout`, its types do not. */
+function timed(query: QueryConfig): QueryConfig {
+  return Object.assign(query, { query_timeout: BEAT_MS_MAX })
 }

@@ -2,6 +2,7 @@
 // when its time is over, or when the caller hangs up.
 import { ApiError } from '@muster/contract'
 import type { Change } from '../../journal/changes.ts'
+import { shardOf } from '../../journal/pages.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import type { Book } from '../book/state.ts'
 
@@ -80,9 +81,18 @@ export class SeatWaiters {
     }
   }
 
-  /** Reads every waiter's seat again: after a reload, memory is what is durable. */
-  onReload(bookOf: (namespace_id: string) => Book | undefined): void {
-    this.#endEach((waiter) => endOfWait(bookOf(waiter.namespace_id), waiter))
+  /** Reads the seats of the shard's waiters again: after a reload, memory is what is durable. */
+  onReload(bookOf: (namespace_id: string) => Book | undefined, shard: number): void {
+    this.#endEach((waiter) =>
+      shardOf(waiter.namespace_id) === shard ? endOfWait(bookOf(waiter.namespace_id), waiter) : null,
+    )
+  }
+
+  /** Rejects the waits of a shard. */
+  failAll(shard: number, errorOf: () => Error): void {
+    for (const waiter of [...this.#waiters.values()].flatMap((of_lobby) => [...of_lobby])) {
+      if (shardOf(waiter.namespace_id) === shard) waiter.fail(errorOf())
+    }
   }
 
   /** Ends the waits whose time is over or whose caller has hung up. */

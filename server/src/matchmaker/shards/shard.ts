@@ -3,7 +3,8 @@
 // batch gathers. An idle shard appends at once: there is no timer.
 //
 // A shard is writing; or recovering, when an append failed or its outcome is unknown; or deposed, when another writer has
-// taken over. While it recovers, commands are queued for RECOVERY_WAIT_MS_MAX at most. A deposed shard never writes again.
+// taken over; or closed. While it recovers, commands are queued for RECOVERY_WAIT_MS_MAX at most. A deposed or closed shard
+// never writes again. A command that it has not carried out throws ShardMoved, and may be sent to the next holder.
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
@@ -26,6 +27,7 @@ import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import type { PortPool } from './port-pool.ts'
+import { ShardMoved } from './shard-moved.ts'
 
 /** Commands of one journal row; further commands wait for the next row. */
 const BATCH_COMMANDS_MAX = 1_024
@@ -58,7 +60,7 @@ export type ShardOptions = {
   onCommit: (namespace_id: string, changes: readonly Change[]) => void
   /** The books have been read again: a caller that waits for a change must read the book. */
   onReload: () => void
-  onDeposed: () => void
+  onDeposed: (shard: Shard) => void
 }
 
 type FailedAppend = Exclude<AppendOutcome, { kind: 'committed' }>
@@ -84,6 +86,8 @@ export class Shard {
   #undecided: Pending[] = []
   /** Settles when no append is in flight. */
   #appended = Promise.resolve()
+  /** It accepts no more commands. */
+  #is_closing = false
 
   constructor(options: ShardOptions) {
     this.#options = options
@@ -111,7 +115,7 @@ export class Shard {
 
   /**
    * Carries out a command. Resolves when everything that the result rests on is durable, refusals included. Throws
-   * API_NOT_AVAILABLE when the shard cannot write for too long, and the errors of `decide`.
+   * API_NOT_AVAILABLE when the shard cannot write for too long, ShardMoved, and the errors of `decide`.
    */
   run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
     return new Promise((resolve, reject) => {
@@ -124,8 +128,9 @@ export class Shard {
         resolve,
         reject,
       }
-      const is_over = this.#state === 'deposed' || this.#state === 'closed'
-      if (is_over || this.#queued.length >= QUEUED_COMMANDS_MAX) return reject(notAvailable())
+      const is_over = this.#is_closing || this.#state === 'deposed' || this.#state === 'closed'
+      if (is_over) return reject(this.#moved())
+      if (this.#queued.length >= QUEUED_COMMANDS_MAX) return reject(notAvailable())
       const must_wait = this.#state === 'recovering' || this.#gathering.pendings.length >= BATCH_COMMANDS_MAX
       if (must_wait) this.#queued.push(pending)
       else this.#accept(pending)
@@ -168,20 +173,22 @@ export class Shard {
     }
   }
 
-  /** Takes the shard over and reads it. */
-  async open(): Promise<void> {
-    await this.#reload(null, [])
+  /** Takes the shard over and reads it. `served_ms`: until when it was served before. */
+  async open(served_ms: number): Promise<void> {
+    await this.#reload(null, [], served_ms)
     if (this.#gathering.pendings.length > 0) this.#appended = this.#appendAll()
   }
 
-  /** Rejects queued commands; an append in flight may finish. */
+  /** Commands under way finish, and their callers get the results. Commands that were not carried out throw ShardMoved. */
   async close(): Promise<void> {
+    this.#is_closing = true
     if (this.#state === 'recovering') this.#state = 'closed'
     await this.#appended
     if (this.#state === 'writing') this.#state = 'closed'
-    for (const pending of [...this.#undecided, ...this.#queued, ...this.#gathering.pendings]) {
-      if (!pending.is_settled) reject(pending, notAvailable())
+    for (const pending of [...this.#queued, ...this.#gathering.pendings]) {
+      if (!pending.is_settled) reject(pending, this.#moved())
     }
+    for (const pending of this.#undecided) if (!pending.is_settled) reject(pending, notAvailable())
     this.#queued = []
   }
 
@@ -377,13 +384,16 @@ export class Shard {
   }
 
   /** Takes over, finds out whether the batch of unknown outcome committed, and reads everything again. */
-  async #reload(unknown: Batch | null, later: Pending[]): Promise<void> {
+  async #reload(
+    unknown: Batch | null,
+    later: Pending[],
+    served_ms = this.#options.book_time.servedMs(),
+  ): Promise<void> {
     const { pool, shard, log, book_time } = this.#options
     this.#queued = [...later, ...this.#queued]
     this.#undecided = unknown?.pendings ?? []
     const lost = { seq: this.#seq + 1, writer: this.#writer }
     const mine = unknown === null ? null : { seq: this.#seq, writers: new Set([this.#writer]) }
-    const served_ms = book_time.servedMs()
     let fresh = ''
     let takeover: Takeover | null = null
     while (this.#state === 'recovering') {
@@ -407,7 +417,7 @@ export class Shard {
 
   /** Reads the shard after a takeover, and writes from then on. */
   async #load(writer: string, takeover: Takeover): Promise<void> {
-    const { pool, shard, log, capacity, ports, metrics, projection, onReload } = this.#options
+    const { pool, shard, log, capacity, ports, metrics, projection, book_time, onReload } = this.#options
     const { books, snapshots } = await loadShard(pool, shard, takeover, log, this.#newBook)
     // It may have been closed meanwhile.
     if (this.#state !== 'recovering') return
@@ -417,6 +427,7 @@ export class Shard {
     this.#writer = writer
     this.#seq = takeover.seq
     this.#time_ms = this.#durable_ms = takeover.ms
+    book_time.reach(takeover.ms)
     metrics.shard_recoveries.inc()
     projection.reset(shard)
     projection.add(shard, this.#seq, snapshots, snapshots.lobbies.size > 0)
@@ -436,10 +447,15 @@ export class Shard {
     const { shard, log, onDeposed } = this.#options
     this.#state = 'deposed'
     log.warn({ shard }, 'another writer has taken over this shard')
-    for (const pending of [...pendings, ...this.#queued]) reject(pending, notAvailable())
+    // What was not appended by now never will be.
+    for (const pending of [...pendings, ...this.#queued]) if (!pending.is_settled) reject(pending, this.#moved())
     this.#queued = []
     this.#gathering = new Batch()
-    onDeposed()
+    onDeposed(this)
+  }
+
+  #moved(): ShardMoved {
+    return new ShardMoved(this.#options.shard)
   }
 
   #hasWaitedTooLong(pending: Pending): boolean {

@@ -4,7 +4,8 @@
 //
 // An edge that was killed keeps its players until the next edge of its node registers, or until it counts as gone
 // (edge-reports.ts). While the report of a registered edge is missing, nobody leaves. A new matchmaker reads all rows, decides
-// again, which changes nothing that was decided before, and starts every hold again.
+// again, which changes nothing that was decided before, and starts every hold again. So does the next holder of a shard. Each
+// process decides about the players of its shards.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
@@ -61,6 +62,8 @@ class EdgePlayers {
   #removed = new Map<string, string>()
   /** The books have connected players that no edge has reported since they were read. */
   #must_scan = true
+  /** A shard has come to this process. */
+  #must_read_all = false
 
   constructor(ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>, books: Books) {
     this.#ctx = ctx
@@ -74,11 +77,24 @@ class EdgePlayers {
     }
   }
 
+  /** The rows of the shard's players were skipped as long as it was elsewhere. */
   onReload(): void {
     this.#must_scan = true
+    this.#must_read_all = true
   }
 
   async read(): Promise<void> {
+    const reads_all = this.#must_read_all
+    this.#must_read_all = false
+    try {
+      await this.#read(reads_all)
+    } catch (error) {
+      this.#must_read_all ||= reads_all
+      throw error
+    }
+  }
+
+  async #read(reads_all: boolean): Promise<void> {
     const { rows } = await this.#ctx.pool.query<{ edge_id: string; is_reported: boolean }>(EDGES_QUERY)
     const known = new Set(rows.map(({ edge_id }) => edge_id))
     for (const [edge_id, edge] of this.#edges) {
@@ -86,17 +102,17 @@ class EdgePlayers {
       this.#edges.delete(edge_id)
       for (const player of edge.players.values()) this.#onClosed(player)
     }
-    for (const { edge_id, is_reported } of rows) if (is_reported) await this.#readEdge(edge_id)
+    for (const { edge_id, is_reported } of rows) if (is_reported) await this.#readEdge(edge_id, reads_all)
     await this.#answerRemoved()
     if (!rows.every(({ is_reported }) => is_reported)) return
     if (this.#must_scan) this.#scan()
     await this.#endHolds()
   }
 
-  async #readEdge(edge_id: string): Promise<void> {
+  async #readEdge(edge_id: string, reads_all: boolean): Promise<void> {
     const now_ms = this.#ctx.elapsed()
     let edge = this.#edges.get(edge_id)
-    if (edge === undefined || now_ms - edge.read_ms > PAUSE_MS_MAX) {
+    if (edge === undefined || reads_all || now_ms - edge.read_ms > PAUSE_MS_MAX) {
       const before = edge?.players ?? new Map<string, Player>()
       edge = { seq: 0, read_ms: now_ms, players: new Map() }
       this.#edges.set(edge_id, edge)
@@ -105,7 +121,11 @@ class EdgePlayers {
     for (let count = ROWS_MAX; count >= ROWS_MAX; ) {
       const { rows } = await this.#ctx.pool.query<Row>({ ...ROWS_QUERY, values: [edge_id, edge.seq] })
       count = rows.length
-      await this.#apply(edge_id, edge, rows)
+      await this.#apply(
+        edge_id,
+        edge,
+        rows.filter(({ namespace_id }) => this.#books.has(namespace_id)),
+      )
       edge.seq = rows.at(-1)?.change_seq ?? edge.seq
     }
     edge.read_ms = now_ms
@@ -195,6 +215,9 @@ class EdgePlayers {
   }
 
   async #endHolds(): Promise<void> {
+    for (const [player_id, { namespace_id }] of this.#absent) {
+      if (!this.#books.has(namespace_id)) this.#absent.delete(player_id)
+    }
     const now_ms = this.#ctx.elapsed()
     const due = [...this.#absent.values()].filter(({ namespace_id, lobby_id, since_ms }) => {
       return now_ms - since_ms >= (this.#books.lobby(namespace_id, lobby_id)?.seat_hold_ms ?? 0)

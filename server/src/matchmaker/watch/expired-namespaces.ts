@@ -1,4 +1,4 @@
-// Stops the lobbies of namespaces that have expired. The api deletes such a namespace when none of its lobbies runs
+// Stops the lobbies of namespaces that have expired, in the shards of this process. The api deletes such a namespace when none of its lobbies runs
 // (cloud/namespaces/expiry.ts).
 import type { Context } from '../../context.ts'
 import { type Poller, watchEvery } from '../../database/poller.ts'

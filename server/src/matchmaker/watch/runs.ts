@@ -1,4 +1,4 @@
-// Follows the runs of lobbies, which the runner writes to lobby_runs. A lobby whose run has ended is stopped here. One whose
+// Follows the runs of lobbies of this process's shards, which the runner writes to lobby_runs. A lobby whose run has ended is stopped here. One whose
 // server does not respond is stalled until it does, as are the lobbies of nodes that are shut (nodes.ts). One whose server was
 // seen to be ready is ready, as if the server had called it. The node of a lobby is the one that runs it. Runs are read when
 // the runner sends a notification, and every RUNS_EVERY_MS in case one was lost.
@@ -8,6 +8,7 @@ import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
+import { ShardMoved } from '../shards/shard-moved.ts'
 import type { FailedStarts, RunEnd } from './failed-starts.ts'
 
 const RUNS_EVERY_MS = 1_000
@@ -34,6 +35,11 @@ type ChangedRun = RunEnd & {
   runner_id: string
   is_placed: boolean
   is_seen_ready: boolean
+}
+
+/** The next holder of the shard reads the run. */
+function ignoreMoved(error: unknown): void {
+  if (!(error instanceof ShardMoved)) throw error
 }
 
 export type RunWatch = Pick<Watch, 'close'> & {
@@ -83,6 +89,7 @@ export async function watchRuns(
         .innerJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
         .where('lobbies.stop_ts', 'is', null)
         .where(changedWith(shut))
+        .where('lobbies.shard', '=', sql<number>`any(${books.shards()})`)
         .where('lobbies.lobby_id', '>', after)
         .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'exit_reason', 'exit_code', 'runner_id'])
         .select(stalledWith(shut).as('must_stall'))
@@ -91,7 +98,7 @@ export async function watchRuns(
         .orderBy('lobbies.lobby_id')
         .limit(RUNS_MAX)
         .execute()
-      await Promise.all(runs.map(follow))
+      await Promise.all(runs.map((run) => follow(run).catch(ignoreMoved)))
       after = runs.length < RUNS_MAX ? null : runs.at(-1)!.lobby_id
     }
   }

@@ -1,0 +1,265 @@
+// Sends a request to the matchmaker that has the books of its namespace (shard-protocol.ts). While a shard moves from one
+// process to another, its requests wait here. A request is sent again only where nothing of it was carried out: the connection
+// was refused, or the other process did not have the shard. A repeatable request is also sent again when its process has lost
+// the shard, or the connection. The response is small, and kept until all of it is there.
+import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError } from '@muster/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { type SeatProgress, ShardMoved } from '../matchmaker/shards/shard-moved.ts'
+import type { ShardOwners } from '../matchmaker/start.ts'
+import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
+import { phase } from '../observe/ray.ts'
+import {
+  CALLER_HEADER,
+  decodeHeader,
+  encodeHeader,
+  MOVED_HEADER,
+  MOVED_STATUS,
+  PROGRESS_HEADER,
+} from '../shard-protocol.ts'
+import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
+import { rayOf } from './ray.ts'
+
+/** Requests being forwarded. */
+const FORWARDED_MAX = 16_384
+/** Idle connections to one process. */
+const FREE_SOCKETS_MAX = 256
+/** How long a request waits for a process that has its shard. The books wait as long for their journal. */
+const OWNER_WAIT_MS_MAX = 5_000
+/** Between two tries to find it. */
+const OWNER_PAUSE_MS = 50
+const CONNECT_MS_MAX = 1_000
+/** After this time without a byte a connection is closed. It is longer than any long poll. */
+const SILENCE_MS_MAX = 120_000
+/** The longest response: a page of lobbies with their states. */
+const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
+
+/** The headers of a request that the other process reads. */
+const REQUEST_HEADERS = ['authorization', 'content-type', 'idempotency-key', 'user-agent', 'origin']
+/** Headers that this process sets itself, or that are about one connection. */
+const OWN_RESPONSE_HEADERS =
+  /^(?:connection|keep-alive|transfer-encoding|content-length|date|vary|x-ray-id|x-muster-.*|access-control-.*)$/
+
+/** A request that another process has sent here. */
+export type Received = { caller: Caller; progress: SeatProgress | null }
+export type Asked = {
+  method: string
+  path: string
+  headers: OutgoingHttpHeaders
+  body: Buffer | null
+  /** It may be sent again whatever became of it. */
+  is_repeatable: boolean
+  gone: AbortSignal
+}
+export type OwnersResponse = { status: number; headers: IncomingMessage['headers']; body: Buffer }
+
+/** What became of one try. `unsent`: nothing was carried out. */
+type Try =
+  | { kind: 'response'; response: OwnersResponse }
+  | { kind: 'moved'; progress: SeatProgress | null }
+  | { kind: 'unsent' }
+  | { kind: 'lost' }
+
+export class OwnerForwarder {
+  readonly #ctx: Context
+  readonly #owners: ShardOwners
+  readonly #proof: string
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX })
+  #count = 0
+
+  constructor(ctx: Context, owners: ShardOwners) {
+    this.#ctx = ctx
+    this.#owners = owners
+    this.#proof = edgeProof(ctx.keys)
+  }
+
+  /** Null: the request came from a client, not from another process. */
+  receivedOf({ headers }: { headers: IncomingMessage['headers'] }): Received | null {
+    const caller = headers[CALLER_HEADER]
+    if (typeof caller !== 'string' || headers[EDGE_PROOF_HEADER] !== this.#proof) return null
+    const progress = headers[PROGRESS_HEADER]
+    return {
+      caller: decodeHeader<Caller>(caller),
+      progress: typeof progress === 'string' ? decodeHeader<SeatProgress>(progress) : null,
+    }
+  }
+
+  /** Whether the books of the caller's namespace are in another process. False for a caller without a namespace. */
+  isElsewhere(caller: Caller): boolean {
+    const namespace_id = namespaceOf(caller)
+    return namespace_id !== null && !this.#owners.has(namespace_id)
+  }
+
+  /** Throws ShardMoved where isElsewhere(). */
+  requireHere(caller: Caller, progress: SeatProgress | null): void {
+    if (!this.isElsewhere(caller)) return
+    const moved = new ShardMoved(this.#owners.shardOf(namespaceOf(caller)!))
+    moved.progress = progress
+    throw moved
+  }
+
+  /** Null for a caller without a namespace. */
+  shardOf(caller: Caller): number | null {
+    const namespace_id = namespaceOf(caller)
+    return namespace_id === null ? null : this.#owners.shardOf(namespace_id)
+  }
+
+  /** The response to a request that another process has sent here, and whose shard is not here. */
+  replyMoved(reply: FastifyReply, { progress }: ShardMoved): FastifyReply {
+    return reply
+      .code(MOVED_STATUS)
+      .header(MOVED_HEADER, progress === null ? 'none' : encodeHeader(progress))
+      .send()
+  }
+
+  /** Replies with the response of the process that has the shard. Null: the shard is here now. */
+  async forward(
+    from: FastifyRequest,
+    reply: FastifyReply,
+    { moved, gone }: { moved: ShardMoved; gone: AbortSignal },
+  ): Promise<FastifyReply | null> {
+    const ray = rayOf(from)
+    phase(ray, 'forward')
+    const { address, caller } = from.admitted!
+    const headers: OutgoingHttpHeaders = { 'x-forwarded-for': address, [RAY_HEADER]: from.id }
+    for (const name of REQUEST_HEADERS) if (from.headers[name] !== undefined) headers[name] = from.headers[name]
+    const is_repeatable = from.method === 'GET' || from.headers['idempotency-key'] !== undefined
+    const asked = { method: from.method, path: from.url, headers, body: from.raw_body, is_repeatable, gone }
+    const response = await this.ask(asked, caller, moved)
+    if (response === null) return null
+    readForwardedHead(ray, (response.headers[RAY_KEPT_HEADER] as string | undefined) ?? null)
+    reply.raw.once('finish', () => endForwarded(this.#ctx.recorder, ray))
+    const shown = Object.entries(response.headers).filter(([name]) => !OWN_RESPONSE_HEADERS.test(name))
+    return reply.code(response.status).headers(Object.fromEntries(shown)).send(response.body)
+  }
+
+  /** The response of the process that has the shard of `moved`. Null: it is this process. Throws API_NOT_AVAILABLE. */
+  async ask(asked: Asked, caller: Caller, moved: ShardMoved): Promise<OwnersResponse | null> {
+    if (this.#count >= FORWARDED_MAX) throw notAvailable()
+    this.#count++
+    try {
+      return await this.#ask(asked, caller, moved)
+    } finally {
+      this.#count--
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  async #ask(asked: Asked, caller: Caller, moved: ShardMoved): Promise<OwnersResponse | null> {
+    let until_ms = this.#ctx.elapsed() + OWNER_WAIT_MS_MAX
+    for (;;) {
+      const owner = this.#owners.ownerOf(moved.shard)
+      if (owner?.address === null) return null
+      if (owner !== null) {
+        const tried = await this.#try(asked, caller, moved, owner as { writer: string; address: string })
+        if (tried.kind === 'response') return tried.response
+        if (tried.kind === 'lost' && !asked.is_repeatable) throw notAvailable()
+        if (tried.kind === 'moved') {
+          moved.progress = tried.progress ?? moved.progress
+          until_ms = this.#ctx.elapsed() + OWNER_WAIT_MS_MAX
+        }
+      }
+      if (asked.gone.aborted || this.#ctx.elapsed() >= until_ms) throw notAvailable()
+      await Promise.race([this.#owners.refresh(), delay(OWNER_PAUSE_MS)])
+      if (this.#owners.ownerOf(moved.shard)?.writer === owner?.writer) await delay(OWNER_PAUSE_MS)
+    }
+  }
+
+  async #try(
+    asked: Asked,
+    caller: Caller,
+    moved: ShardMoved,
+    owner: { writer: string; address: string },
+  ): Promise<Try> {
+    const ending = new AbortController()
+    const signal = AbortSignal.any([ending.signal, asked.gone])
+    const headers = {
+      ...asked.headers,
+      [EDGE_PROOF_HEADER]: this.#proof,
+      [CALLER_HEADER]: encodeHeader(caller),
+      ...(moved.progress === null ? {} : { [PROGRESS_HEADER]: encodeHeader(moved.progress) }),
+      ...(asked.body === null ? {} : { 'content-length': asked.body.length }),
+    }
+    const [host, port] = splitAddress(owner.address)
+    const target = { host, port, agent: this.#agent, timeout: SILENCE_MS_MAX, signal }
+    const call = request({ ...target, method: asked.method, path: asked.path, headers })
+    call.on('timeout', () => call.destroy())
+    let is_sent = false
+    // The process may be suspended: its lease ends, and the response may come much later.
+    const unfollow = asked.is_repeatable
+      ? this.#owners.onLost(owner.writer, moved.shard, () => ending.abort())
+      : () => {}
+    try {
+      await connected(call)
+      is_sent = true
+      call.end(asked.body ?? undefined)
+      const response = await responseOf(call)
+      const progress = response.headers[MOVED_HEADER]
+      if (response.status !== MOVED_STATUS || typeof progress !== 'string') return { kind: 'response', response }
+      return { kind: 'moved', progress: progress === 'none' ? null : decodeHeader<SeatProgress>(progress) }
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      return { kind: is_sent ? 'lost' : 'unsent' }
+    } finally {
+      unfollow()
+    }
+  }
+}
+
+/** The namespace whose books the caller's operations need; null: the operation says it, or there is none. */
+function namespaceOf(caller: Caller): string | null {
+  return caller.kind === 'namespace' || caller.kind === 'identity' || caller.kind === 'lobby'
+    ? caller.namespace_id
+    : null
+}
+
+function splitAddress(address: string): [host: string, port: number] {
+  const colon = address.lastIndexOf(':')
+  return [address.slice(0, colon).replace(/^\[|\]$/g, ''), Number(address.slice(colon + 1))]
+}
+
+function connected(call: ClientRequest): Promise<void> {
+  return new Promise((resolve, reject) => {
+    call.once('error', reject)
+    call.once('socket', (socket) => {
+      if (!socket.connecting) return resolve()
+      const late = setTimeout(() => call.destroy(), CONNECT_MS_MAX)
+      socket.once('close', () => clearTimeout(late))
+      socket.once('connect', () => {
+        clearTimeout(late)
+        resolve()
+      })
+    })
+  })
+}
+
+async function responseOf(call: ClientRequest): Promise<OwnersResponse> {
+  const message = await new Promise<IncomingMessage>((resolve, reject) => {
+    call.once('response', resolve)
+    call.on('error', reject)
+  })
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of message as AsyncIterable<Buffer>) {
+    length += chunk.length
+    if (length > RESPONSE_BYTES_MAX) throw new Error('a matchmaker sent a response that is too long')
+    chunks.push(chunk)
+  }
+  return { status: message.statusCode!, headers: message.headers, body: Buffer.concat(chunks) }
+}
+
+/** Codes of the system, such as ECONNRESET, and the end of a request by its caller or by this process. */
+function isOutage(error: unknown): boolean {
+  const { code, name } = error as NodeJS.ErrnoException
+  return name === 'AbortError' || /^E[A-Z]+$/.test(code ?? '')
+}
+
+function notAvailable(): ApiError {
+  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+}
