@@ -1,7 +1,7 @@
 // Starts the platform for a bench: the embedded PostgreSQL with fsync on, each role in its own process as in production, in
 // a temporary folder and on free ports. The bench is a client. It signs lobby tokens with the keys of the folder.
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -76,6 +76,28 @@ export async function startPlatform(
       await rm(data_dir, { recursive: true, force: true })
     },
   }
+}
+
+export type FurtherMatchmaker = { pid: number; stop: () => Promise<void> }
+
+/** Like a further machine: its own data folder, with the same keys and the same database. */
+export async function startMatchmaker({ config }: BenchPlatform, number: number): Promise<FurtherMatchmaker> {
+  const data_dir = join(config.data_dir, `matchmaker-${number}`)
+  await cp(join(config.data_dir, 'keys'), join(data_dir, 'keys'), { recursive: true })
+  const [matchmaker, lobby_api] = await freePorts(2)
+  const child = await startRole('matchmaker', PROGRAM, {
+    MUSTER_DATA: data_dir,
+    DATABASE_URL: config.database_url!,
+    MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_LOBBY_API_PORT: String(lobby_api),
+    MUSTER_METRICS_PORT: '0',
+    MUSTER_RATE_LIMIT_SEATS: '0',
+    MUSTER_RATE_LIMIT_MATCHMAKER: '0',
+    MUSTER_CAPACITY_CORES: '0',
+    MUSTER_CAPACITY_MEMORY_MB: '0',
+    MUSTER_LOG_LEVEL: 'warn',
+  })
+  return { pid: child.pid!, stop: () => stopRole(child) }
 }
 
 /** Like the supervisor: ready and stop go over the IPC channel. */

@@ -15,6 +15,7 @@ const NOT_BACKED = [
     'book_time',
     'matchmakers',
     'shard_leases',
+    'port_claims',
     'runners',
     'log_questions',
     'log_answers',

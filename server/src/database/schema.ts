@@ -54,6 +54,7 @@ export type Schema = {
   book_time: BookTimeTable
   matchmakers: MatchmakerTable
   shard_leases: ShardLeaseTable
+  port_claims: PortClaimTable
   lobbies: LobbyTable
   players: PlayerTable
   captcha_clients: CaptchaClientTable
@@ -542,6 +543,15 @@ type MatchmakerTable = {
 
 /** Which matchmaker to ask about a shard. Never needed for safety (matchmaker/shards/fence.ts). */
 type ShardLeaseTable = { shard: number; writer: string | null; served_ms: number; is_served: boolean }
+
+/** The ports of lobbies, over all shards. `free_ts`: its lobby has ended, and it may be claimed from then on. */
+type PortClaimTable = {
+  transport: 'tcp' | 'udp'
+  port: number
+  shard: number
+  lobby_id: string
+  free_ts: Date | null
+}
 
 type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
 

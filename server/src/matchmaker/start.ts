@@ -25,6 +25,7 @@ import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
 import { FailedStarts } from './watch/failed-starts.ts'
 import { createNamespaces, type Namespaces } from './watch/namespaces.ts'
 import { watchNodes } from './watch/nodes.ts'
+import { watchOtherLobbies } from './watch/other-lobbies.ts'
 import { notePlayedGuests } from './watch/played-guests.ts'
 import { wakeReaders } from './watch/readers.ts'
 import { type RunWatch, watchRuns } from './watch/runs.ts'
@@ -134,6 +135,8 @@ async function openWatches(
   let runs: RunWatch | null = null
   const ports = await watchPorts(ctx, books)
   opened.defer(() => ports.close())
+  const other_lobbies = await watchOtherLobbies(ctx, books)
+  opened.defer(() => other_lobbies.close())
   const edge_reports = await watchEdgeReports(ctx, books)
   opened.defer(() => edge_reports.close())
   parts.connectionCount = edge_reports.connectionCount

@@ -1,5 +1,6 @@
 // `npm run faults -- --rounds N --seed S --fault KIND`: harms a running platform under load and checks that nothing
-// acknowledged is lost. Exits with 1 when something is wrong. KIND is `kill` unless given; `disk-full` needs root.
+// acknowledged is lost. Exits with 1 when something is wrong. KIND is `kill` unless given; `disk-full` and
+// `owner-without-edges` need root.
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { mountSmallDisk } from '../small-disk.ts'
@@ -7,14 +8,14 @@ import { DISK_BYTES, runDiskFull } from './disk-full.ts'
 import { runKillRounds } from './kill-rounds.ts'
 import { operationTable, type Round, roundLine, slowRounds, timeTable } from './report.ts'
 import type { RunOptions, RunResult } from './run.ts'
-import { runTwoMatchmakers } from './two-matchmakers.ts'
+import { inFirewall, OWNER_FAULTS, type OwnerFault, runShardOwner } from './shard-owner.ts'
 
 const SEED_MAX = 2 ** 32 - 1
 
 type Tell = (number: number, round: Round) => void
 const FAULTS: Record<string, (options: RunOptions, tell: Tell) => Promise<RunResult>> = {
   kill: runKillRounds,
-  'two-matchmakers': runTwoMatchmakers,
+  ...Object.fromEntries(OWNER_FAULTS.map((fault) => [fault, ofOwner(fault)])),
   'disk-full': onSmallDisk,
 }
 
@@ -38,6 +39,14 @@ const wrong = [...result.findings, ...slowRounds(result.rounds)]
 for (const finding of wrong) print(`WRONG ${finding}`)
 print(wrong.length === 0 ? 'Nothing is wrong.' : `${wrong.length} findings; --seed ${seed} repeats the faults.`)
 if (wrong.length > 0) process.exitCode = 1
+
+/** Cutting the owner off from the edges needs root, and a network of its own. */
+function ofOwner(fault: OwnerFault) {
+  return async (options: RunOptions, tell: Tell): Promise<RunResult> => {
+    if (fault === 'owner-without-edges') inFirewall()
+    return runShardOwner({ ...options, fault }, tell)
+  }
+}
 
 async function onSmallDisk(options: RunOptions, tell: Tell): Promise<RunResult> {
   const skip = (reason?: string): void => print(`disk-full cannot run: ${reason}`)

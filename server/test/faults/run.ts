@@ -29,6 +29,8 @@ export type RunResult = { rounds: Round[]; history: History; findings: string[];
 export type Harm = Pick<Round, 'what' | 'whole_after_ms'> & {
   /** Parts that the fault may have ended. */
   may_end: readonly string[]
+  /** Undoes what is left of the fault after the first find, and before the checks. */
+  restore?: () => Promise<void>
 }
 
 /** Starts the platform, runs `play`, and kills every remaining process at the end. */
@@ -82,9 +84,10 @@ async function playRound(run: Run, load: Load, harm: () => Promise<Harm>): Promi
   const find_before_ms = await durationOf(() => firstFind(platform))
   const started = platform.started
   const output_length = started.output().length
-  const { may_end, ...harmed } = await harm()
+  const { may_end, restore, ...harmed } = await harm()
   const find_after_ms = await durationOf(() => firstFind(platform))
   await acknowledge(history, AFTER_ACKNOWLEDGED)
+  await restore?.()
   await load.pause()
   const findings = [...(await checkPlatform(run))]
   if (platform.started === started) {

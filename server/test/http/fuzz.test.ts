@@ -153,7 +153,16 @@ function requirePaths({ metadata }: ErrorBody): void {
 /** Of these the journal is asked instead: they are written behind it, and the lease and job runs all the time; every request may leave a ray. */
 const BEHIND = [
   ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
-  ...['matchmaker_lease', 'book_time', 'matchmakers', 'shard_leases', 'explanations', 'ray_spans', 'job_runs'],
+  ...[
+    'matchmaker_lease',
+    'book_time',
+    'matchmakers',
+    'shard_leases',
+    'port_claims',
+    'explanations',
+    'ray_spans',
+    'job_runs',
+  ],
   ...['analytics_series', 'analytics_lobbies', 'analytics_players', 'analytics_events', 'analytics_roll_ups'],
   ...['analytics_exit_codes', 'analytics_lines'],
 ]

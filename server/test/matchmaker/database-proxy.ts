@@ -17,7 +17,7 @@ export type DatabaseProxy = {
   setAway: (is_away: boolean) => void
 }
 
-export async function openDatabaseProxy(t: TestContext, url: string): Promise<DatabaseProxy> {
+export async function openDatabaseProxy(t: Pick<TestContext, 'after'>, url: string): Promise<DatabaseProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-proxy-'))
   // It names a socket and no host, which a URL in the strict sense must.
   const [address, query] = url.split('?') as [string, string]

@@ -88,12 +88,15 @@ export class Matchmakers {
 
   #any(): Address {
     const own = this.#known.get(textOf(this.#configured))
-    if (own !== undefined && isReachable(own) && !own.is_leaving) return own.address
+    const is_cut_off = [...this.#known.values()].some((known) => !isReachable(known))
+    if (own !== undefined && !is_cut_off && !own.is_leaving) return own.address
+    // What this node cannot reach, its own matchmaker cannot reach either.
     let any: Known | undefined
     for (const known of this.#known.values()) {
-      if (any === undefined || rankOf(known) > rankOf(any)) any = known
+      if (known !== own && (any === undefined || rankOf(known) > rankOf(any))) any = known
     }
-    return any?.address ?? this.#configured
+    if (any !== undefined && isReachable(any)) return any.address
+    return own?.address ?? any?.address ?? this.#configured
   }
 
   async #read(): Promise<void> {

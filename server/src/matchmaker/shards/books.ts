@@ -14,8 +14,9 @@ import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import type { Decide } from './batch.ts'
 import { BookTime } from './book-time.ts'
-import { Capacity, type RegionUse } from './capacity.ts'
+import { Capacity, type RegionUse, usesOfOthers } from './capacity.ts'
 import { IdentityWatch } from './identity-watch.ts'
+import { claimsOfOthers, releaseClaims } from './port-claims.ts'
 import { createPortPool, type PortPool } from './port-pool.ts'
 import { regionFull } from './region-full.ts'
 import { endOfWait, type Patience, SeatWaiters, type WaitEnd } from './seat-waiters.ts'
@@ -64,6 +65,8 @@ export class Books {
   readonly #watchers = new Set<CommitWatcher>()
   readonly #waiters = new SeatWaiters()
   #more_ports = Promise.withResolvers<void>()
+  /** Ended lobbies whose ports are still claimed. */
+  #unused_ports = new Set<string>()
   #is_waiting_over = false
   #is_closed = false
 
@@ -149,6 +152,31 @@ export class Books {
     this.#more_ports = Promise.withResolvers()
   }
 
+  /** Reads what the lobbies of other processes use. What cannot be read stays as it was. */
+  async readOthers(): Promise<void> {
+    const { pool, log } = this.#options
+    try {
+      const shards = this.shards()
+      this.#ports.setElsewhere(await claimsOfOthers(pool, shards))
+      this.capacity.replaceOthers(await usesOfOthers(pool, shards))
+    } catch (error) {
+      log.warn({ err: error }, 'what lobbies of other processes use could not be read; trying again')
+    }
+  }
+
+  /** Releases the claims of ended lobbies. */
+  async releasePorts(): Promise<void> {
+    const ended = this.#unused_ports
+    if (ended.size === 0) return
+    this.#unused_ports = new Set()
+    try {
+      await releaseClaims(this.#options.pool, [...ended])
+    } catch (error) {
+      for (const lobby_id of ended) this.#unused_ports.add(lobby_id)
+      throw error
+    }
+  }
+
   /** Resolves when the edge listens on more ports than now, or after `wait_ms`. */
   async morePorts(wait_ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -222,6 +250,8 @@ export class Books {
       shard,
       onCommit: (namespace_id, changes) => this.#onCommit(namespace_id, changes),
       onReload: () => this.#onReload(shard),
+      onClaimRefused: () => this.readOthers(),
+      onPortsUnused: (lobby_id) => this.#unused_ports.add(lobby_id),
       onDeposed: (deposed) => {
         this.#forget(shard, deposed)
         this.#options.onDeposed(shard)

@@ -1,10 +1,12 @@
 // Chooses the node of a new lobby, and accounts for what the lobbies of each node and region use, over all namespaces and
-// shards. One process writes all shards (fence.ts), so its memory is the only account. Room is taken in the step that decides
+// shards. The account of this process's shards is its memory. What lobbies of other processes use is read from the tables
+// (watch/other-lobbies.ts), so two processes that start lobbies at the same moment may exceed a limit by these. Room is taken in the step that decides
 // on a lobby, and released only when the lobby's end is durable. So no failed append can leave a node with more lobbies than
 // it can hold. A refusal may be due to a lobby of another shard that is not committed yet; that lasts as long as an append.
 //
 // A lobby has a node from its creation. While no runner of its region has ever reported, it has none, and any runner of the
 // region may take it (decide.place). The cost of a choice depends on the number of nodes, not of lobbies.
+import type { Pool } from 'pg'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { Region, RoomLimit } from '../../regions.ts'
 import type { LobbyPlace } from '../book/commands.ts'
@@ -38,8 +40,8 @@ export class Capacity {
   readonly #by_region = new Map<string, Sum>()
   /** Lobbies without a node, by region. */
   readonly #unplaced = new Map<string, Sum>()
-  /** What the lobbies of each shard use, by region and node. */
-  readonly #shards = Array.from({ length: SHARD_COUNT }, () => new Map<string, LobbyUse & Sum>())
+  /** What the lobbies of each shard use, by region and node; the last one stands for all shards of other processes. */
+  readonly #shards = Array.from({ length: SHARD_COUNT + 1 }, () => new Map<string, LobbyUse & Sum>())
 
   constructor(regions: readonly CapacityRegion[], node_capacity: RoomLimit) {
     this.#regions = new Map(regions.map((region) => [region.name, region]))
@@ -115,6 +117,12 @@ export class Capacity {
     }
   }
 
+  /** Sets what the lobbies of other processes use. */
+  replaceOthers(uses: Iterable<LobbyUse & { lobby_count: number }>): void {
+    for (const use of [...this.#shards[OTHERS]!.values()]) this.#add(OTHERS, use, -1, use.lobby_count)
+    for (const use of uses) this.#add(OTHERS, use, 1, use.lobby_count)
+  }
+
   #add(shard: number, use: LobbyUse, sign: 1 | -1, lobby_count: number): void {
     const { region, node_id, cpu_cores, memory_mb } = use
     const change = { cpu_cores: sign * cpu_cores, memory_mb: sign * memory_mb, lobby_count: sign * lobby_count }
@@ -159,6 +167,24 @@ export class Capacity {
     if (by_use !== 0) return placement === 'spread' ? by_use < 0 : by_use > 0
     return node.node_id < other.node_id
   }
+}
+
+/** Stands for the shards of other processes. */
+const OTHERS = SHARD_COUNT
+
+/** What the lobbies of all other shards use, by region and node. */
+export async function usesOfOthers(
+  pool: Pool,
+  shards: readonly number[],
+): Promise<(LobbyUse & { lobby_count: number })[]> {
+  const { rows } = await pool.query<LobbyUse & { lobby_count: number }>({
+    name: 'uses-of-others',
+    text: `select region, node_id, sum(cpu_cores)::float8 as cpu_cores, sum(memory_mb)::float8 as memory_mb,
+        count(*)::integer as lobby_count
+      from lobbies where stop_ts is null and shard <> all($1) group by region, node_id`,
+    values: [shards],
+  })
+  return rows
 }
 
 const NOTHING: Sum = { cpu_cores: 0, memory_mb: 0, lobby_count: 0 }

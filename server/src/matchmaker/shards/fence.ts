@@ -5,6 +5,7 @@
 // docs/design/journal.md states the protocol.
 import type { Pool, QueryConfig } from 'pg'
 import { decodePage, encodePage } from '../../journal/pages.ts'
+import { appendAndClaimSql, CLAIM_REFUSED, columnsOf, type PortClaim } from './port-claims.ts'
 
 /** A takeover that conflicts with this many appends in a row gives up: another writer works well. */
 const TAKEOVER_TRIES_MAX = 1_000
@@ -18,35 +19,42 @@ const UNIQUE_VIOLATION = '23505'
 const APPEND_SQL = `
   insert into journal (shard, seq, writer, payload) select $1::smallint, $2::bigint, $3::uuid, $4::bytea
   where not exists (select from journal where shard = $1 and seq > $2)`
+const APPEND_PORTS_SQL = appendAndClaimSql(APPEND_SQL)
 
 /**
  * - `committed`: durable.
  * - `deposed`: another writer has this seq. Nothing was written, and this writer never writes again.
  * - `failed`: the database refused. Nothing was written, and the seq is free.
+ * - `claim_refused`: a port of a new lobby is taken. Nothing was written, and the seq is free.
  * - `unknown`: no response came. Only a takeover finds out.
  */
 export type AppendOutcome =
   | { kind: 'committed' }
   | { kind: 'deposed' }
   | { kind: 'failed'; error: unknown }
+  | { kind: 'claim_refused'; error: unknown }
   | { kind: 'unknown'; error: unknown }
 
+/** `claims`: ports of new lobbies in the row. Where one of them is taken, nothing is written. */
 export async function append(
   pool: Pool,
   row: { shard: number; seq: number; writer: string; payload: Buffer },
+  claims: readonly PortClaim[] = [],
 ): Promise<AppendOutcome> {
+  const values = [row.shard, row.seq, row.writer, row.payload]
   try {
     const { rowCount } = await pool.query(
-      timed({
-        name: 'journal-append',
-        text: APPEND_SQL,
-        values: [row.shard, row.seq, row.writer, row.payload],
-      }),
+      timed(
+        claims.length === 0
+          ? { name: 'journal-append', text: APPEND_SQL, values }
+          : { name: 'journal-append-ports', text: APPEND_PORTS_SQL, values: [...values, ...columnsOf(claims)] },
+      ),
     )
     return { kind: rowCount === 1 ? 'committed' : 'deposed' }
   } catch (error) {
     const state = sqlState(error)
     if (state === UNIQUE_VIOLATION) return { kind: 'deposed' }
+    if (state === CLAIM_REFUSED && claims.length > 0) return { kind: 'claim_refused', error }
     return { kind: isDefinite(state) ? 'failed' : 'unknown', error }
   }
 }

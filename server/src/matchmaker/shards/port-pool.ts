@@ -1,7 +1,8 @@
 // Which of the edge's ports the lobbies have, over all namespaces and shards. It keeps law L5: a port has at most one live
 // lobby. Like room (capacity.ts), a port is taken in the step that decides on a lobby. The journal has the ports of each
 // lobby, so that a load finds them. A port is unopened until the edge listens on it, then free, then taken. When the end of
-// its lobby is durable, it is quarantined, so that late packets for that lobby do not reach the next one.
+// its lobby is durable, it is quarantined, so that late packets for that lobby do not reach the next one. Between several
+// processes the claims in the database decide (port-claims.ts); this pool only chooses ports that are probably free.
 import type { Logger } from 'pino'
 import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePort } from '../../journal/changes.ts'
@@ -24,6 +25,8 @@ export type PortPool = {
   retire: (shard: number, lobby: Ended) => void
   /** To be called after a load of the shard: it has the ports of its books. */
   replace: (shard: number, books: Iterable<Book>) => void
+  /** Sets the ports that lobbies of other processes have. They are not chosen. */
+  setElsewhere: (ports: Iterable<{ transport: Transport; port: number }>) => void
   /** Sets the ports on which the edge listens now. Returns whether there are more than before. */
   open: (ports: Iterable<{ transport: Transport; port: number }>) => boolean
 }
@@ -86,6 +89,12 @@ export function createPortPool(log: Logger): PortPool {
         }
       }
     },
+    setElsewhere(ports) {
+      const elsewhere = { tcp: new Set<number>(), udp: new Set<number>() }
+      for (const { transport, port } of ports) elsewhere[transport].add(port)
+      tables.tcp.setElsewhere(elsewhere.tcp)
+      tables.udp.setElsewhere(elsewhere.udp)
+    },
     open(ports) {
       const opened = { tcp: new Set<number>(), udp: new Set<number>() }
       for (const { transport, port } of ports) opened[transport].add(port)
@@ -102,6 +111,7 @@ type Table = ReturnType<typeof createTable>
 /** The numbers of one transport. */
 function createTable() {
   let opened: ReadonlySet<number> = new Set()
+  let elsewhere: ReadonlySet<number> = new Set()
   /** The port that is chosen first comes first. */
   const unused = new Set<number>()
   const users = new Map<number, string>()
@@ -127,6 +137,9 @@ function createTable() {
     release,
     quarantine,
     open_count: () => opened.size,
+    setElsewhere(ports: ReadonlySet<number>): void {
+      elsewhere = ports
+    },
     take(port: number, lobby_id: string): void {
       users.set(port, lobby_id)
       unused.delete(port)
@@ -142,7 +155,7 @@ function createTable() {
       const numbers: number[] = []
       for (const port of unused) {
         if (numbers.length === count) break
-        numbers.push(port)
+        if (!elsewhere.has(port)) numbers.push(port)
       }
       return numbers.length === count ? numbers : null
     },

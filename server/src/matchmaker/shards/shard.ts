@@ -26,6 +26,7 @@ import { Batch, type Decide, type Pending } from './batch.ts'
 import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
+import { type PortClaim, replaceClaims } from './port-claims.ts'
 import type { PortPool } from './port-pool.ts'
 import { ShardMoved } from './shard-moved.ts'
 
@@ -37,6 +38,8 @@ const QUEUED_COMMANDS_MAX = 20_000
 const RECOVERY_WAIT_MS_MAX = 5_000
 /** Ended seats and lobbies that one command removes first. */
 const EXPIRIES_PER_COMMAND_MAX = 1_000
+/** How often commands decide again because their ports are claimed elsewhere. */
+const CLAIM_CONFLICTS_MAX = 16
 /** Between two tries to read the journal. */
 const RECOVER_PAUSE_MS = 100
 
@@ -61,6 +64,10 @@ export type ShardOptions = {
   /** The books have been read again: a caller that waits for a change must read the book. */
   onReload: () => void
   onDeposed: (shard: Shard) => void
+  /** A port that was chosen belongs to a lobby of another process. Resolves when the claims of others have been read. */
+  onClaimRefused: () => Promise<void>
+  /** The end of a lobby with ports is durable. */
+  onPortsUnused: (lobby_id: string) => void
 }
 
 type FailedAppend = Exclude<AppendOutcome, { kind: 'committed' }>
@@ -296,7 +303,8 @@ export class Shard {
     const ms = this.#time_ms
     const payload = encodePage({ format: 1, ms, entries })
     const since = performance.now()
-    const outcome = await append(pool, { shard, seq: this.#seq + 1, writer: this.#writer, payload })
+    const row = { shard, seq: this.#seq + 1, writer: this.#writer, payload }
+    const outcome = await append(pool, row, claimsOf(entries))
     metrics.append_seconds.observe({ outcome: outcome.kind }, (performance.now() - since) / 1_000)
     metrics.batch_commands.observe(batch.pendings.length)
     if (outcome.kind !== 'committed') return outcome
@@ -314,13 +322,14 @@ export class Shard {
 
   /** Releases the room and the ports of lobbies whose end is durable: see capacity.ts. */
   #releaseStopped(namespace_id: string, changes: readonly Change[]): void {
-    const { shard, capacity, ports } = this.#options
+    const { shard, capacity, ports, onPortsUnused } = this.#options
     for (const change of changes) {
       if (change.kind !== 'lobby_stopped') continue
       const lobby = this.#books.get(namespace_id)?.lobbies.get(change.lobby_id)
       if (lobby === undefined) continue
       capacity.release(shard, lobby)
       ports.retire(shard, lobby)
+      if (lobby.edge_ports.length > 0) onPortsUnused(lobby.lobby_id)
     }
   }
 
@@ -344,7 +353,8 @@ export class Shard {
     if (outcome.kind === 'unknown') return this.#reload(batch, later.pendings)
     later.undoAll()
     batch.undoAll()
-    const refused_alone = batch.pendings.length === 1 ? outcome.error : null
+    if (outcome.kind === 'claim_refused') await this.#options.onClaimRefused()
+    const refused_alone = outcome.kind === 'failed' && batch.pendings.length === 1 ? outcome.error : null
     await this.#retryOneByOne([...batch.pendings, ...later.pendings], refused_alone)
   }
 
@@ -354,6 +364,7 @@ export class Shard {
    */
   async #retryOneByOne(pendings: Pending[], first_error: unknown): Promise<void> {
     const { shard, log } = this.#options
+    let conflicts = 0
     for (const [index, pending] of pendings.entries()) {
       if (index === 0 && first_error !== null) {
         reject(pending, refusalOf(first_error))
@@ -376,6 +387,12 @@ export class Shard {
       if (outcome.kind === 'deposed') return this.#depose([pending, ...rest])
       if (outcome.kind === 'unknown') return this.#reload(alone, rest)
       alone.undoAll()
+      if (outcome.kind === 'claim_refused' && conflicts++ < CLAIM_CONFLICTS_MAX) {
+        // It decides again, after all other commands.
+        pendings.push(pending)
+        await this.#options.onClaimRefused()
+        continue
+      }
       log.error({ err: outcome.error, shard }, 'the journal refuses a command')
       reject(pending, refusalOf(outcome.error))
     }
@@ -422,6 +439,8 @@ export class Shard {
     // It may have been closed meanwhile.
     if (this.#state !== 'recovering') return
     this.#books = books
+    await replaceClaims(pool, shard, books.values())
+    if (this.#state !== 'recovering') return
     capacity.replace(shard, books.values())
     ports.replace(shard, books.values())
     this.#writer = writer
@@ -461,6 +480,18 @@ export class Shard {
   #hasWaitedTooLong(pending: Pending): boolean {
     return pending.since_ms + RECOVERY_WAIT_MS_MAX <= this.#options.elapsed()
   }
+}
+
+function claimsOf(entries: readonly { changes: readonly Change[] }[]): PortClaim[] {
+  const claims: PortClaim[] = []
+  for (const { changes } of entries) {
+    for (const change of changes) {
+      if (change.kind !== 'lobby_created') continue
+      const { lobby_id, edge_ports } = change.lobby
+      for (const { transport, port } of edge_ports) claims.push({ transport, port, lobby_id })
+    }
+  }
+  return claims
 }
 
 function settle(pending: Pending): void {

@@ -1,0 +1,214 @@
+// Three matchmakers on one database, with the edge in front of them. The one that has the shard of a namespace is harmed: killed,
+// suspended (SIGSTOP), cut off from PostgreSQL, or cut off from the edge. Players go on asking, and a find in that
+// namespace must succeed again within 5 s. At the end of a round the harmed one is restored, and the shares are even again.
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { SHARD_COUNT, shardOf } from '../../src/journal/pages.ts'
+import { type DatabaseProxy, openDatabaseProxy } from '../matchmaker/database-proxy.ts'
+import { freeSettings } from '../supervisor/started.ts'
+import { until } from '../until.ts'
+import { playerLoad } from './load/load.ts'
+import type { FaultyPlatform } from './platform.ts'
+import type { Round } from './report.ts'
+import { acknowledge, type Harm, playRounds, type RunOptions, type RunResult, withRun } from './run.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+const BEFORE_ACKNOWLEDGED_MAX = 60
+/** Matchmakers beside the platform's own. */
+const FURTHER_COUNT = 2
+const STOP_MS = 30_000
+/** Whose packets the firewall of the test drops are those of root. */
+const OTHER_USER = 65_534
+
+export const OWNER_FAULTS = ['owner-killed', 'owner-stopped', 'owner-without-database', 'owner-without-edges'] as const
+export type OwnerFault = (typeof OWNER_FAULTS)[number]
+
+/** `stop_ms`: how long the owner is suspended. */
+export type OwnerOptions = RunOptions & { fault: OwnerFault; stop_ms?: number }
+
+type Further = { folder: string; port: string; child: ChildProcess; proxy: DatabaseProxy; node_id: string }
+
+export async function runShardOwner(
+  options: OwnerOptions,
+  tell: (number: number, round: Round) => void,
+): Promise<RunResult> {
+  const { fault, seed } = options
+  const folder = await mkdtemp(join(tmpdir(), 'muster-faults-'))
+  await chmod(folder, 0o711)
+  const endings: (() => unknown)[] = []
+  const env = { MUSTER_LOBBY_NETWORK: 'machine' }
+  try {
+    return await withRun({ folder, env, seed }, async (run) => {
+      const { platform, history, random } = run
+      const further: Further[] = []
+      for (let number = 1; number <= FURTHER_COUNT; number++)
+        further.push(await start(platform, number, fault, endings))
+      const load = playerLoad({ platform, history, random: random.fork('load') }, [
+        platform.as(platform.game.cloud_token),
+      ])
+      const harm = async (): Promise<Harm> => {
+        await untilEven(platform)
+        const owner = random.pick(further)
+        await giveProbes(platform, owner)
+        await acknowledge(history, random.int(BEFORE_ACKNOWLEDGED_MAX))
+        const restore = await harmOwner(platform, owner, options)
+        return { what: fault, whole_after_ms: 0, may_end: [], restore }
+      }
+      return playRounds(run, load, options, harm, tell)
+    })
+  } finally {
+    for (const end of endings.reverse()) await end()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Returns a function that undoes the harm. */
+async function harmOwner(
+  platform: FaultyPlatform,
+  owner: Further,
+  { fault, stop_ms = STOP_MS }: OwnerOptions,
+): Promise<() => Promise<void>> {
+  switch (fault) {
+    case 'owner-killed':
+      owner.child.kill('SIGKILL')
+      return async () => {
+        owner.child = await launch(platform, owner, fault)
+      }
+    case 'owner-stopped': {
+      owner.child.kill('SIGSTOP')
+      const stopped = sleep(stop_ms)
+      return async () => {
+        await stopped
+        owner.child.kill('SIGCONT')
+      }
+    }
+    case 'owner-without-database':
+      owner.proxy.setAway(true)
+      return async () => owner.proxy.setAway(false)
+    case 'owner-without-edges':
+      nft(`add rule inet faults out meta skuid 0 tcp dport ${owner.port} drop`)
+      return async () => nft('flush chain inet faults out')
+  }
+}
+
+/** Like a further machine: its own data folder, with the same keys and the same database. */
+async function start(
+  platform: FaultyPlatform,
+  number: number,
+  fault: OwnerFault,
+  endings: (() => unknown)[],
+): Promise<Further> {
+  const folder = join(platform.folder, `matchmaker-${number}`)
+  await mkdir(folder, { mode: 0o700 })
+  await cp(join(platform.folder, 'keys'), join(folder, 'keys'), { recursive: true })
+  const after = (end: () => unknown): void => void endings.push(end)
+  const proxy = await openDatabaseProxy({ after }, platform.database_url)
+  const port = String((await freeSettings(folder)).MUSTER_MATCHMAKER_PORT)
+  const further = { folder, port, proxy, node_id: `matchmaker-${number}` }
+  const child = await launch(platform, further, fault)
+  const started: Further = { ...further, child }
+  endings.push(async () => {
+    if (started.child.exitCode !== null || started.child.signalCode !== null) return
+    const exited = once(started.child, 'exit')
+    started.child.kill('SIGKILL')
+    await exited
+  })
+  return started
+}
+
+async function launch(
+  platform: FaultyPlatform,
+  { folder, port, proxy, node_id }: Omit<Further, 'child'>,
+  fault: OwnerFault,
+): Promise<ChildProcess> {
+  const { PATH, HOME } = process.env
+  const is_other_user = fault === 'owner-without-edges'
+  if (is_other_user) {
+    execFileSync('chown', ['-R', String(OTHER_USER), folder])
+    const socket_folder = new URLSearchParams(proxy.url.split('?')[1]).get('host')!
+    execFileSync('chmod', ['-R', 'a+rwX', socket_folder])
+  }
+  const child = spawn(process.execPath, [PROGRAM], {
+    env: {
+      ...{ PATH, HOME },
+      ...platform.settings,
+      ...(await freeSettings(folder)),
+      MUSTER_MATCHMAKER_PORT: port,
+      MUSTER_NODE: node_id,
+      MUSTER_ROLES: 'matchmaker',
+      DATABASE_URL: proxy.url,
+    },
+    stdio: ['ignore', process.env.FAULTS_LOG === undefined ? 'ignore' : 'inherit', 'inherit'],
+    ...(is_other_user ? { uid: OTHER_USER } : {}),
+  })
+  await untilEven(platform, node_id)
+  return child
+}
+
+type Lease = { shard: number; node_id: string; writer: string }
+
+function readLeases(platform: FaultyPlatform): Promise<Lease[]> {
+  return platform.withDatabase(async (db) => {
+    const { rows } = await db.query<Lease>(
+      `select shard, node_id, matchmakers.writer from shard_leases join matchmakers using (writer)
+        where is_served and seen_ts > now() - interval '2 seconds' order by shard`,
+    )
+    return rows
+  })
+}
+
+/** `node_id`: must be among those with a share. */
+async function untilEven(platform: FaultyPlatform, node_id?: string): Promise<void> {
+  await until('even shares of all shards', async () => {
+    const leases = await readLeases(platform)
+    const counts = new Map<string, number>()
+    for (const lease of leases) counts.set(lease.node_id, (counts.get(lease.node_id) ?? 0) + 1)
+    if (leases.length !== SHARD_COUNT || (node_id !== undefined && !counts.has(node_id))) return false
+    const is_complete = node_id !== undefined || counts.size === FURTHER_COUNT + 1
+    return is_complete && Math.max(...counts.values()) - Math.min(...counts.values()) <= 1
+  })
+}
+
+/** The owner gets the shard in which the next find is measured, for another one of its shards. */
+async function giveProbes(platform: FaultyPlatform, { node_id }: Further): Promise<void> {
+  const probes = shardOf(platform.game.namespaces.probes)
+  const leases = await readLeases(platform)
+  const holder = leases.find(({ shard }) => shard === probes)!
+  if (holder.node_id === node_id) return
+  const other = leases.find((lease) => lease.node_id === node_id)!
+  await platform.withDatabase(async (db) => {
+    await db.query(
+      `update shard_leases set is_served = false, writer = case shard when $1 then $2::uuid else $3::uuid end
+        where shard in ($1, $4)`,
+      [probes, other.writer, holder.writer, other.shard],
+    )
+    await db.query("select pg_notify('shard_leases', '')")
+  })
+  await until('the owner has the shard', async () =>
+    (await readLeases(platform)).some((lease) => lease.shard === probes && lease.node_id === node_id),
+  )
+}
+
+const MARK = 'FAULTS_OWN_NETWORK'
+
+/** Runs this program once more in a network namespace of its own, with a firewall, and ends with its code; inside, returns. */
+export function inFirewall(): void {
+  if (process.env[MARK] === undefined) {
+    const args = ['--net', process.execPath, ...process.argv.slice(1)]
+    const { status } = spawnSync('unshare', args, { env: { ...process.env, [MARK]: 'yes' }, stdio: 'inherit' })
+    process.exit(status ?? 1)
+  }
+  execFileSync('ip', ['link', 'set', 'lo', 'up'])
+  nft('add table inet faults')
+  nft('add chain inet faults out { type filter hook output priority 0; }')
+}
+
+function nft(command: string): void {
+  execFileSync('nft', [command])
+}
