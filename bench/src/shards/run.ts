@@ -38,7 +38,7 @@ export async function run(): Promise<void> {
         while (further.length > count - 1) await further.pop()!.stop()
         while (further.length < count - 1) further.push(await startMatchmaker(platform, further.length + 2))
         await untilEven(platform, count)
-        await giveBack(platform, games, (await find(platform, games, WARM_UP_FINDS)).seats)
+        await returnSeats(platform, games, (await find(platform, games, WARM_UP_FINDS)).seats)
         costs.get(count)!.push(await measure(platform, games, further))
       }
     }
@@ -80,7 +80,7 @@ async function measure(
   const before = read()
   const { per_second, seats } = await find(platform, games, FINDS_PER_ROUND)
   const after = read()
-  await giveBack(platform, games, seats)
+  await returnSeats(platform, games, seats)
   const cost = (part: Part): number => ((after[part] - before[part]) * MS_PER_TICK * 1_000) / FINDS_PER_ROUND
   console.log(`  ${matchmakers.length} nodes: ${Math.round(per_second)} finds/s`)
   return { matchmakers: cost('matchmakers'), edge: cost('edge'), PostgreSQL: cost('PostgreSQL') }
@@ -105,7 +105,7 @@ async function find(
   return { per_second, seats: requireSeats(answers) }
 }
 
-async function giveBack(platform: BenchPlatform, games: readonly BenchGame[], seats: readonly Seat[]): Promise<void> {
+async function returnSeats(platform: BenchPlatform, games: readonly BenchGame[], seats: readonly Seat[]): Promise<void> {
   const rows = await platform.database.db.selectFrom('lobbies').select(['lobby_id', 'namespace_id']).execute()
   const namespaces = new Map(rows.map(({ lobby_id, namespace_id }) => [lobby_id, namespace_id]))
   for (const game of games) {
