@@ -105,7 +105,11 @@ async function find(
   return { per_second, seats: requireSeats(answers) }
 }
 
-async function returnSeats(platform: BenchPlatform, games: readonly BenchGame[], seats: readonly Seat[]): Promise<void> {
+async function returnSeats(
+  platform: BenchPlatform,
+  games: readonly BenchGame[],
+  seats: readonly Seat[],
+): Promise<void> {
   const rows = await platform.database.db.selectFrom('lobbies').select(['lobby_id', 'namespace_id']).execute()
   const namespaces = new Map(rows.map(({ lobby_id, namespace_id }) => [lobby_id, namespace_id]))
   for (const game of games) {
