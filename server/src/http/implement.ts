@@ -278,7 +278,7 @@ async function runAtOwner(
       return await run()
     } catch (error) {
       if (!(error instanceof ShardMoved)) throw error
-      if (received !== null) return forwarder.replyMoved(reply, error)
+      if (received !== null && !received.is_relay) return forwarder.replyMoved(reply, error)
       const forwarded = await forwarder.forward(request, reply, { moved: error, gone: call.hangUpSignal() })
       if (forwarded !== null) return forwarded
       if (runs === RUNS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })

@@ -19,6 +19,7 @@ import {
   MOVED_HEADER,
   MOVED_STATUS,
   PROGRESS_HEADER,
+  RELAY_HEADER,
 } from '../shard-protocol.ts'
 import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
 import { rayOf } from './ray.ts'
@@ -44,7 +45,12 @@ const OWN_RESPONSE_HEADERS =
   /^(?:connection|keep-alive|transfer-encoding|content-length|date|vary|x-ray-id|x-muster-.*|access-control-.*)$/
 
 /** A request that another process has sent here. */
-export type Received = { caller: Caller; progress: SeatProgress | null }
+export type Received = {
+  caller: Caller
+  progress: SeatProgress | null
+  /** It may be sent on from here. */
+  is_relay: boolean
+}
 export type Asked = {
   method: string
   path: string
@@ -56,6 +62,7 @@ export type Asked = {
 }
 export type OwnersResponse = { status: number; headers: IncomingMessage['headers']; body: Buffer }
 
+type Process = { writer: string; address: string }
 /** What became of one try. `unsent`: nothing was carried out. */
 type Try =
   | { kind: 'response'; response: OwnersResponse }
@@ -84,6 +91,7 @@ export class OwnerForwarder {
     return {
       caller: decodeHeader<Caller>(caller),
       progress: typeof progress === 'string' ? decodeHeader<SeatProgress>(progress) : null,
+      is_relay: headers[RELAY_HEADER] !== undefined,
     }
   }
 
@@ -157,7 +165,7 @@ export class OwnerForwarder {
       const owner = this.#owners.ownerOf(moved.shard)
       if (owner?.address === null) return null
       if (owner !== null) {
-        const tried = await this.#try(asked, caller, moved, owner as { writer: string; address: string })
+        const tried = await this.#tryBoth(asked, caller, moved, owner as Process)
         if (tried.kind === 'response') return tried.response
         if (tried.kind === 'lost' && !asked.is_repeatable) throw notAvailable()
         if (tried.kind === 'moved') {
@@ -171,22 +179,27 @@ export class OwnerForwarder {
     }
   }
 
-  async #try(
-    asked: Asked,
-    caller: Caller,
-    moved: ShardMoved,
-    owner: { writer: string; address: string },
-  ): Promise<Try> {
+  /** Directly and, where no connection can be made, through another process. */
+  async #tryBoth(asked: Asked, caller: Caller, moved: ShardMoved, owner: Process): Promise<Try> {
+    const tried = await this.#try(asked, caller, moved, { ...owner, via: owner.address })
+    if (tried.kind !== 'unsent') return tried
+    const relay = this.#owners.peers().find((address) => address !== owner.address)
+    return relay === undefined ? tried : this.#try(asked, caller, moved, { ...owner, via: relay })
+  }
+
+  /** `via`: where the request is sent: to the owner, or to a process that sends it on. */
+  async #try(asked: Asked, caller: Caller, moved: ShardMoved, owner: Process & { via: string }): Promise<Try> {
     const ending = new AbortController()
     const signal = AbortSignal.any([ending.signal, asked.gone])
     const headers = {
       ...asked.headers,
       [EDGE_PROOF_HEADER]: this.#proof,
       [CALLER_HEADER]: encodeHeader(caller),
+      ...(owner.via === owner.address ? {} : { [RELAY_HEADER]: '1' }),
       ...(moved.progress === null ? {} : { [PROGRESS_HEADER]: encodeHeader(moved.progress) }),
       ...(asked.body === null ? {} : { 'content-length': asked.body.length }),
     }
-    const [host, port] = splitAddress(owner.address)
+    const [host, port] = splitAddress(owner.via)
     const target = { host, port, agent: this.#agent, timeout: SILENCE_MS_MAX, signal }
     const call = request({ ...target, method: asked.method, path: asked.path, headers })
     call.on('timeout', () => call.destroy())

@@ -44,7 +44,7 @@ export type Matchmaker = {
   close: () => Promise<void>
 }
 
-export type ShardOwners = Pick<ShardLeases, 'ownerOf' | 'refresh' | 'onLost'> & {
+export type ShardOwners = Pick<ShardLeases, 'ownerOf' | 'peers' | 'refresh' | 'onLost'> & {
   /** Whether this process has the shard of the namespace. */
   has: (namespace_id: string) => boolean
   shardOf: (namespace_id: string) => number
@@ -105,6 +105,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     namespaces,
     owners: {
       ownerOf: (shard) => leases.ownerOf(shard),
+      peers: () => leases.peers(),
       refresh: () => leases.refresh(),
       onLost: (writer, shard, onLost) => leases.onLost(writer, shard, onLost),
       has: (namespace_id) => books.has(namespace_id),

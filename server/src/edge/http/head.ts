@@ -3,7 +3,7 @@
 import { METHODS } from 'node:http'
 import { ApiError } from '@muster/contract'
 import { CLAIM_HEADER, PARK_HEADER } from '../../parking-protocol.ts'
-import { ASK_SHARD_HEADER, CALLER_HEADER, PROGRESS_HEADER } from '../../shard-protocol.ts'
+import { ASK_SHARD_HEADER, CALLER_HEADER, PROGRESS_HEADER, RELAY_HEADER } from '../../shard-protocol.ts'
 import { EDGE_PROOF_HEADER, RAY_HEADER } from '../../tokens/edge-proof.ts'
 import { HEADERS_MAX } from '../limits.ts'
 import {
@@ -60,6 +60,7 @@ const CLIENT_ADDRESS = [
   CLAIM_HEADER,
   CALLER_HEADER,
   PROGRESS_HEADER,
+  RELAY_HEADER,
   ASK_SHARD_HEADER,
 ].map((name) => [name, 'dropped'] as const)
 const CLIENT_ADDRESS_PREFIX = 'x-forwarded-'
