@@ -41,6 +41,8 @@ export type GameModeConfig = {
   max_players_direct: number
   max_players_party: number
   image_id: string | null
+  /** Name of an image in a registry. Null: the build of `image_id`. */
+  registry_image: string | null
   args: readonly string[]
   /** Of a container image. */
   image: ImageOverrides
@@ -106,6 +108,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
       max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
       image_id: docker?.image_id ?? null,
+      registry_image: docker?.image ?? null,
       args: docker?.args ?? [],
       image: imageOverridesOf(docker ?? {}),
       env: { ...shared.docker?.env, ...mode.docker?.env },

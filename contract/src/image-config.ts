@@ -1,5 +1,6 @@
 // How a version config starts a container image in another way than the image says.
 import Type, { type Static } from 'typebox'
+import { IMAGE_NAME_LENGTH_MAX } from './registry-image.ts'
 
 /** Signals that end a server. All of them can be handled. */
 const StopSignal = Type.Enum(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'], {
@@ -9,6 +10,15 @@ const StopSignal = Type.Enum(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1
 
 /** Members of a docker block. */
 export const imageMembers = {
+  image: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: IMAGE_NAME_LENGTH_MAX,
+      examples: [`registry.example.com/game@sha256:${'0'.repeat(64)}`],
+      description:
+        'Container image in a registry, in place of `image_id`: `HOST/NAME@sha256:DIGEST`. The operator must allow the registry (`MUSTER_REGISTRIES`). Each machine pulls it once. Default: the build of `image_id`.',
+    }),
+  ),
   entrypoint: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
       maxItems: 64,

@@ -123,7 +123,9 @@ const Port = object({
 const Docker = object(
   {
     image_id: Type.Optional(
-      Id('Id of the build that lobbies run. Required for every game mode, here or in `matchmaker.docker`.'),
+      Id(
+        'Id of the build that lobbies run. Required for every game mode, here or in `matchmaker.docker`, if there is no `image`.',
+      ),
     ),
     args: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {

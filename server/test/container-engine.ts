@@ -1,4 +1,4 @@
-// A Docker engine for tests: its images, containers and sockets are in a folder of the test, and it ends with the test.
+// A container engine for tests, Docker or Podman: its images, containers and sockets are in a folder of the test, and it ends with the test.
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -28,6 +28,17 @@ export function missingForEngine(programs: readonly string[]): string | null {
   return missing.length === 0 ? null : `not installed: ${missing.join(', ')}`
 }
 
+/** What `docker` and a runner can talk to. */
+export type EngineKind = 'docker' | 'podman'
+export const ENGINES = ['docker', 'podman'] as const satisfies EngineKind[]
+
+/** The programs without which an engine starts no container. */
+export const ENGINE_PROGRAMS: Readonly<Record<EngineKind, readonly string[]>> = {
+  docker: ['dockerd', 'docker', 'docker-init'],
+  // crun of Debian 12 refuses control groups of both versions side by side.
+  podman: ['podman', 'docker', 'catatonit', 'runc', 'conmon'],
+}
+
 /**
  * `has_network`: the engine makes bridges and rules, so it must run in a network namespace of the test. Without it
  * containers have the network of the engine or none. `wrapper`: a command that becomes the engine.
@@ -35,22 +46,29 @@ export function missingForEngine(programs: readonly string[]): string | null {
 export async function startEngine(
   t: TestContext,
   folder: string,
-  options: { has_network: boolean; wrapper?: readonly string[] },
+  options: { has_network: boolean; kind?: EngineKind; wrapper?: readonly string[] },
 ): Promise<Engine> {
   mkdirSync(folder, { recursive: true })
   const socket = join(folder, 'docker.sock')
-  // As compose.yaml advises: no process for each published port.
-  writeFileSync(join(folder, 'daemon.json'), JSON.stringify({ 'userland-proxy': false }))
-  const args = [
-    ...['--host', `unix://${socket}`, '--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')],
-    ...['--pidfile', join(folder, 'docker.pid'), '--config-file', join(folder, 'daemon.json')],
-    ...(options.has_network ? [] : ['--bridge=none', '--iptables=false']),
-  ]
-  const [program = '', ...before] = [...(options.wrapper ?? []), 'dockerd']
-  const child = spawn(program, [...before, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const {
+    program,
+    args,
+    env: program_env,
+  } = options.kind === 'podman' ? podman(folder, socket) : dockerd(folder, socket, options)
+  const [command = '', ...before] = [...(options.wrapper ?? []), program]
+  const child = spawn(command, [...before, ...args], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...program_env },
+  })
   const output = outputOf(child)
   const ended = once(child, 'close')
+  const env = { PATH: process.env.PATH, HOME: folder, DOCKER_HOST: `unix://${socket}`, DOCKER_BUILDKIT: '0' }
+  const engine: Engine = { socket, env, docker: (args, { input } = {}) => run('docker', args, { env, input }), end }
   async function end(): Promise<void> {
+    // The containers of Podman do not end with it.
+    if (options.kind === 'podman' && child.exitCode === null && child.signalCode === null)
+      await removeContainers(engine)
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS_MAX)
     await ended
@@ -58,13 +76,44 @@ export async function startEngine(
     leaveNoMount(folder)
   }
   t.after(end)
-  const env = { PATH: process.env.PATH, HOME: folder, DOCKER_HOST: `unix://${socket}`, DOCKER_BUILDKIT: '0' }
-  const engine: Engine = { socket, env, docker: (args, { input } = {}) => run('docker', args, { env, input }), end }
   await until('the engine to accept requests', async () => {
-    if (child.exitCode !== null) throw new Error(`dockerd ended:\n${output()}`)
+    if (child.exitCode !== null) throw new Error(`${program} ended:\n${output()}`)
     return existsSync(socket) && (await engine.docker(['version']).then(Boolean, () => false))
   })
   return engine
+}
+
+type Program = { program: string; args: string[]; env: NodeJS.ProcessEnv }
+
+function dockerd(folder: string, socket: string, { has_network }: { has_network: boolean }): Program {
+  // As compose.yaml advises: no process for each published port.
+  writeFileSync(join(folder, 'daemon.json'), JSON.stringify({ 'userland-proxy': false }))
+  const args = [
+    ...['--host', `unix://${socket}`, '--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')],
+    ...['--pidfile', join(folder, 'docker.pid'), '--config-file', join(folder, 'daemon.json')],
+    ...(has_network ? [] : ['--bridge=none', '--iptables=false']),
+  ]
+  return { program: 'dockerd', args, env: {} }
+}
+
+/** Its storage and its settings are those of the folder. */
+function podman(folder: string, socket: string): Program {
+  const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/data"\nrunroot = "${folder}/run"\n`
+  const engine = `[engine]\ncgroup_manager = "cgroupfs"\nruntime = "runc"\nevents_logger = "file"\ntmp_dir = "${folder}/tmp"\n`
+  // Podman's own limits are above those of some machines, which root may not raise there.
+  const containers = '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n'
+  writeFileSync(join(folder, 'storage.conf'), storage)
+  writeFileSync(join(folder, 'containers.conf'), `${engine}${containers}`)
+  const env = {
+    CONTAINERS_STORAGE_CONF: join(folder, 'storage.conf'),
+    CONTAINERS_CONF: join(folder, 'containers.conf'),
+  }
+  return { program: 'podman', args: ['system', 'service', '--time', '0', `unix://${socket}`], env }
+}
+
+async function removeContainers({ docker }: Engine): Promise<void> {
+  const ids = (await docker(['ps', '--all', '--quiet'])).split('\n').filter((id) => id !== '')
+  if (ids.length > 0) await docker(['rm', '--force', ...ids])
 }
 
 /** Returns the standard output. Throws with all output when the program fails. */

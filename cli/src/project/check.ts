@@ -2,7 +2,7 @@
 // at once, each with its line, a sentence and a remedy. Only a platform knows its regions, tiers and ports.
 import { existsSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
-import type { ErrorDetail, VersionConfig } from '@muster/contract'
+import { type ErrorDetail, gameModesOf, type VersionConfig } from '@muster/contract'
 import { type JsonSchema, type ProjectConfig, projectSchema } from '@muster/contract/project-config'
 import { checkVersionConfig } from '@muster/contract/version-check'
 import { createShapeCheck } from '@muster/server/schema-check'
@@ -64,8 +64,9 @@ function emptyMembers(value: unknown, path: string[] = []): ErrorDetail[] {
 
 function checkParts(config: ProjectConfig, folder: string): ErrorDetail[] {
   const errors: ErrorDetail[] = []
-  if (config.matchmaker !== undefined && config.server === undefined) {
-    const message = 'The matchmaker section needs a server section: the files of the server that lobbies run.'
+  if (config.matchmaker !== undefined && config.server === undefined && !isOfRegistry(config)) {
+    const message =
+      'The matchmaker section needs a server section: the files of the server that lobbies run. Or matchmaker.docker.image names an image of a registry.'
     errors.push({ path: ['matchmaker'], reason: 'needs_server', message })
   }
   if (config.server !== undefined && config.matchmaker === undefined) {
@@ -87,6 +88,11 @@ function checkParts(config: ProjectConfig, folder: string): ErrorDetail[] {
   // Only the platform reads whether an image names a program.
   const images = new Set(config.server?.image === undefined ? [] : [SOME_ID])
   return [...errors, ...checkVersionConfig(null, version, images)]
+}
+
+/** Whether every game mode runs an image of a registry, so that no file of the server is sent. */
+function isOfRegistry(config: ProjectConfig): boolean {
+  return [...gameModesOf(versionOf(config)).values()].every(({ registry_image }) => registry_image !== null)
 }
 
 /** The members of the file that are sent to the platform. */

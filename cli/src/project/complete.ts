@@ -1,7 +1,7 @@
 // The version config that is sent: that of the file, with the ids of the uploaded build and site.
 import type { VersionConfig } from '@muster/contract'
 
-/** A null id leaves that id out. The config of the file is not changed. */
+/** A null id leaves that id out, and an image of a registry needs no id of a build. The config of the file is not changed. */
 export function completeVersion(
   version: VersionConfig,
   { build_id, site_id }: { build_id: string | null; site_id: string | null },
@@ -13,7 +13,8 @@ export function completeVersion(
   const modes = Object.values(matchmaker.game_modes)
   if (modes.some(({ docker }) => docker === undefined)) matchmaker.docker ??= {}
   for (const section of [matchmaker, ...modes]) {
-    if (section.docker !== undefined) section.docker = { ...section.docker, image_id: build_id }
+    if (section.docker !== undefined && section.docker.image === undefined)
+      section.docker = { ...section.docker, image_id: build_id }
   }
   return complete
 }

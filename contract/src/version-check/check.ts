@@ -80,7 +80,7 @@ function checkMatchmaker(
       ...checkDocker(docker, block_path),
       ...checkPorts(docker, rules, block_path),
       ...checkReady(docker, block_path),
-      ...checkImageMembers(docker, block_path),
+      ...checkImageMembers(docker, rules?.registries ?? null, block_path),
       ...checkAdmission(docker, block_path),
     )
   }
@@ -107,10 +107,10 @@ function checkCreate({ name, create }: GameModeConfig, mode_path: readonly strin
 /** `path` is the docker block that the mode takes its image from. */
 function checkMode(mode: GameModeConfig, path: readonly string[], images: ReadonlySet<string>): ErrorDetail[] {
   const errors: ErrorDetail[] = []
-  if (mode.image_id === null) {
+  if (mode.image_id === null && mode.registry_image === null) {
     const message = `The game mode ${mode.name} has no build to run.`
     errors.push({ path: [...path, 'image_id'], reason: 'required', message })
-  } else if (mode.args.length === 0 && !namesProgram(mode.image, images.has(mode.image_id))) {
+  } else if (mode.args.length === 0 && !namesProgram(mode.image, isNamedByImage(mode, images))) {
     const message = `The game mode ${mode.name} does not say which program of its build to run.`
     errors.push({ path: [...path, 'args'], reason: 'too_few', message })
   }
@@ -119,6 +119,11 @@ function checkMode(mode: GameModeConfig, path: readonly string[], images: Readon
     errors.push({ path: [...path, 'env'], reason: 'too_many', message })
   }
   return errors
+}
+
+/** What an image of a registry says is known once it is pulled. */
+function isNamedByImage({ image_id, registry_image }: GameModeConfig, images: ReadonlySet<string>): boolean {
+  return registry_image !== null || (image_id !== null && images.has(image_id))
 }
 
 /** Whether there is a program without `args`. */

@@ -142,6 +142,7 @@ const VALUES: Partial<Record<SettingName, string>> = {
   MUSTER_TRUSTED_PROXIES: '10.0.0.0/8',
   MUSTER_EDGE_SOCKET: '/run/edge.sock',
   MUSTER_DOCKER_SOCKET: '/run/podman/podman.sock',
+  MUSTER_REGISTRIES: 'registry.example.com,http://localhost:5000/games',
   MUSTER_DOMAIN_MAIN: 'other.example',
 }
 

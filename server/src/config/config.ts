@@ -191,6 +191,10 @@ export type Config = {
   driver: 'process' | 'docker'
   /** For the docker driver. `base_image`: null where none is set. */
   docker: { socket: string; base_image: string | null }
+  /** Registries whose images lobbies may run. `origin`: where their API is. */
+  registries: readonly { host: string; prefix: string; origin: string }[]
+  /** File with the credentials of registries, in the format of docker; null: none. */
+  registry_auth_file: string | null
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Settings of the environment as they were given, without secret ones: their value is empty. */
   given_settings: Readonly<Partial<Record<SettingName, string>>>
@@ -206,6 +210,13 @@ const FEED_INTERVAL_MS_MIN = 3_600_000
 const NODE_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const NODE_NAME_LENGTH_MAX = 32
 
+/** Registries of MUSTER_REGISTRIES. */
+const REGISTRIES_MAX = 64
+const REGISTRY =
+  /^(?:(?<scheme>https?):\/\/)?(?<host>(?=[^/]*[.:]|localhost\b)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?)(?:\/(?<prefix>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*))?\/?$/
+/** The API of this registry has another name. */
+const DOCKER_HUB = 'docker.io'
+const DOCKER_HUB_API = 'registry-1.docker.io'
 /** An image of a container engine: a name with a tag or a digest, or an id. */
 const IMAGE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/
 
@@ -268,6 +279,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     lobby_network: readLobbyNetwork(read),
     driver: read.choice('MUSTER_DRIVER'),
     docker: readDocker(read),
+    registries: readRegistries(read),
+    registry_auth_file: read.textOrNull('MUSTER_REGISTRY_AUTH'),
     log_level: read.choice('MUSTER_LOG_LEVEL'),
     given_settings: givenSettings(read),
   }
@@ -487,6 +500,22 @@ function readDocker(read: SettingsReader): Config['docker'] {
     )
   }
   return { socket, base_image }
+}
+
+function readRegistries(read: SettingsReader): Config['registries'] {
+  const texts = read.list('MUSTER_REGISTRIES')
+  if (texts.length > REGISTRIES_MAX) {
+    read.mistakes.push(`MUSTER_REGISTRIES has more than ${REGISTRIES_MAX} registries.`)
+  }
+  return texts.flatMap((text) => {
+    const { scheme = 'https', host, prefix = '' } = REGISTRY.exec(text)?.groups ?? {}
+    if (host !== undefined)
+      return { host, prefix, origin: `${scheme}://${host === DOCKER_HUB ? DOCKER_HUB_API : host}` }
+    read.mistakes.push(
+      `MUSTER_REGISTRIES names ${JSON.stringify(text)}, which is not a registry like registry.example.com or registry.example.com/team.`,
+    )
+    return []
+  })
 }
 
 function deepFreeze<T extends object>(value: T): T {

@@ -660,6 +660,16 @@ export const SETTINGS = {
     default: '',
     doc: 'Image that builds of kind `archive` run in, by a name or id that the engine has. Its programs are those that `args` can name. Empty: such builds do not run with MUSTER_DRIVER=docker.',
   },
+  MUSTER_REGISTRIES: {
+    kind: 'list',
+    default: '',
+    doc: 'Registries whose container images version configs may name, by digest: `registry.example.com` or `registry.example.com/team`. `http://` in front: without TLS. Empty: none (docs/images.md).',
+  },
+  MUSTER_REGISTRY_AUTH: {
+    kind: 'text',
+    default: '',
+    doc: 'File with the credentials of registries, in the format of `docker login` (config.json). Empty: images are pulled without credentials.',
+  },
   MUSTER_SANDBOX: {
     kind: 'choice',
     of: ['required', 'available', 'off'],

@@ -36,11 +36,14 @@ test('an unused build is removed after the configured time, a used one never', a
     const then = new Date(now_ms - days * DAY_MS)
     await utimes(join(folder, build), then, then)
   }
-  const builds = await openBuilds(ctx as unknown as Context, folder, () => {})
+  const builds = await openBuilds(ctx as unknown as Context, folder, null, () => {})
   await builds.sweep(new Set(['used']))
   assert.deepEqual((await readdir(folder)).sort(), ['used', 'young'])
   now_ms += 2 * DAY_MS
-  await until('the build is found: a lobby is about to start on it', () => typeof builds.find('young') === 'object')
+  await until(
+    'the build is found: a lobby is about to start on it',
+    () => typeof builds.find({ build_id: 'young' }) === 'object',
+  )
   await builds.sweep(new Set())
   assert.deepEqual((await readdir(folder)).sort(), ['used', 'young'])
   now_ms += 8 * DAY_MS
@@ -80,9 +83,9 @@ test('decayed bytes of a build are found by the weekly check, and the build is n
   })
   await writeFile(manifest, `${hash('sha256', JSON.stringify(changed))}\n${JSON.stringify(changed)}`)
 
-  const builds = await openBuilds(ctx as unknown as Context, folder, () => {})
+  const builds = await openBuilds(ctx as unknown as Context, folder, null, () => {})
   t.after(() => builds.close())
-  await until('a quick check finds no difference', () => 'folder' in Object(builds.find('build')))
+  await until('a quick check finds no difference', () => 'folder' in Object(builds.find({ build_id: 'build' })))
   builds.check()
   now_ms += 8 * DAY_MS
   await until('the full check finds it', () => {
@@ -90,7 +93,7 @@ test('decayed bytes of a build are found by the weekly check, and the build is n
     return found.length > 0
   })
   assert.deepEqual(found, ['unpacked_build'])
-  await until('the build has failed', () => 'failure' in Object(builds.find('build')))
+  await until('the build has failed', () => 'failure' in Object(builds.find({ build_id: 'build' })))
   assert.ok((await readdir(folder)).every((name) => name.startsWith('.replaced-')))
 })
 
@@ -99,12 +102,12 @@ test('one image is unpacked for a limited number of users', async (t) => {
   t.after(() => Promise.all([folder, `${folder}.manifests`].map((path) => rm(path, { recursive: true }))))
   const log = { warn: () => undefined }
   const ctx = { now: Date.now, elapsed: () => performance.now(), log }
-  const builds = await openBuilds(ctx as unknown as Context, folder, () => {})
+  const builds = await openBuilds(ctx as unknown as Context, folder, null, () => {})
   t.after(() => builds.close())
   const build_id = randomUUID()
   for (let uid = 0; uid < USERS_MAX; uid++) await mkdir(join(folder, `${build_id}-${uid}-0`))
   const state = await until('the build has failed', () => {
-    const found = builds.find(build_id, { uid: USERS_MAX, gid: 0 })
+    const found = builds.find({ build_id, user: { uid: USERS_MAX, gid: 0 } })
     return typeof found === 'object' && found
   })
   assert.match('failure' in state ? state.failure : '', /unpacked for 8 other users.*leave user out/)

@@ -18,13 +18,19 @@ import { removePartialFolders } from '../objects/archive/archive.ts'
 import type { ImageStart, ImageUser } from '../objects/container-image/config.ts'
 import { ObjectDamaged } from '../objects/damage.ts'
 import { createPace } from '../objects/pace.ts'
-import { type BuildManifest, fullDifference, quickDifference, quickPart, readManifest } from './build-manifest.ts'
+import {
+  type BuildManifest,
+  type Difference,
+  fullDifference,
+  quickDifference,
+  quickPart,
+  readManifest,
+} from './build-manifest.ts'
 import type { ExitReason } from './drivers/driver.ts'
-import { LayerCache } from './images/layer-cache.ts'
-import { IMAGE_SUFFIX, readUnpackedImage } from './images/unpack-image.ts'
-import { type BuildCopy, JOINED_ARCHIVE, unpackBuild } from './unpack-build.ts'
+import { FolderImages, IMAGE_SUFFIX, type ImageStore, readUnpackedImage } from './images/image-store.ts'
+import { type BuildCopy, JOINED_ARCHIVE, unpackBuild, unpackPulled } from './unpack-build.ts'
 
-/** Builds unpacked at once. Unpacking is bound by one disk. */
+/** Builds unpacked at once, and as many images pulled. Unpacking is bound by one disk. */
 const UNPACK_CONCURRENCY_MAX = 2
 /** A build that could not be unpacked is tried again after this time: the fault may have been the disk's. */
 const FAILURE_KEPT_MS = 10_000
@@ -57,9 +63,15 @@ type Failure = { failure: string; reason: ExitReason }
 export type ReadyBuild = { folder: string; image: ImageStart | null }
 export type BuildState = ReadyBuild | Failure | 'unpacking'
 
+/**
+ * `user`: another one than the image's own. `registry_image`: the name of an image that is pulled, with `build_id` made of
+ * that name.
+ */
+export type BuildSource = { build_id: string; user?: ImageUser | null; registry_image?: string | null }
+
 export type Builds = {
-  /** Never waits. `failure`: a sentence for the developer. `user`: another one than the image's own. */
-  find(build_id: string, user?: ImageUser | null): BuildState
+  /** Never waits. `failure`: a sentence for the developer. */
+  find(source: BuildSource): BuildState
   /** Removes unused builds. A later start unpacks them again. */
   sweep(used_build_ids: ReadonlySet<string>): Promise<void>
   /** Begins to read every build that is due for a check, one after the other, at a bounded rate. Never waits. */
@@ -68,47 +80,57 @@ export type Builds = {
   close(): Promise<void>
 }
 
-/** Removes partial folders of a killed runner. `onChange` is called when a build has become ready, or has failed. */
-export async function openBuilds(ctx: Context, builds_folder: string, onChange: () => void): Promise<Builds> {
+/**
+ * Removes partial folders of a killed runner. `images`: null where images are unpacked into folders. `onChange` is called
+ * when a build has become ready, or has failed.
+ */
+export async function openBuilds(
+  ctx: Context,
+  builds_folder: string,
+  images: ImageStore | null,
+  onChange: () => void,
+): Promise<Builds> {
   await removePartialFolders(builds_folder)
   for (const name of await readdir(builds_folder)) {
     if (name.startsWith(JOINED_ARCHIVE) || name.startsWith(REMOVED))
       await rm(join(builds_folder, name), { recursive: true })
   }
   await mkdir(`${builds_folder}${MANIFESTS}`, { recursive: true, mode: 0o700 })
-  const layers = await LayerCache.open(`${builds_folder}${LAYERS}`, ctx.now)
-  return new UnpackedBuilds(ctx, builds_folder, layers, onChange)
+  const store = images ?? (await FolderImages.open(`${builds_folder}${LAYERS}`, ctx.now))
+  return new UnpackedBuilds(ctx, builds_folder, store, onChange)
 }
 
 class UnpackedBuilds implements Builds {
   readonly #ctx: Context
   readonly #folder: string
-  readonly #layers: LayerCache
+  readonly #images: ImageStore
   readonly #onChange: () => void
   /** `manifest`: the part that a quick check compares. `asked_ms`: the last call of `find`. */
   readonly #ready = new Map<string, { manifest: BuildManifest; image: ImageStart | null; asked_ms: number }>()
   readonly #failures = new Map<string, Failure & { until_ms: number }>()
-  readonly #preparing = new Map<string, Promise<void>>()
+  readonly #preparing = new Map<string, { is_pull: boolean; done: Promise<void> }>()
   /** By build id: when its copy was last found to differ. */
   readonly #replaced = new Map<string, number>()
   readonly #closing = new AbortController()
   #checking: Promise<void> | null = null
 
-  constructor(ctx: Context, folder: string, layers: LayerCache, onChange: () => void) {
+  constructor(ctx: Context, folder: string, images: ImageStore, onChange: () => void) {
     this.#ctx = ctx
     this.#folder = folder
-    this.#layers = layers
+    this.#images = images
     this.#onChange = onChange
   }
 
-  find(build_id: string, user: ImageUser | null = null): BuildState {
-    return this.#find(user === null ? build_id : `${build_id}-${user.uid}-${user.gid}`)
+  find({ build_id, user = null, registry_image = null }: BuildSource): BuildState {
+    const is_for_all = user === null || this.#images.kind === 'engine'
+    return this.#find(is_for_all ? build_id : `${build_id}-${user.uid}-${user.gid}`, registry_image)
   }
 
-  #find(copy: string): BuildState {
+  #find(copy: string, registry_image: string | null): BuildState {
     const now_ms = this.#ctx.elapsed()
     const ready = this.#ready.get(copy)
-    if (ready !== undefined) {
+    if (ready !== undefined && ready.image !== null && !this.#images.isThere(copy)) this.#ready.delete(copy)
+    else if (ready !== undefined) {
       const difference = quickDifference(this.#folderOf(copy), ready.manifest)
       if (difference === null) {
         ready.asked_ms = now_ms
@@ -119,9 +141,11 @@ class UnpackedBuilds implements Builds {
     const failed = this.#failures.get(copy)
     if (failed !== undefined && now_ms < failed.until_ms) return { failure: failed.failure, reason: failed.reason }
     this.#failures.delete(copy)
-    // Further builds are requested again when one of these is done.
-    if (!this.#preparing.has(copy) && this.#preparing.size < UNPACK_CONCURRENCY_MAX) {
-      this.#preparing.set(copy, this.#prepare(copy))
+    // Further builds are requested again when one of these is done. A slow registry does not delay uploaded builds.
+    const count = [...this.#preparing.values()].filter(({ is_pull }) => is_pull === (registry_image !== null)).length
+    if (!this.#preparing.has(copy) && count < UNPACK_CONCURRENCY_MAX) {
+      const is_pull = registry_image !== null
+      this.#preparing.set(copy, { is_pull, done: this.#prepare(copy, registry_image) })
     }
     return 'unpacking'
   }
@@ -155,7 +179,13 @@ class UnpackedBuilds implements Builds {
       await rm(this.#imagePathOf(copy), { force: true })
     }
     // A build that is being unpacked may need layers that no list names yet.
-    if (this.#preparing.size === 0) await this.#layers.sweep(await this.#usedLayers())
+    if (this.#preparing.size > 0) return
+    const left = (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))
+    await this.#images.sweep({
+      names: left,
+      folderOf: (copy) => this.#folderOf(copy),
+      imagePathOf: (copy) => this.#imagePathOf(copy),
+    })
   }
 
   check(): void {
@@ -173,7 +203,7 @@ class UnpackedBuilds implements Builds {
   async close(): Promise<void> {
     this.#closing.abort()
     await this.#checking
-    await Promise.all(this.#preparing.values())
+    await Promise.all([...this.#preparing.values()].map(({ done }) => done))
   }
 
   #folderOf(copy: string): string {
@@ -188,19 +218,10 @@ class UnpackedBuilds implements Builds {
     return `${this.#manifestPathOf(copy)}${IMAGE_SUFFIX}`
   }
 
-  async #usedLayers(): Promise<Set<string>> {
-    const used = new Set<string>()
-    for (const copy of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
-      const image = await readUnpackedImage(this.#imagePathOf(copy))
-      for (const name of image?.layers ?? []) used.add(name)
-    }
-    return used
-  }
-
   /** Makes the build ready, from its folder or from the archive, or records the failure. */
-  async #prepare(copy: string): Promise<void> {
+  async #prepare(copy: string, registry_image: string | null): Promise<void> {
     try {
-      const manifest = (await this.#existing(copy)) ?? (await this.#unpacked(copy))
+      const manifest = (await this.#existing(copy)) ?? (await this.#unpacked(copy, registry_image))
       const image = await readUnpackedImage(this.#imagePathOf(copy))
       const start = image?.start ?? null
       this.#ready.set(copy, { manifest: quickPart(manifest), image: start, asked_ms: this.#ctx.elapsed() })
@@ -219,19 +240,28 @@ class UnpackedBuilds implements Builds {
     const folder = this.#folderOf(copy)
     if (!existsSync(folder)) return null
     const manifest = await readManifest(this.#manifestPathOf(copy))
-    const difference = manifest === null ? 'it has no manifest' : quickDifference(folder, quickPart(manifest))
+    const difference = await this.#differenceOf(copy, manifest)
     if (difference === null) return manifest
     this.#ctx.log.warn({ ...copyOf(copy), difference }, 'unpacked build differs from its manifest; unpacking it again')
     await rename(folder, join(this.#folder, `${REPLACED}${copy}-${randomBytes(4).toString('hex')}`))
     return null
   }
 
-  async #unpacked(copy: string): Promise<BuildManifest> {
+  async #differenceOf(copy: string, manifest: BuildManifest | null): Promise<Difference> {
+    if (manifest === null) return 'it has no manifest'
+    const image = await readUnpackedImage(this.#imagePathOf(copy))
+    if (image !== null && (image.layers === null) !== (this.#images.kind === 'engine')) return 'another driver made it'
+    if (image !== null && !this.#images.isThere(copy)) return 'the container engine has lost its image'
+    return quickDifference(this.#folderOf(copy), quickPart(manifest))
+  }
+
+  async #unpacked(copy: string, registry_image: string | null): Promise<BuildManifest> {
     const started_ms = this.#ctx.elapsed()
     await this.#requireFewUsers(copyOf(copy))
     const manifest_path = this.#manifestPathOf(copy)
     const place = { target: this.#folderOf(copy), manifest_path, image_path: this.#imagePathOf(copy) }
-    await unpackBuild(this.#ctx, copyOf(copy), place, this.#layers)
+    if (registry_image === null) await unpackBuild(this.#ctx, copyOf(copy), place, this.#images)
+    else await unpackPulled(this.#ctx, copyOf(copy), registry_image, place, this.#images, this.#closing.signal)
     this.#ctx.log.info({ ...copyOf(copy), unpack_ms: this.#ctx.elapsed() - started_ms }, 'build unpacked')
     const manifest = await readManifest(manifest_path)
     if (manifest === null) throw new Error('The manifest of an unpacked build cannot be read.')

@@ -12,14 +12,15 @@ import {
 import { LOBBY_PORTS } from '../config/edge.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
-import type { ImageStart, ImageUser } from '../objects/container-image/config.ts'
+import type { ImageStart } from '../objects/container-image/config.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { RegionTier } from '../regions.ts'
-import type { Builds, ReadyBuild } from './builds.ts'
+import type { BuildSource, Builds, ReadyBuild } from './builds.ts'
 import { type Driver, type ExitReason, type Handle, type ImageRoot, neverRan, type Tier } from './drivers/driver.ts'
 import { programStart } from './environment.ts'
 import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST, type Ports } from './ports.ts'
+import { registryBuildId } from './registry/pull-image.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
 /** Processes and threads of one lobby, in every tier. Stops a fork bomb. */
@@ -73,8 +74,9 @@ export async function launchLobby(
   if (taken === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
   const resources: Resources = { network, taken }
   const ports = portsFor(with_number, resources)
+  const build_id = buildIdOf(mode)
   try {
-    if (!(await insertRun(ctx, lobby, driver.name, { ports, build_id: mode.image_id, ready_check: mode.ready })))
+    if (!(await insertRun(ctx, lobby, driver.name, { ports, build_id, ready_check: mode.ready })))
       return release(launch, resources)
     phase(ray, 'process')
     const { args, env, files } = programStart(ctx, lobby, mode, ports, network, {
@@ -84,7 +86,7 @@ export async function launchLobby(
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
-      image: build.image === null ? null : imageRootOf(build.image, mode.image),
+      image: build.image === null ? null : imageRootOf(build_id!, build.image, mode.image),
       args,
       env,
       files,
@@ -96,18 +98,23 @@ export async function launchLobby(
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
       return release(launch, resources)
     }
-    return { handle: started.handle, ports, build_id: mode.image_id, ready_check: mode.ready }
+    return { handle: started.handle, ports, build_id, ready_check: mode.ready }
   } catch (error) {
     release(launch, resources)
     throw error
   }
 }
 
-/** The version config decides where both say something. The build was unpacked for its user. */
-function imageRootOf(image: ImageStart, { working_folder, stop_signal }: ImageOverrides): ImageRoot {
+/** The version config decides where both say something. */
+function imageRootOf(
+  build_id: string,
+  image: ImageStart,
+  { working_folder, user, stop_signal }: ImageOverrides,
+): ImageRoot {
   return {
-    uid: image.uid,
-    gid: image.gid,
+    build_id,
+    uid: user?.uid ?? image.uid,
+    gid: user?.gid ?? image.gid,
     working_folder: working_folder ?? image.working_folder,
     stop_signal: stop_signal ?? image.stop_signal,
   }
@@ -177,10 +184,16 @@ function limitsOf({ cpu_cores, memory_mb }: WantedLobby, tier: RegionTier | unde
   return { cpu_cores, memory_bytes: memory_mb * 1024 ** 2, pids_max: PIDS_MAX, tmp_bytes: TMP_BYTES, disk_bytes }
 }
 
-/** `user`: of the version config; null for that of the image. */
-export function buildOf(lobby: WantedLobby): { build_id: string | null; user: ImageUser | null } {
+/** Null for a game mode without a build. */
+export function buildOf(lobby: WantedLobby): BuildSource | null {
   const mode = modeOf(lobby)
-  return { build_id: mode?.image_id ?? null, user: mode?.image.user ?? null }
+  const build_id = mode === undefined ? null : buildIdOf(mode)
+  if (mode === undefined || build_id === null) return null
+  return { build_id, user: mode.image.user, registry_image: mode.registry_image }
+}
+
+function buildIdOf({ image_id, registry_image }: GameModeConfig): string | null {
+  return registry_image === null ? image_id : registryBuildId(registry_image)
 }
 
 /** The numbers that the run has of the machine's network. */

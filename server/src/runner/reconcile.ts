@@ -155,11 +155,9 @@ export class ReconcileLoop {
     const { lobby_id } = lobby
     if (this.#is_closed || this.#starting.size >= START_CONCURRENCY_MAX) return
     if (this.#starting.has(lobby_id) || this.#runs.has(lobby_id)) return
-    const { build_id, user } = buildOf(lobby)
+    const source = buildOf(lobby)
     const build: BuildState =
-      build_id === null
-        ? { failure: 'The game mode has no build.', reason: 'no_build' }
-        : this.#builds.find(build_id, user)
+      source === null ? { failure: 'The game mode has no build.', reason: 'no_build' } : this.#builds.find(source)
     if (build === 'unpacking') return
     const started = this.#start(lobby, build).finally(() => {
       this.#starting.delete(lobby_id)

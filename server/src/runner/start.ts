@@ -30,7 +30,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const wakes = { wake: (): void => undefined }
   const { data_dir } = ctx.config
   const driver = await openDriver(ctx, () => wakes.wake())
-  const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())
+  const builds = await openBuilds(ctx, join(data_dir, 'builds'), driver.images, () => wakes.wake())
   const traces = new StartTraces(ctx)
   const ports = createPorts(randomInt(PORT_COUNT))
   const loop = new ReconcileLoop(ctx, driver, builds, ports, traces)

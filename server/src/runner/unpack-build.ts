@@ -9,11 +9,12 @@ import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { unpackArchive } from '../objects/archive/archive.ts'
 import type { ImageStart, ImageUser } from '../objects/container-image/config.ts'
+import { checkImage } from '../objects/container-image/image.ts'
 import type { ImageKind } from '../objects/container-image/manifest.ts'
 import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import { makeManifest } from './build-manifest.ts'
-import type { LayerCache } from './images/layer-cache.ts'
-import { unpackImage } from './images/unpack-image.ts'
+import type { ImageStore, ImageTarget } from './images/image-store.ts'
+import { pullImage } from './registry/pull-image.ts'
 
 /** Prefix of archives that are being joined from parts, in the folder of the builds. */
 export const JOINED_ARCHIVE = '.archive-'
@@ -26,9 +27,6 @@ type Part = Recorded & { kind: Kind; image: ImageStart | null; is_complete: bool
 /** An unpacked build. `user`: null for the image's own user, and for archives. */
 export type BuildCopy = { build_id: string; user: ImageUser | null }
 
-/** `image_path`: for what is kept about an image. */
-type Target = { target: string; manifest_path: string; image_path: string }
-
 /**
  * Unpacks the build into `target`, an image for `user` or for its own user, and writes its manifest to `manifest_path`. Throws ObjectDamaged (without reading an
  * archive that is marked as damaged), ApiError ARCHIVE_INVALID, or the system's error.
@@ -36,8 +34,8 @@ type Target = { target: string; manifest_path: string; image_path: string }
 export async function unpackBuild(
   ctx: Context,
   { build_id, user }: BuildCopy,
-  place: Target,
-  layers: LayerCache,
+  place: ImageTarget,
+  images: ImageStore,
 ): Promise<void> {
   const parts = await readParts(ctx, build_id)
   const { kind, image } = parts[0]!
@@ -45,29 +43,51 @@ export async function unpackBuild(
   const local = parts.length === 1 ? ctx.objects.localPath(parts[0]!.object_key) : null
   if (local !== null) {
     for await (const _ of soundBytes(ctx.objects, parts[0]!));
-    await unpackFile(local, build, place, layers)
+    await unpackFile(local, build, place, images)
     return
   }
   const joined = join(dirname(place.target), `${JOINED_ARCHIVE}${basename(place.target)}`)
   try {
     await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(joined, { mode: 0o600 }))
-    await unpackFile(joined, build, place, layers)
+    await unpackFile(joined, build, place, images)
   } finally {
     await rm(joined, { force: true })
+  }
+}
+
+/** The same for an image of a registry, which is pulled first. */
+export async function unpackPulled(
+  ctx: Context,
+  { build_id, user }: BuildCopy,
+  name: string,
+  place: ImageTarget,
+  images: ImageStore,
+  closing: AbortSignal,
+): Promise<void> {
+  const folder = dirname(place.target)
+  const path = join(folder, `${JOINED_ARCHIVE}${basename(place.target)}`)
+  const started_ms = ctx.elapsed()
+  try {
+    await pullImage(ctx.config, name, path, closing)
+    ctx.log.info({ build_id, image: name, pull_ms: ctx.elapsed() - started_ms }, 'image pulled from its registry')
+    const image = await checkImage(path, 'oci_bundle', folder)
+    await images.unpack(path, 'oci_bundle', { ...image, ...user }, place)
+  } finally {
+    await rm(path, { force: true })
   }
 }
 
 async function unpackFile(
   path: string,
   { kind, image }: Pick<Part, 'kind' | 'image'>,
-  place: Target,
-  layers: LayerCache,
+  place: ImageTarget,
+  images: ImageStore,
 ): Promise<void> {
   if (kind === 'archive') {
     await unpackArchive({ path }, place.target, {
       accept: (folder, files) => makeManifest(folder, files, place.manifest_path),
     })
-  } else if (image !== null) await unpackImage(path, kind, image, layers, place)
+  } else if (image !== null) await images.unpack(path, kind, image, place)
   else throw new ApiError('ARCHIVE_INVALID', {}, { message: UNCHECKED_IMAGE })
 }
 

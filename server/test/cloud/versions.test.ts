@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { gzipSync } from 'node:zlib'
 import {
@@ -25,7 +26,8 @@ import {
 } from './steps.ts'
 
 test('versions', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api' })
+  const env = { MUSTER_REGISTRIES: 'registry.example.com/games' }
+  const platform = await startPlatform(t, { roles: 'api', env })
   const { client } = platform
   const { game_id } = await newGame(platform)
   const other = await newGame(platform)
@@ -83,6 +85,21 @@ test('versions', async (t) => {
       { matchmaker: { docker: { ...docker, ...members }, game_modes: { default: {} } } },
       Object.keys(members).map((name) => ({ path: [...path, name], reason: 'needs_image' })),
     )
+  })
+
+  await t.test('an image of a registry is named by its digest, and the operator allows its registry', async () => {
+    const page = readFileSync(new URL('../../../docs/images.md', import.meta.url), 'utf8')
+    const [, block = ''] = /^```json\n("docker": .*?)^```$/ms.exec(page) ?? []
+    const { docker: of_page } = JSON.parse(`{${block}}`) as { docker: { image: string } }
+    const configOf = (image: string, members = {}) => ({
+      matchmaker: { docker: { ...of_page, image, ...members }, game_modes: { default: {} } },
+    })
+    await create('image', configOf(of_page.image))
+    const path = ['matchmaker', 'docker', 'image']
+    const [name = ''] = of_page.image.split('@')
+    await wrong(configOf(`${name}:latest`), [{ path, reason: 'needs_digest' }])
+    await wrong(configOf(of_page.image.replace('registry.', 'foreign.')), [{ path, reason: 'not_allowed' }])
+    await wrong(configOf(of_page.image, { image_id, args: ['x'] }), [{ path, reason: 'conflicts' }])
   })
 
   await t.test('an empty version is one', async () => {

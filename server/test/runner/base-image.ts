@@ -1,7 +1,7 @@
 // An image for lobbies in containers, without a registry: a shell, a few programs and the Node.js that runs the tests, with
 // the libraries that they load.
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Engine, run } from '../container-engine.ts'
 
@@ -49,7 +49,8 @@ async function importImage(
     mkdirSync(join(folder, dirname(path)), { recursive: true })
     symlinkSync(source, join(folder, path))
   }
-  for (const one of ['build', 'scratch', 'tmp', 'etc']) mkdirSync(join(folder, one), { recursive: true })
+  for (const one of ['build', 'tmp', 'etc']) mkdirSync(join(folder, one), { recursive: true })
+  chmodSync(join(folder, 'tmp'), 0o1777)
   const script = 'folder=$1; name=$2; shift 2; tar -C "$folder" "$@" -hc . | docker import - "$name"'
   const excludes = excluded.map((one) => `--exclude=${one}`)
   await run('sh', ['-c', script, 'sh', folder, name, ...excludes], { env: engine.env })

@@ -28,12 +28,12 @@ function promise(name: string, run: (t: TestContext) => Promise<void>): void {
 }
 
 async function hostOf(world: World, options: object = {}): Promise<Host> {
-  return world.host({ engine: (await sharedEngine()).socket, ...options })
+  return world.host({ engine: (await sharedEngine('docker')).socket, ...options })
 }
 
 /** Containers, images and volumes of the engine. */
 async function inEngine(): Promise<string[]> {
-  const { docker } = await sharedEngine()
+  const { docker } = await sharedEngine('docker')
   const listed = await Promise.all([
     docker(['ps', '--all', '--format', 'container {{.Names}}']),
     docker(['images', '--format', 'image {{.Repository}}']),
@@ -113,7 +113,7 @@ promise('a restart of the engine ends the lobbies with their networks, and the n
   const host = await hostOf(world)
   const { lobby_id, network } = await host.call<Handle>({ start: { program: ECHO } })
   await host.call({ line: lobby_id, pattern: '^listening$' })
-  const engine = await sharedEngine()
+  const engine = await sharedEngine('docker')
   await engine.end()
   await startEngine(t, dirname(engine.socket), { has_network: false })
   const { reason } = await host.call<Exit>({ exit: lobby_id })

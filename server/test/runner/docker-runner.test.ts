@@ -18,7 +18,7 @@ const SERVER = `
 test('the runner starts a wanted lobby in a container, takes it over after a restart, and ends it', async (t) => {
   const missing = missingFor('docker')
   if (missing !== null) return t.skip(missing)
-  const { socket, docker } = await sharedEngine()
+  const { socket, docker } = await sharedEngine('docker')
   const fixture = await openRunner(t, 'off', {
     MUSTER_DRIVER: 'docker',
     MUSTER_DOCKER_SOCKET: socket,
@@ -61,7 +61,7 @@ const ECHO = `
 test('lobbies in containers listen on one number, and each player has an address of its own', async (t) => {
   const missing = missingFor('docker') ?? missingForNetworks()
   if (missing !== null) return t.skip(missing)
-  const { socket } = await sharedEngine()
+  const { socket } = await sharedEngine('docker')
   const fixture = await openRunner(t, 'available', {
     MUSTER_DRIVER: 'docker',
     MUSTER_DOCKER_SOCKET: socket,

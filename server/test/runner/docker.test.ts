@@ -13,48 +13,44 @@ import { folderOfLobby, hasOutputPipe } from '../../src/lobby-logs/local.ts'
 import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { useDriver } from '../../src/runner/drivers/driver-choice.ts'
+import { ENGINES, type Engine, type EngineKind } from '../container-engine.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
-import { howOf, makeDataFolder, missingFor, openDriver, sharedEngine, TIER, writeBuild } from './driver-fixture.ts'
+import {
+  howOf,
+  makeDataFolder,
+  missingFor,
+  openDriver,
+  reopenDriver,
+  sharedEngine,
+  TIER,
+  writeBuild,
+} from './driver-fixture.ts'
 
 const STARTER = fileURLToPath(new URL('./docker-starter.ts', import.meta.url))
 const COUNT = 2_000
 /** Points in the start of a lobby at which the runner is killed. */
-const POINTS: Record<string, (lobby_id: string) => Promise<boolean> | boolean> = {
+const POINTS: Record<string, (lobby_id: string, engine: Engine) => Promise<boolean> | boolean> = {
   'nothing exists': () => true,
   'it has a control group': (lobby_id) => groupsOf(lobby_id).length > 0,
-  'it has a container': async (lobby_id) => (await listed('containers')).includes(`muster-${lobby_id}`),
-  'its files are written': async (lobby_id) => (await listed('containers')).includes(`muster-${lobby_id}-files`),
-  'it runs': async (lobby_id) => (await (await sharedEngine()).docker(['ps'])).includes(lobby_id),
+  'it has a container': async (lobby_id, engine) => (await listed(engine, 'containers')).includes(`muster-${lobby_id}`),
+  'its files are written': async (lobby_id, engine) =>
+    (await listed(engine, 'containers')).includes(`muster-${lobby_id}-files`),
+  'it runs': async (lobby_id, { docker }) => (await docker(['ps'])).includes(lobby_id),
 }
 
-function promise(name: string, run: (t: TestContext) => Promise<void>): void {
-  test(name, async (t) => {
-    const missing = missingFor('docker')
-    return missing === null ? run(t) : t.skip(missing)
-  })
+function promise(name: string, run: (t: TestContext, kind: EngineKind) => Promise<void>): void {
+  for (const kind of ENGINES) {
+    test(`${name} (${kind})`, async (t) => {
+      const missing = missingFor(kind)
+      return missing === null ? run(t, kind) : t.skip(missing)
+    })
+  }
 }
 
-/** A second driver on the same data folder, as after a restart of the runner. It ends no lobby. */
-async function reopen(t: TestContext, data_dir: string) {
-  const { socket } = await sharedEngine()
-  const driver = await openDockerDriver({
-    data_dir,
-    docker: { socket, base_image: BASE_IMAGE },
-    log: pino({ level: 'silent' }),
-    sandbox: 'available',
-    network: null,
-    now: Date.now,
-    ended_kept_ms: null,
-    ended_bytes_max: null,
-  })
-  t.after(() => driver.close({ logger: 'keep' }))
-  return driver
-}
-
-async function listed(kind: 'containers' | 'volumes'): Promise<string[]> {
+async function listed({ docker }: Engine, kind: 'containers' | 'volumes'): Promise<string[]> {
   const args = kind === 'containers' ? ['ps', '--all', '--format', '{{.Names}}'] : ['volume', 'ls', '--quiet']
-  const text = await (await sharedEngine()).docker(args)
+  const text = await docker(args)
   return text.split('\n').filter((line) => line !== '')
 }
 
@@ -69,11 +65,13 @@ function groupsOf(lobby_id: string): string[] {
   return parents.filter((folder) => existsSync(folder))
 }
 
-promise('a lobby in a container sees its build and the image, with no capability and a read-only root', async (t) => {
-  const fixture = await openDriver(t, 'docker')
-  writeFileSync(join(fixture.data_dir, 'secret'), 'canary', { mode: 0o666 })
-  const build_folder = fixture.build({
-    look: `#!/bin/sh
+promise(
+  'a lobby in a container sees its build and the image, with no capability and a read-only root',
+  async (t, kind) => {
+    const fixture = await openDriver(t, kind)
+    writeFileSync(join(fixture.data_dir, 'secret'), 'canary', { mode: 0o666 })
+    const build_folder = fixture.build({
+      look: `#!/bin/sh
       cat "$1/secret" && echo LEAK data; ls "$1" && echo LEAK listing
       cat "$2/docker.sock" && echo LEAK socket
       echo x > /build/look && echo LEAK write build; echo x > /new && echo LEAK write root
@@ -83,29 +81,33 @@ promise('a lobby in a container sees its build and the image, with no capability
       echo "processes $(ls /proc | while read name; do case $name in [0-9]*) echo x;; esac; done | cat)"
       while read line; do case $line in CapEff*|CapBnd*|NoNewPrivs*|Seccomp:*) echo "$line";; esac; done < /proc/self/status
       id; echo done`,
-  })
-  const { socket } = await sharedEngine()
-  const handle = await fixture.start({
-    build_folder,
-    args: ['look', fixture.data_dir, join(socket, '..'), String(process.pid)],
-  })
-  await fixture.line(handle, /^done$/)
-  await fixture.ended(handle)
-  const lines = (await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)).map(({ bytes }) => bytes.toString())
-  assert.deepEqual(
-    lines.filter((line) => line.includes('LEAK') || line.includes('canary')),
-    [],
-  )
-  for (const name of ['CapEff', 'CapBnd']) assert.ok(lines.includes(`${name}:\t0000000000000000`), name)
-  assert.ok(lines.includes('NoNewPrivs:\t1'))
-  assert.ok(lines.includes('Seccomp:\t2'))
-  assert.ok(lines.some((line) => line.startsWith(`uid=${handle.uid} `)))
-})
+    })
+    const { socket } = await sharedEngine(kind)
+    const handle = await fixture.start({
+      build_folder,
+      args: ['look', fixture.data_dir, join(socket, '..'), String(process.pid)],
+    })
+    await fixture.line(handle, /^done$/)
+    await fixture.ended(handle)
+    const lines = (await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)).map(({ bytes }) => bytes.toString())
+    assert.deepEqual(
+      lines.filter((line) => line.includes('LEAK') || line.includes('canary')),
+      [],
+    )
+    for (const name of ['CapEff', 'CapBnd']) assert.ok(lines.includes(`${name}:\t0000000000000000`), name)
+    assert.ok(lines.includes('NoNewPrivs:\t1'))
+    assert.ok(lines.includes('Seccomp:\t2'))
+    // Podman gives the user a name.
+    assert.ok(lines.some((line) => new RegExp(`^uid=${handle.uid}\\b`).test(line)))
+  },
+)
 
-promise('files are in the writable folder before the program starts, and the program may replace them', async (t) => {
-  const fixture = await openDriver(t, 'docker')
-  const build_folder = fixture.build({
-    'server.js': `
+promise(
+  'files are in the writable folder before the program starts, and the program may replace them',
+  async (t, kind) => {
+    const fixture = await openDriver(t, kind)
+    const build_folder = fixture.build({
+      'server.js': `
       const fs = require('fs')
       const folder = process.env.HOME
       console.log('read ' + fs.readFileSync(folder + '/a/b/config.txt', 'utf8') + fs.readFileSync(folder + '/top'))
@@ -113,22 +115,23 @@ promise('files are in the writable folder before the program starts, and the pro
       fs.renameSync(folder + '/a/b/new', folder + '/a/b/config.txt')
       try { fs.writeFileSync(folder + '/large', Buffer.alloc(${2 * TIER.tmp_bytes})) } catch (error) { console.log(error.code) }
       console.log('renamed ' + fs.readFileSync(folder + '/a/b/config.txt'))`,
-  })
-  const files = [
-    { path: 'a/b/config.txt', content: 'first ' },
-    { path: 'top', content: 'é'.repeat(5_000) },
-  ]
-  const handle = await fixture.start({ build_folder, args: ['node', 'server.js'], files })
-  await fixture.line(handle, /^read first é{5000}$/)
-  await fixture.line(handle, /^ENOSPC$/)
-  await fixture.line(handle, /^renamed new$/)
-  assert.deepEqual(howOf(await fixture.ended(handle)), { exit_code: 0, reason: 'exit' })
-  await fixture.driver.sweep()
-  assert.ok(!(await listed('volumes')).some((name) => name.includes(handle.lobby_id)))
-})
+    })
+    const files = [
+      { path: 'a/b/config.txt', content: 'first ' },
+      { path: 'top', content: 'é'.repeat(5_000) },
+    ]
+    const handle = await fixture.start({ build_folder, args: ['node', 'server.js'], files })
+    await fixture.line(handle, /^read first é{5000}$/)
+    await fixture.line(handle, /^ENOSPC$/)
+    await fixture.line(handle, /^renamed new$/)
+    assert.deepEqual(howOf(await fixture.ended(handle)), { exit_code: 0, reason: 'exit' })
+    await fixture.driver.sweep()
+    assert.ok(!(await listed(await sharedEngine(kind), 'volumes')).some((name) => name.includes(handle.lobby_id)))
+  },
+)
 
-promise('a later runner takes a lobby over, and its log has every line once', async (t) => {
-  const fixture = await openDriver(t, 'docker')
+promise('a later runner takes a lobby over, and its log has every line once', async (t, kind) => {
+  const fixture = await openDriver(t, kind)
   const build_folder = fixture.build({
     'counts.js': `
       let count = 0
@@ -142,7 +145,7 @@ promise('a later runner takes a lobby over, and its log has every line once', as
   // The log is read from its end, so one line of it may be missed.
   await fixture.line(handle, /^line \d{3,}$/)
   await fixture.driver.close({ logger: 'keep' })
-  const next = await reopen(t, fixture.data_dir)
+  const next = await reopenDriver(t, kind, fixture.data_dir)
   const [taken] = await next.list()
   // It may have ended already, as its exit says.
   if (taken !== undefined) assert.deepEqual(taken, handle)
@@ -159,27 +162,29 @@ promise('a later runner takes a lobby over, and its log has every line once', as
   )
 })
 
-promise('an end without a runner is found by the next one, with its log', async (t) => {
-  const fixture = await openDriver(t, 'docker')
+promise('an end without a runner is found by the next one, with its log', async (t, kind) => {
+  const fixture = await openDriver(t, kind)
   const build_folder = fixture.build({ run: '#!/bin/sh\nread -r line\necho "got $line" >&2\nexit 5\n' })
   const handle = await fixture.start({ build_folder, args: ['run'], has_input: true })
   await fixture.driver.write(handle.lobby_id, 'go', 'note')
   await fixture.driver.close({ logger: 'keep' })
   await until('it has ended', async () => (await fixture.processesOf(handle.lobby_id)).length === 0)
-  const next = await reopen(t, fixture.data_dir)
+  const next = await reopenDriver(t, kind, fixture.data_dir)
   assert.deepEqual(await next.list(), [])
   assert.deepEqual(howOf(await next.exitOf(handle.lobby_id)), { exit_code: 5, reason: 'exit' })
   const errors = (await next.logs(handle.lobby_id, 'stderr', 10)).map(({ bytes }) => bytes.toString())
   assert.deepEqual(errors, ['[muster] note', 'got go'])
 })
 
-promise('a runner that is killed during starts leaves no container, volume or control group', async (t) => {
-  const { socket } = await sharedEngine()
+promise('a runner that is killed during starts leaves no container, volume or control group', async (t, kind) => {
+  const engine = await sharedEngine(kind)
   const data_dir = makeDataFolder()
   const build_folder = writeBuild(data_dir, { run: '#!/bin/sh\nsleep 600\n' })
   const seen = new Set<string>()
-  for (const [point, isReached] of Object.entries(POINTS)) {
-    const args = [STARTER, socket, data_dir, build_folder]
+  // Files are not written through a second container there.
+  const points = Object.entries(POINTS).filter(([point]) => kind === 'docker' || point !== 'its files are written')
+  for (const [point, isReached] of points) {
+    const args = [STARTER, engine.socket, data_dir, build_folder]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let begun = 0
     let last = ''
@@ -190,11 +195,11 @@ promise('a runner that is killed during starts leaves no container, volume or co
       // The second lobby has files.
       if (word === 'starting' && ++begun === 2) break
     }
-    await until(`the start has reached the point: ${point}`, () => isReached(last))
+    await until(`the start has reached the point: ${point}`, () => isReached(last, engine))
     child.kill('SIGKILL')
     await once(child, 'exit')
   }
-  const fixture = await openDriver(t, 'docker', data_dir)
+  const fixture = await openDriver(t, kind, data_dir)
   const { driver } = fixture
   // The engine completes a request of a runner that was killed, so a container may begin to run after the list was read.
   const handles = await until('every lobby that was begun runs or has an end', async () => {
@@ -207,19 +212,21 @@ promise('a runner that is killed during starts leaves no container, volume or co
     return exits.every(({ status }) => status === 'fulfilled') ? listed : null
   })
   const running = new Set(handles.map(({ lobby_id }) => lobby_id))
-  assert.ok(handles.length >= Object.keys(POINTS).length, `${handles.length} lobbies run`)
+  assert.ok(handles.length >= points.length, `${handles.length} lobbies run`)
   // The engine may still create or remove a container for the runner that was killed. The next sweep finds it.
   const expected = [...running].map((lobby_id) => `muster-${lobby_id}`).sort()
   await until('only lobbies that run have a container', async () => {
     await driver.sweep()
-    const names = (await listed('containers')).filter((name) => [...seen].some((lobby_id) => name.includes(lobby_id)))
+    const names = (await listed(engine, 'containers')).filter((name) =>
+      [...seen].some((lobby_id) => name.includes(lobby_id)),
+    )
     return isDeepStrictEqual(names.sort(), expected)
   })
   await Promise.all(handles.map((handle) => endNow(fixture.driver, handle)))
   // The engine removes its own groups in its own time.
   await until('nothing is left', async () => {
     await driver.sweep()
-    const left = [...(await listed('containers')), ...(await listed('volumes'))]
+    const left = [...(await listed(engine, 'containers')), ...(await listed(engine, 'volumes'))]
     return [...seen].every(
       (lobby_id) =>
         !left.some((name) => name.includes(lobby_id)) &&
@@ -229,8 +236,8 @@ promise('a runner that is killed during starts leaves no container, volume or co
   })
 })
 
-promise('without the base image or the engine, the reason and the remedy are named', async (t) => {
-  const { socket } = await sharedEngine()
+promise('without the base image or the engine, the reason and the remedy are named', async (t, kind) => {
+  const { socket } = await sharedEngine(kind)
   const data_dir = makeDataFolder()
   const common = {
     data_dir,
@@ -253,13 +260,6 @@ promise('without the base image or the engine, the reason and the remedy are nam
     assert.ok('refused' in started && started.refused === 'no_build')
     assert.match(started.message, message)
   }
-  const driver = await openDockerDriver({ ...common, docker: { socket, base_image: BASE_IMAGE } })
-  t.after(() => driver.close({ logger: 'end' }))
-  const image = { uid: 0, gid: 0, working_folder: '/', stop_signal: 'SIGTERM' } as const
-  const spec = { lobby_id: newId(Date.now()), build_folder, args: ['run'], env: {}, tier: TIER, image }
-  const started = await driver.start(spec)
-  assert.ok('refused' in started && started.refused === 'no_build')
-  assert.match(started.message, /is a container image.*MUSTER_DRIVER=process/)
   const opening = openDockerDriver({ ...common, docker: { socket: `${socket}.none`, base_image: BASE_IMAGE } })
   await assert.rejects(opening, /StartError|docker\.sock\.none: .*MUSTER_DOCKER_SOCKET/)
 })

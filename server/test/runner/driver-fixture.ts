@@ -18,7 +18,14 @@ import { newId } from '../../src/ids.ts'
 import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Driver, Exit, Handle, RunSpec } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
-import { type Engine, missingForEngine, startEngine } from '../container-engine.ts'
+import {
+  ENGINE_PROGRAMS,
+  ENGINES,
+  type Engine,
+  type EngineKind,
+  missingForEngine,
+  startEngine,
+} from '../container-engine.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE, importBaseImage } from './base-image.ts'
 import { TIER } from './driver-limits.ts'
@@ -27,36 +34,43 @@ export { TIER }
 
 export const SANDBOXES = ['required', 'off'] as const
 export type Sandbox = (typeof SANDBOXES)[number]
-/** What the tests of drivers run with: the process driver with and without bubblewrap, and the docker driver. */
-export const VARIANTS = [...SANDBOXES, 'docker'] as const
+/** What the tests of drivers run with: the process driver with and without bubblewrap, and the docker driver on each engine. */
+export const VARIANTS = [...SANDBOXES, ...ENGINES] as const
 export type Variant = (typeof VARIANTS)[number]
 
-let engine: Promise<Engine> | null = null
+const engines = new Map<EngineKind, Promise<Engine>>()
 const undo: (() => unknown)[] = []
 // The end of the file, and not of the test that needed it first, ends the engine.
 after(async () => {
   for (const step of undo.reverse()) await step()
 })
 
-/** One container engine for all tests of a file, with the base image. */
-export function sharedEngine(): Promise<Engine> {
-  engine ??= openEngine()
-  return engine
+/** One container engine of a kind for all tests of a file, with the base image. */
+export function sharedEngine(kind: EngineKind): Promise<Engine> {
+  const known = engines.get(kind)
+  if (known !== undefined) return known
+  const opening = openEngine(kind)
+  engines.set(kind, opening)
+  return opening
 }
 
-async function openEngine(): Promise<Engine> {
+async function openEngine(kind: EngineKind): Promise<Engine> {
   const folder = mkdtempSync(join(tmpdir(), 'muster-engine-'))
   undo.push(() => rmSync(folder, { recursive: true, force: true }))
   const file = { after: (step: () => unknown) => void undo.push(step) } as TestContext
-  const started = await startEngine(file, folder, { has_network: false })
+  const started = await startEngine(file, folder, { has_network: false, kind })
   await importBaseImage(started, join(folder, 'image'))
   return started
 }
 
 /** Why the tests of a variant cannot run here; null when they can. */
 export function missingFor(variant: Variant): string | null {
-  if (variant === 'docker') return missingForEngine(['dockerd', 'docker', 'docker-init'])
+  if (isEngine(variant)) return missingForEngine(ENGINE_PROGRAMS[variant])
   return variant === 'required' && !hasBubblewrap() ? 'bubblewrap is not installed' : null
+}
+
+export function isEngine(variant: Variant): variant is EngineKind {
+  return (ENGINES as readonly Variant[]).includes(variant)
 }
 
 export function hasBubblewrap(): boolean {
@@ -108,14 +122,13 @@ export async function openDriver(
     ended_kept_ms: null,
     ended_bytes_max: null,
   }
-  const driver =
-    variant === 'docker'
-      ? await openDockerDriver({
-          ...common,
-          sandbox: 'available',
-          docker: { socket: (await sharedEngine()).socket, base_image: BASE_IMAGE },
-        })
-      : await openProcessDriver({ ...common, sandbox: variant })
+  const driver = isEngine(variant)
+    ? await openDockerDriver({
+        ...common,
+        sandbox: 'available',
+        docker: { socket: (await sharedEngine(variant)).socket, base_image: BASE_IMAGE },
+      })
+    : await openProcessDriver({ ...common, sandbox: variant })
   t.after(async () => {
     for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
     await driver.sweep()
@@ -131,7 +144,8 @@ export async function openDriver(
       if ('refused' in started) throw new Error(`${started.refused}: ${started.message}`)
       return started.handle
     },
-    processesOf: (lobby_id) => (variant === 'docker' ? containersOf(lobby_id) : Promise.resolve(monitorsOf(lobby_id))),
+    processesOf: (lobby_id) =>
+      isEngine(variant) ? containersOf(variant, lobby_id) : Promise.resolve(monitorsOf(lobby_id)),
     ended: (handle) => until('the lobby has ended', () => driver.exit(handle)),
     line: (handle, pattern) =>
       until(`stdout matches ${pattern}`, async () => {
@@ -142,6 +156,23 @@ export async function openDriver(
         return null
       }),
   }
+}
+
+/** A second driver on the same data folder, as after a restart of the runner. It ends no lobby. */
+export async function reopenDriver(t: TestContext, kind: EngineKind, data_dir: string): Promise<Driver> {
+  const { socket } = await sharedEngine(kind)
+  const driver = await openDockerDriver({
+    data_dir,
+    docker: { socket, base_image: BASE_IMAGE },
+    log: pino({ level: 'silent' }),
+    sandbox: 'available',
+    network: null,
+    now: Date.now,
+    ended_kept_ms: null,
+    ended_bytes_max: null,
+  })
+  t.after(() => driver.close({ logger: 'keep' }))
+  return driver
 }
 
 export function writeBuild(data_dir: string, files: Record<string, string>): string {
@@ -168,7 +199,7 @@ function monitorsOf(lobby_id: string): string[] {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && commandLine(name)?.includes(lobby_id))
 }
 
-async function containersOf(lobby_id: string): Promise<string[]> {
-  const listed = await (await sharedEngine()).docker(['ps', '--quiet', '--filter', `name=${lobby_id}`])
+async function containersOf(kind: EngineKind, lobby_id: string): Promise<string[]> {
+  const listed = await (await sharedEngine(kind)).docker(['ps', '--quiet', '--filter', `name=${lobby_id}`])
   return listed.split('\n').filter((line) => line !== '')
 }

@@ -10,6 +10,7 @@ import {
   commandLine,
   hasBubblewrap,
   howOf,
+  isEngine,
   missingFor,
   openDriver,
   SANDBOXES,
@@ -21,7 +22,12 @@ import {
 const HELD_BYTES = 64 * 1024 ** 2
 const BURNT_MS = 500
 
-const WHERE = { required: 'in bubblewrap', off: 'without a sandbox', docker: 'in a container' } as const
+const WHERE = {
+  required: 'in bubblewrap',
+  off: 'without a sandbox',
+  docker: 'in a container',
+  podman: 'in a container of Podman',
+} as const
 
 function promise(name: string, run: (t: TestContext, variant: Variant) => Promise<void>): void {
   for (const variant of VARIANTS) {
@@ -60,9 +66,10 @@ promise(
     await fixture.line(handle, /^by name$/)
     const [, seen = ''] = await fixture.line(handle, /^env (.*)$/)
     const { PWD, _, ...told } = JSON.parse(seen) as Record<string, string>
-    const of_engine = variant === 'docker' ? ['HOSTNAME'] : []
+    const of_podman = variant === 'podman' ? ['TERM', 'container'] : []
+    const of_engine = isEngine(variant) ? ['HOSTNAME', ...of_podman] : []
     const names = ['EMPTY', 'HOME', ...of_engine, 'PATH', 'PLATFORM_TOKEN', 'QUOTED', 'TMPDIR']
-    assert.deepStrictEqual(Object.keys(told).sort(), names)
+    assert.deepStrictEqual(Object.keys(told).sort(), names.sort())
     assert.strictEqual(told.QUOTED, env.QUOTED)
     const [, argv = ''] = await fixture.line(handle, /^argv (.*)$/)
     assert.deepStrictEqual(JSON.parse(argv), args.slice(2))
@@ -126,7 +133,7 @@ promise('a program that cannot be started has a reason and a line in the log', a
     ['/usr/bin/nothing', 'no_such_file'],
     ['../../../../../bin/sh', 'no_such_file'],
     // Of an image all files are searched, of the host only the folders of programs.
-    [variant === 'docker' ? '/bin' : '/etc/passwd', 'no_such_file'],
+    [isEngine(variant) ? '/bin' : '/etc/passwd', 'no_such_file'],
     ['.', 'no_such_file'],
     ['data', 'not_executable'],
   ] as const) {
@@ -265,7 +272,7 @@ promise('a secret is on no command line', async (t, variant) => {
   const lines = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => commandLine(pid) ?? [])
-  assert.ok(lines.some((line) => line.includes(variant === 'docker' ? 'up.js' : handle.lobby_id)))
+  assert.ok(lines.some((line) => line.includes(isEngine(variant) ? 'up.js' : handle.lobby_id)))
   assert.ok(!lines.some((line) => line.includes('canary-of-the-token')))
   for (const name of readdirSync(join(fixture.data_dir, 'lobbies', handle.lobby_id))) {
     if (/log|json|status|launched/.test(name)) {
@@ -304,7 +311,7 @@ promise('lines are written to the standard input of a lobby that allows it, and 
   let written = 0
   while ((await driver.write(deaf.lobby_id, long, 'note')) === 'written') written++
   // The engine has buffers of its own before the pipe.
-  const written_max = variant === 'docker' ? 400 : 32
+  const written_max = isEngine(variant) ? 400 : 32
   assert.ok(written >= 16 && written <= written_max, `the pipe takes 64 KiB, and then no line: ${written} lines`)
   assert.equal(
     (await driver.logs(deaf.lobby_id, 'stderr', 1_000)).length,
@@ -319,7 +326,7 @@ promise('lines are written to the standard input of a lobby that allows it, and 
   await driver.stop(reader, 0)
   await fixture.ended(reader)
   assert.equal(await driver.write(reader.lobby_id, 'line', 'note'), 'not_running')
-  if (variant === 'docker') return
+  if (isEngine(variant)) return
   const pipes = join(fixture.data_dir, 'lobbies', '.input-pipes')
   await until('the pipe of the ended lobby is removed', async () => {
     await driver.sweep()

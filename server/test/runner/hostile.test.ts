@@ -91,7 +91,7 @@ for (const variant of ['required', 'docker'] as const) {
 }
 
 async function engineWithPython(t: TestContext): Promise<string> {
-  const engine = await sharedEngine()
+  const engine = await sharedEngine('docker')
   const folder = mkdtempSync(join(tmpdir(), 'muster-python-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   await importPythonImage(engine, join(folder, 'image'))

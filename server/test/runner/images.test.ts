@@ -11,8 +11,9 @@ import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
 import { quickDifference, readManifest } from '../../src/runner/build-manifest.ts'
 import type { Exit, RunSpec } from '../../src/runner/drivers/driver.ts'
 import { logIsWhole } from '../../src/runner/drivers/ending.ts'
+import { readUnpackedImage } from '../../src/runner/images/image-store.ts'
 import { LayerCache } from '../../src/runner/images/layer-cache.ts'
-import { readUnpackedImage, unpackImage } from '../../src/runner/images/unpack-image.ts'
+import { unpackImage } from '../../src/runner/images/unpack-image.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
 import { missingForEngine, startEngine } from '../container-engine.ts'
 import {
@@ -340,7 +341,7 @@ test('a layer is stored once for all builds, and is removed when no build uses i
   const manifest = await readManifest(builds[0]!.manifest_path)
   assert.equal(quickDifference(builds[0]!.build_folder, manifest!), null)
 
-  const used = new Set((await readUnpackedImage(builds[1]!.image_path))!.layers)
+  const used = new Set((await readUnpackedImage(builds[1]!.image_path))!.layers!)
   await store.cache.sweep(used)
   assert.equal((await readdir(store.layers)).length, 3)
   for (const name of await readdir(store.layers)) await utimes(join(store.layers, name), 1, 1)

@@ -95,9 +95,14 @@ export class RunnerFixture {
     packed: 'tar' | 'tar.gz' = 'tar.gz',
   ): Promise<string> {
     const build_id = await this.#insertBuild(packed === 'tar.gz' ? await tarGz(files) : gunzipSync(await tarGz(files)))
+    return this.versionOf({ image_id: build_id, ...mode })
+  }
+
+  /** Adds a version with this server in its game mode `default`. */
+  async versionOf(docker: NonNullable<Mode>): Promise<string> {
     const version_id = newId(Date.now())
     const config: VersionConfig = {
-      matchmaker: { game_modes: { default: { docker: { image_id: build_id, ...mode } }, without: {} } },
+      matchmaker: { game_modes: { default: { docker }, without: {} } },
     }
     const game_id = this.#game_id
     await this.ctx.db

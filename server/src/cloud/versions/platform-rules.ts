@@ -10,6 +10,7 @@ export function platformRules(config: Config): PlatformRules {
     mode: config.mode,
     regions: config.regions,
     host_ranges: config.host_port_ranges,
+    registries: config.registries,
     has_certificates: hasHttps(config),
     checkUrl: (url) => checkUrl(config, url),
   }

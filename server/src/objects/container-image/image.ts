@@ -16,8 +16,15 @@ const USER_FILES = ['etc/passwd', 'etc/group'] as const
 
 export type ImageLimits = Pick<ArchiveLimits, 'bytes_max' | 'ratio_max' | 'ratio_free_bytes' | 'entries_max'>
 
+/** Called with each piece of the tar of a layer, in order. */
+type OnBytes = (chunk: Buffer) => Promise<void>
 /** `number`: from 1. `name`: of its blob. */
-export type Layer = { number: number; name: string; diff_id: string; entries: () => AsyncGenerator<LayerEntry> }
+export type Layer = {
+  number: number
+  name: string
+  diff_id: string
+  entries: (onBytes?: OnBytes) => AsyncGenerator<LayerEntry>
+}
 
 export type OpenedImage = { config: ImageConfig; layers: Layer[]; close: () => Promise<void> }
 
@@ -132,13 +139,21 @@ function layerOf(
     number,
     name: blob.name,
     diff_id,
-    async *entries() {
+    async *entries(onBytes) {
       try {
         const compression = compressionOf(await file.head(blob), blob.name)
-        yield* readLayer(decompressed(verified(), compression), diff_id, meter, budget)
+        const bytes = decompressed(verified(), compression)
+        yield* readLayer(onBytes === undefined ? bytes : passedTo(onBytes, bytes), diff_id, meter, budget)
       } catch (error) {
         throw ofLayer(error, { number, name: blob.name })
       }
     },
+  }
+}
+
+async function* passedTo(onBytes: OnBytes, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    await onBytes(chunk)
+    yield chunk
   }
 }

@@ -8,7 +8,7 @@ const LAYERS_MAX = 127
 /** Descriptors in one index: an image has one for each platform, and attestations. */
 const DESCRIPTORS_MAX = 256
 /** Indexes on the way to a manifest. */
-const INDEX_DEPTH_MAX = 3
+export const INDEX_DEPTH_MAX = 3
 /** Architectures of Node in the words of container images. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
 
@@ -17,14 +17,14 @@ export type ImageKind = 'docker_image' | 'oci_bundle'
 export type LayerBlob = { blob: Blob; sha256: string | null }
 export type FoundImage = { config: Record<string, unknown>; layers: LayerBlob[] }
 
-type Document = Record<string, unknown>
-type Descriptor = { media_type: string; digest: string; size: number; platform: Document | null }
+export type Document = Record<string, unknown>
+export type Descriptor = { media_type: string; digest: string; size: number; platform: Document | null }
 
-const INDEX_TYPES = new Set([
+export const INDEX_TYPES = new Set([
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ])
-const MANIFEST_TYPES = new Set([
+export const MANIFEST_TYPES = new Set([
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.docker.distribution.manifest.v2+json',
 ])
@@ -86,20 +86,25 @@ async function findOciImage(file: ImageFile): Promise<FoundImage> {
 }
 
 async function imageOf(file: ImageFile, manifest: Document, name: string): Promise<FoundImage> {
-  const config_at = descriptorOf(manifest.config, name)
-  if (!CONFIG_TYPES.has(config_at.media_type)) throw imageRefused('media_type', config_at.media_type)
-  const config = await verifiedDocument(file, config_at)
-  requirePlatform(config, config_at.digest)
-  const layers = arrayOf(manifest.layers, LAYERS_MAX, name).map((item): LayerBlob => {
-    const descriptor = descriptorOf(item, name)
-    if (!LAYER_TYPES.has(descriptor.media_type)) throw imageRefused('media_type', descriptor.media_type)
-    return { blob: blobOf(file, descriptor), sha256: hexOf(descriptor) }
-  })
+  const parts = partsOf(manifest, name)
+  const config = await verifiedDocument(file, parts.config)
+  requirePlatform(config, parts.config.digest)
+  const layers = parts.layers.map((layer): LayerBlob => ({ blob: blobOf(file, layer), sha256: hexOf(layer) }))
+  return { config, layers }
+}
+
+/** What an image consists of, by its manifest. `name`: of the manifest. */
+export function partsOf(manifest: Document, name: string): { config: Descriptor; layers: Descriptor[] } {
+  const config = descriptorOf(manifest.config, name)
+  if (!CONFIG_TYPES.has(config.media_type)) throw imageRefused('media_type', config.media_type)
+  const layers = arrayOf(manifest.layers, LAYERS_MAX, name).map((item) => descriptorOf(item, name))
+  const unknown = layers.find(({ media_type }) => !LAYER_TYPES.has(media_type))
+  if (unknown !== undefined) throw imageRefused('media_type', unknown.media_type)
   return { config, layers }
 }
 
 /** The manifest for this machine, of those that are images. A platform of `unknown` marks attestations. */
-function chooseDescriptor(index: Document, name: string): Descriptor {
+export function chooseDescriptor(index: Document, name: string): Descriptor {
   const descriptors = arrayOf(index.manifests, DESCRIPTORS_MAX, name, 'too_long').map((item) =>
     descriptorOf(item, name),
   )
@@ -125,7 +130,7 @@ function blobOf(file: ImageFile, descriptor: Descriptor): Blob {
   return blob
 }
 
-function hexOf({ digest }: Descriptor): string {
+export function hexOf({ digest }: Pick<Descriptor, 'digest'>): string {
   const hex = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1]
   if (hex === undefined) throw imageRefused('digest_algorithm', digest)
   return hex

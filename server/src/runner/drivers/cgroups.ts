@@ -38,6 +38,8 @@ export type Cgroups = {
   limit(group: string, tier: Tier): void
   /** How often each limit was hit; zeros when the group is gone. */
   counters(group: string): { oom_kills: number; pids_refused: number }
+  /** Whether it once had all the memory that it may have; false when the group is gone. */
+  hasReachedMemory(group: string): boolean
   /** Processor time of everything that ever ran in it, in ms of one core; null when not counted, or the group is gone. */
   cpuTime(group: string): number | null
   /** The most processes and threads at once so far; null when not counted, or the group is gone. */
@@ -117,6 +119,12 @@ function findVersion1(mounts: Mount[], name: string, is_for_engine: boolean): Cg
         pids_refused: readCounter(join(bases.pids, group, 'pids.events'), 'max'),
       }
     },
+    hasReachedMemory(group) {
+      const [peak, limit] = ['memory.max_usage_in_bytes', 'memory.limit_in_bytes'].map((name) =>
+        numberIn(join(bases.memory, group, name)),
+      )
+      return peak != null && limit != null && peak >= limit
+    },
     cpuTime(group) {
       const used_ns = accounts === null ? '' : readIfThere(join(accounts, group, 'cpuacct.usage'))
       return used_ns === '' ? null : Math.round(Number(used_ns) / NS_PER_MS)
@@ -169,6 +177,7 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
         pids_refused: readCounter(join(base, group, 'pids.events'), 'max'),
       }
     },
+    hasReachedMemory: (group) => readCounter(join(base, group, 'memory.events'), 'max') > 0,
     cpuTime(group) {
       const path = join(base, group, 'cpu.stat')
       return readIfThere(path) === '' ? null : Math.round(readCounter(path, 'usage_usec') / US_PER_MS)
@@ -220,13 +229,23 @@ function groupsIn(folders: string[]): Pick<Cgroups, 'kill' | 'remove' | 'list' |
         }
       }
     },
-    remove: (group) => folders.map((base) => removeGroup(join(base, group))).every(Boolean),
+    // Podman leaves a group of its own below that of a lobby.
+    remove(group) {
+      const own = folders.map((base) => join(base, group))
+      for (const folder of own) for (const name of foldersIn(folder)) removeGroup(join(folder, name))
+      return own.map(removeGroup).every(Boolean)
+    },
     list() {
-      const names = folders.flatMap((base) => (existsSync(base) ? readdirSync(base, { withFileTypes: true }) : []))
-      return [...new Set(names.filter((entry) => entry.isDirectory()).map((entry) => entry.name))]
+      return [...new Set(folders.flatMap(foldersIn))]
     },
     close: () => folders.map(removeGroup).every(Boolean),
   }
+}
+
+function foldersIn(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  const entries = readdirSync(folder, { withFileTypes: true })
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 }
 
 /** False when the group may not be made or written. */

@@ -2,6 +2,7 @@
 // decided by the reconcile loop, which reads the database. A run outlives the process that started it; `list` finds it.
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
+import type { ImageStore } from '../images/image-store.ts'
 import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
@@ -39,8 +40,14 @@ export type RunSpec = {
   network?: RunNetwork | null
 }
 
-/** How the server of a container image runs. `uid` and `gid`: what it sees itself as. */
-export type ImageRoot = { uid: number; gid: number; working_folder: string; stop_signal: NodeJS.Signals }
+/** How the server of a container image runs. `uid` and `gid`: what it sees itself as. `build_id`: names it in an engine. */
+export type ImageRoot = {
+  build_id?: string
+  uid: number
+  gid: number
+  working_folder: string
+  stop_signal: NodeJS.Signals
+}
 
 /** A text file. `path`: within the lobby's writable folder, which it cannot leave (contract/src/files-config.ts). */
 export type ScratchFile = { path: string; content: string }
@@ -129,6 +136,8 @@ export type Driver = {
   sandbox: Sandbox
   /** Whether each lobby has a network of its own, so that all may listen on the same number. */
   has_own_network: boolean
+  /** Where it has the images of builds; null: it runs them from folders. */
+  images: ImageStore | null
   /** The lobby's writable folder, as its program sees it. */
   homeOf(lobby_id: string): string
   /**

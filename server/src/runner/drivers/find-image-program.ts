@@ -3,7 +3,7 @@
 import { lstatSync, readlinkSync, type Stats } from 'node:fs'
 import { join, posix } from 'node:path'
 import { codeOf } from '../../procfs.ts'
-import type { Program } from './find-program.ts'
+import type { Program, ProgramFault } from './find-program.ts'
 
 /** Links on the way to one program, as in Linux. */
 const LINKS_MAX = 40
@@ -18,9 +18,22 @@ export function findImageProgram(root: string, working_folder: string, search_pa
     const stats = statInside(root, path)
     if (stats === null || !stats.isFile()) continue
     if ((stats.mode & 0o001) !== 0) return { command: path }
-    return { refused: 'not_executable', message: `${JSON.stringify(name)} exists in the image, but is not executable.` }
+    return notExecutableInImage(name)
   }
+  return notInImage(name)
+}
+
+export function notExecutableInImage(name: string): ProgramFault {
+  return { refused: 'not_executable', message: `${JSON.stringify(name)} exists in the image, but is not executable.` }
+}
+
+export function notInImage(name: string): ProgramFault {
   const message = `${JSON.stringify(name)}, the program to start, is not in the image. Correct args, or the entrypoint of the image.`
+  return { refused: 'no_such_file', message }
+}
+
+export function noWorkingFolder(path: string): ProgramFault {
+  const message = `${JSON.stringify(path)}, the working folder, is not a folder of the image. Correct working_folder.`
   return { refused: 'no_such_file', message }
 }
 

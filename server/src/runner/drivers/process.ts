@@ -23,7 +23,7 @@ import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
 import { DiskWatch, type FullDisk } from './disk-watch.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
-import { findImageProgram, isImageFolder } from './find-image-program.ts'
+import { findImageProgram, isImageFolder, noWorkingFolder } from './find-image-program.ts'
 import { findProgram, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
@@ -68,6 +68,7 @@ export async function openProcessDriver(options: ProcessDriverOptions): Promise<
 
 class ProcessDriver implements Driver {
   readonly name = 'process'
+  readonly images = null
   readonly has_own_network: boolean
   readonly sandbox: Handle['sandbox']
   readonly #options: ProcessDriverOptions
@@ -158,11 +159,7 @@ class ProcessDriver implements Driver {
     const name = args[0] ?? ''
     if (!image) return findProgram(build_folder, this.#host.bubblewrap ? BUILD_MOUNT : build_folder, name)
     if (this.#host.bubblewrap === null) return { refused: 'not_started', message: NEEDS_SANDBOX }
-    if (!isImageFolder(build_folder, image.working_folder)) {
-      const folder = JSON.stringify(image.working_folder)
-      const message = `${folder}, the working folder, is not a folder of the image. Correct working_folder.`
-      return { refused: 'no_such_file', message }
-    }
+    if (!isImageFolder(build_folder, image.working_folder)) return noWorkingFolder(image.working_folder)
     return findImageProgram(build_folder, image.working_folder, pathOf({ env, image }), name)
   }
 

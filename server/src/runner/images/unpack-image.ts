@@ -2,7 +2,7 @@
 // folder appears complete and durable, or not at all.
 
 import { hash } from 'node:crypto'
-import { chmod, link, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, link, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { UnpackedFile } from '../../objects/archive/writer.ts'
 import type { ImageStart } from '../../objects/container-image/config.ts'
@@ -10,29 +10,12 @@ import { openImage } from '../../objects/container-image/image.ts'
 import type { ImageKind } from '../../objects/container-image/manifest.ts'
 import { syncFolder } from '../../objects/sync-folder.ts'
 import { makeManifest } from '../build-manifest.ts'
+import type { ImageTarget } from './image-store.ts'
 import { LayerCache } from './layer-cache.ts'
 import { MOUNT_FILES, type RootFolder, rootTree } from './root-tree.ts'
 
 const PARTIAL = '.partial-'
 const EMPTY_SHA256 = hash('sha256', '')
-
-type ImageTarget = { target: string; manifest_path: string; image_path: string }
-
-/** Suffix of the file about the image of a build, beside its manifest. */
-export const IMAGE_SUFFIX = '.image'
-
-/** `layers`: the names of its cached layers. */
-export type UnpackedImage = { start: ImageStart; layers: string[] }
-
-/** Null for an archive. */
-export async function readUnpackedImage(image_path: string): Promise<UnpackedImage | null> {
-  try {
-    return JSON.parse(await readFile(image_path, 'utf8')) as UnpackedImage
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
-}
 
 /** Throws ApiError ARCHIVE_INVALID, or the system's error. A layer that turns out to be damaged is removed from the cache. */
 export async function unpackImage(

@@ -101,9 +101,9 @@ test('uploads in parts', async (t) => {
 
       const folder = join(platform.data_dir, 'builds')
       await mkdir(folder, { recursive: true })
-      const builds = await openBuilds(ctx, folder, () => undefined)
+      const builds = await openBuilds(ctx, folder, null, () => undefined)
       const state = await until('the build is unpacked', async () => {
-        const found = builds.find(build.build_id)
+        const found = builds.find({ build_id: build.build_id })
         return found === 'unpacking' ? null : found
       })
       assert.ok('folder' in state, JSON.stringify(state))

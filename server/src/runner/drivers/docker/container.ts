@@ -27,8 +27,9 @@ const LABELS = {
   group: 'muster.group',
   has_input: 'muster.has_input',
   network: 'muster.network',
-  /** Marks the container that writes the files of a lobby and never runs. */
-  file_writer: 'muster.file_writer',
+  stop_signal: 'muster.stop_signal',
+  /** Marks containers beside that of a lobby: one writes its files, one looks up its program. */
+  never_runs: 'muster.never_runs',
 } as const
 
 /** What the runner must know of a container after a restart. `group`: the control group around it. */
@@ -40,6 +41,8 @@ export type ContainerFacts = {
   has_input: boolean
   /** Null: it shares the network of the machine. */
   network: RunNetwork | null
+  /** Asks the server to end. */
+  stop_signal: string
 }
 
 export type ContainerState = {
@@ -59,12 +62,12 @@ type Labels = Readonly<Record<string, string>>
 /** Containers and volumes of lobbies have this name. Lobby ids are unique, so a second start of a lobby fails. */
 export const containerName = (lobby_id: string): string => `muster-${lobby_id}`
 
-/** Selects the containers of one platform. */
+export const platformLabel = (platform: string): Labels => ({ [LABELS.platform]: platform })
+
+/** Selects the containers, volumes and images of one platform. */
 export function platformFilter(platform: string): { filters: string } {
   return { filters: JSON.stringify({ label: [`${LABELS.platform}=${platform}`] }) }
 }
-
-export const platformLabel = (platform: string): Labels => ({ [LABELS.platform]: platform })
 
 export function labelsOf(platform: string, facts: ContainerFacts): Labels {
   return {
@@ -75,6 +78,7 @@ export function labelsOf(platform: string, facts: ContainerFacts): Labels {
     [LABELS.group]: facts.group ?? '',
     [LABELS.has_input]: facts.has_input ? 'yes' : '',
     [LABELS.network]: facts.network === null ? '' : JSON.stringify(facts.network),
+    [LABELS.stop_signal]: facts.stop_signal,
   }
 }
 
@@ -91,11 +95,12 @@ export function factsOf(labels: Labels): ContainerFacts | null {
     group: labels[LABELS.group] || null,
     has_input: labels[LABELS.has_input] === 'yes',
     network: network === '' ? null : (JSON.parse(network) as RunNetwork),
+    stop_signal: labels[LABELS.stop_signal] || 'SIGTERM',
   }
 }
 
-export const fileWriterLabels = (labels: Labels): Labels => ({ ...labels, [LABELS.file_writer]: 'yes' })
-export const isFileWriter = (labels: Labels): boolean => labels[LABELS.file_writer] === 'yes'
+export const neverRunsLabels = (labels: Labels): Labels => ({ ...labels, [LABELS.never_runs]: 'yes' })
+export const neverRuns = (labels: Labels): boolean => labels[LABELS.never_runs] === 'yes'
 
 export function handleOf({ Id, State }: ContainerInspect, facts: ContainerFacts): Handle {
   const { lobby_id, boot_id, uid, group, network } = facts
@@ -130,12 +135,23 @@ export type ContainerPlan = {
   network_mode: string
   /** The folder with the ETC_FILES of lobbies with a network of their own; null: no lobby has one. */
   etc_folder: string | null
+  is_podman: boolean
+}
+
+/** Whose the writable folders are: the lobby's own user, or the user of a container image. Null: that of the base image. */
+export type Owner = { uid: number; gid: number } | null
+
+export function ownerOf({ image }: Pick<RunSpec, 'image'>, { uid }: ContainerFacts): Owner {
+  if (image) return { uid: image.uid, gid: image.gid }
+  return uid === null ? null : { uid, gid: uid }
 }
 
 /** The body of the request that creates the container. `Env` contains a secret. */
 export function containerBody(plan: ContainerPlan): object {
-  const { spec, facts, scratch_mount } = plan
-  const user = facts.uid === null ? {} : { User: `${facts.uid}:${facts.uid}` }
+  const { spec, facts, scratch_mount, is_podman } = plan
+  const owner = ownerOf(spec, facts)
+  const user = owner === null ? {} : { User: `${owner.uid}:${owner.gid}` }
+  const tmpfs = tmpfsOptions(spec.tier, is_podman ? null : owner)
   const env = { ...spec.env, HOME: SCRATCH_MOUNT, TMPDIR: TMP_MOUNT }
   return {
     Image: plan.image_id,
@@ -143,7 +159,7 @@ export function containerBody(plan: ContainerPlan): object {
     Cmd: spec.args.slice(1),
     Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
     ...user,
-    WorkingDir: BUILD_MOUNT,
+    WorkingDir: spec.image?.working_folder ?? BUILD_MOUNT,
     Labels: plan.labels,
     OpenStdin: facts.has_input,
     StdinOnce: false,
@@ -156,18 +172,19 @@ export function containerBody(plan: ContainerPlan): object {
       NetworkMode: plan.network_mode,
       ReadonlyRootfs: true,
       Mounts: [
-        { Type: 'bind', Source: spec.build_folder, Target: BUILD_MOUNT, ReadOnly: true },
+        ...(spec.image ? [] : [{ Type: 'bind', Source: spec.build_folder, Target: BUILD_MOUNT, ReadOnly: true }]),
         ...(scratch_mount === null ? [] : [scratch_mount]),
         ...(facts.network === null || plan.etc_folder === null ? [] : etcMounts(plan.etc_folder)),
       ],
       Tmpfs: {
-        [TMP_MOUNT]: tmpfsOptions(spec.tier, facts.uid),
-        ...(scratch_mount === null && { [SCRATCH_MOUNT]: tmpfsOptions(spec.tier, facts.uid) }),
+        [TMP_MOUNT]: tmpfs,
+        ...(scratch_mount === null && { [SCRATCH_MOUNT]: tmpfs }),
       },
       ShmSize: spec.tier.tmp_bytes,
       CapDrop: ['ALL'],
-      SecurityOpt: ['no-new-privileges', ...(SECCOMP === null ? [] : [`seccomp=${SECCOMP}`])],
-      ...limitsOf(spec.tier, plan.cgroup_parent),
+      // Podman takes the text for the path of a file.
+      SecurityOpt: ['no-new-privileges', ...(SECCOMP === null || is_podman ? [] : [`seccomp=${SECCOMP}`])],
+      ...limitsOf(spec.tier, plan),
       LogConfig: { Type: 'json-file', Config: ENGINE_LOG },
       RestartPolicy: { Name: 'no' },
       AutoRemove: false,
@@ -183,13 +200,18 @@ function etcMounts(folder: string): object[] {
 }
 
 /** Where the image has such a folder, the engine keeps its mode, so the owner must be the lobby's user. */
-function tmpfsOptions({ tmp_bytes }: Tier, uid: number | null): string {
-  const owner = uid === null ? 'mode=1777' : `mode=0700,uid=${uid},gid=${uid}`
-  return `rw,exec,nosuid,nodev,size=${tmp_bytes},${owner}`
+function tmpfsOptions({ tmp_bytes }: Tier, owner: Owner): string {
+  const access = owner === null ? 'mode=1777' : `mode=0700,uid=${owner.uid},gid=${owner.gid}`
+  return `rw,exec,nosuid,nodev,size=${tmp_bytes},${access}`
 }
 
 /** With a group of the platform around the container, that group limits processor time, with its burst (../cgroups.ts). */
-function limitsOf({ memory_bytes, pids_max, cpu_cores }: Tier, cgroup_parent: string | null): object {
+function limitsOf(
+  { memory_bytes, pids_max, cpu_cores }: Tier,
+  { cgroup_parent, is_podman }: Pick<ContainerPlan, 'cgroup_parent' | 'is_podman'>,
+): object {
+  // Podman does not report every end by lack of memory. In the platform's group alone, the limit is counted there.
+  if (is_podman && cgroup_parent !== null) return { PidsLimit: pids_max, CgroupParent: cgroup_parent }
   const limits = { Memory: memory_bytes, MemorySwap: memory_bytes, PidsLimit: pids_max }
   if (cgroup_parent === null) return { ...limits, NanoCpus: Math.round(cpu_cores * 1e9) }
   return { ...limits, CgroupParent: cgroup_parent }

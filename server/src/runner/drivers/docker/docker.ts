@@ -4,7 +4,7 @@
 // A lobby is: started (folder, group, container) -> running -> ended (`exit` returns its exit, once and for all) -> swept
 // (container, volume and group are removed).
 //
-// The build is mounted read-only into a base image. Where the platform may make control groups, each container is below a
+// The build is mounted read-only into a base image, or is an image itself (engine-images.ts). Where the platform may make control groups, each container is below a
 // group of its own (../cgroups.ts), which stays when the container is gone: it counts processor time to the end.
 import { randomInt } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
@@ -27,6 +27,7 @@ import { createUids, UID_COUNT, type Uids } from '../uids.ts'
 import { openUnfinished, type UnfinishedLobbies } from '../unfinished.ts'
 import { type ContainerFacts, type ContainerInspect, containerName, factsOf, handleOf } from './container.ts'
 import { containersOf, endContainer, removeContainer, sweepContainers, UNASKED_MS_MAX } from './end-container.ts'
+import { EngineImages } from './engine-images.ts'
 import { exitOfContainer } from './exit.ts'
 import { type DockerHost, type DockerHostOptions, prepareDockerHost } from './host.ts'
 import { ImagePrograms } from './image-programs.ts'
@@ -59,17 +60,19 @@ type ActiveRun = {
   program: ProcessId | null
   exit: Promise<Exit | null> | null
 }
-type Ending = { deadline_ms: number; done: Promise<void> }
+type Ending = { deadline_ms: number; stop_signal: string; done: Promise<void> }
 
 /** Throws a StartError where the engine cannot be used. */
 export async function openDockerDriver(options: DockerDriverOptions): Promise<Driver> {
-  return new DockerDriver(options, await prepareDockerHost(options))
+  const host = await prepareDockerHost(options)
+  return new DockerDriver(options, host, await EngineImages.open(host.engine, host.platform, options.now))
 }
 
 class DockerDriver implements Driver {
   readonly name = 'docker'
   readonly sandbox = 'container'
   readonly has_own_network: boolean
+  readonly images: EngineImages
   readonly #options: DockerDriverOptions
   readonly #host: DockerHost
   readonly #machine: Machine
@@ -84,7 +87,8 @@ class DockerDriver implements Driver {
   #sweeping: Promise<void> | null = null
   #is_closed = false
 
-  constructor(options: DockerDriverOptions, host: DockerHost) {
+  constructor(options: DockerDriverOptions, host: DockerHost, images: EngineImages) {
+    this.images = images
     this.#options = options
     this.#host = host
     this.has_own_network = host.networks !== null
@@ -114,7 +118,11 @@ class DockerDriver implements Driver {
     const run = this.#newRun(spec)
     this.#runs.set(lobby_id, run)
     try {
-      const started = await startContainer(this.#host, this.#programs, spec, run.facts)
+      const started = await startContainer(
+        { host: this.#host, images: this.images, programs: this.#programs },
+        spec,
+        run.facts,
+      )
       if ('refused' in started) {
         this.note(lobby_id, started.message)
         writeEnded(folder, neverRan(started.refused))
@@ -201,7 +209,8 @@ class DockerDriver implements Driver {
       known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
       return known.done
     }
-    const ending: Ending = { deadline_ms, done: Promise.resolve() }
+    const stop_signal = this.#runs.get(handle.lobby_id)?.facts.stop_signal ?? 'SIGTERM'
+    const ending: Ending = { deadline_ms, stop_signal, done: Promise.resolve() }
     ending.done = endContainer(this.#host.engine, handle, ending, () => this.#isSeenAlive(handle)).finally(() =>
       this.#endings.delete(handle.lobby_id),
     )
@@ -285,10 +294,11 @@ class DockerDriver implements Driver {
     return folder
   }
 
-  #newRun({ lobby_id, has_input = false, network = null }: RunSpec): ActiveRun {
-    const uid = this.#host.gives_uids ? this.#uids.take() : null
+  #newRun({ lobby_id, image, has_input = false, network = null }: RunSpec): ActiveRun {
+    const uid = this.#host.gives_uids && !image ? this.#uids.take() : null
     const group = this.#machine.cgroups === null ? null : lobby_id
-    const facts = { lobby_id, boot_id: this.#machine.boot_id, uid, group, has_input, network }
+    const stop_signal = image?.stop_signal ?? 'SIGTERM'
+    const facts = { lobby_id, boot_id: this.#machine.boot_id, uid, group, has_input, network, stop_signal }
     return { facts, handle: null, output: null, program: null, exit: null }
   }
 
@@ -328,6 +338,7 @@ class DockerDriver implements Driver {
       facts,
       boot_id: this.#machine.boot_id,
       cgroups: this.#machine.cgroups,
+      is_podman: this.#host.is_podman,
     })
     if (existsSync(folder)) writeEnded(folder, exit)
     this.releaseNetwork(facts?.network ?? handle?.network ?? null)

@@ -9,7 +9,7 @@ import {
   type ContainerSummary,
   containerName,
   factsOf,
-  isFileWriter,
+  neverRuns,
   platformFilter,
 } from './container.ts'
 import { type EngineClient, ignoreDone } from './engine.ts'
@@ -24,11 +24,14 @@ const KILL_WAIT_MS_MAX = 30_000
 /** After this time a container without a recorded end is removed: no caller asked for its end. */
 export const UNASKED_MS_MAX = 60 * 60_000
 
-/** SIGTERM, and at `ending.deadline_ms` (performance.now) SIGKILL. `isSeenAlive`: a cheap check that may say no too early. */
+/**
+ * The stop signal, and at `ending.deadline_ms` (performance.now) SIGKILL. `isSeenAlive`: a cheap check that may say no too
+ * early.
+ */
 export async function endContainer(
   engine: EngineClient,
   { lobby_id }: Handle,
-  ending: { deadline_ms: number },
+  ending: { deadline_ms: number; stop_signal: string },
   isSeenAlive: () => boolean,
 ): Promise<void> {
   const path = `/containers/${containerName(lobby_id)}`
@@ -41,7 +44,7 @@ export async function endContainer(
     if (over_ms > KILL_WAIT_MS_MAX) throw new Error(`The container of lobby ${lobby_id} does not end.`)
     if (over_ms >= 0) await signal('SIGKILL')
     else if (!is_terminated) {
-      await signal('SIGTERM')
+      await signal(ending.stop_signal)
       is_terminated = true
     }
     await sleep(poll_ms)
@@ -73,7 +76,7 @@ export async function sweepContainers(
     if (facts === null) continue
     const { lobby_id } = facts
     const state = stateOf(lobby_id)
-    if (isFileWriter(summary.Labels)) {
+    if (neverRuns(summary.Labels)) {
       if (state !== 'starting') await removeById(host.engine, summary.Id)
     } else if (state !== 'unknown' || !isOver(host, lobby_id, summary, now_ms)) kept.set(lobby_id, facts)
     else await removeContainer(host.engine, lobby_id)

@@ -8,11 +8,15 @@ import type { ContainerFacts, ContainerInspect, ContainerState } from './contain
 
 /** Exit codes of the engine's init when it could not start the program. */
 const COULD_NOT_START_CODES = [1, 126, 127]
+/** How lines of the init of Docker and of Podman begin. */
+const INITS = ['[FATAL tini ', 'ERROR (catatonit:'] as const
 /** Last lines of stderr that are searched for an error of the loader. */
 const STDERR_LINES = 4
 /** A shell's exit code for a signal is this plus the number of the signal. */
 const SIGNAL_CODE = 128
 const SIGNALS_MAX = 64
+/** That of SIGKILL. */
+const KILLED_CODE = 137
 /** The engine's exit code of a container that it found dead after a restart of the machine. */
 const UNKNOWN_CODE = 255
 
@@ -22,6 +26,7 @@ export type EndedContainer = {
   facts: ContainerFacts | null
   boot_id: string
   cgroups: Cgroups | null
+  is_podman: boolean
 }
 
 /** `found`: null when the engine has no such container any more. */
@@ -41,17 +46,18 @@ export async function exitOfContainer(found: ContainerInspect | null, ended: End
   if (State.ExitCode === UNKNOWN_CODE && facts !== null && facts.boot_id !== ended.boot_id) {
     return { exit_code: null, reason: 'lost', cpu_ms: null, ran: { start_ts, end_ts: start_ts } }
   }
-  return { exit_code: State.ExitCode, reason: await reasonOf(State, ended.folder, group, cgroups), cpu_ms, ran }
+  return { exit_code: State.ExitCode, reason: await reasonOf(State, ended, group), cpu_ms, ran }
 }
 
 async function reasonOf(
   { ExitCode, OOMKilled }: ContainerState,
-  folder: string,
+  { folder, cgroups, is_podman }: EndedContainer,
   group: string | null,
-  cgroups: Cgroups | null,
 ): Promise<ExitReason> {
   if (ExitCode === 0) return 'exit'
   if (OOMKilled || (group !== null && (cgroups?.counters(group).oom_kills ?? 0) > 0)) return 'oom'
+  // Podman does not see every such end, and version 1 counts it in the container's group only, which is gone.
+  if (is_podman && ExitCode === KILLED_CODE && group !== null && cgroups?.hasReachedMemory(group)) return 'oom'
   if (group !== null && cgroups !== null && hasReachedProcesses(cgroups, group)) return 'pids'
   if (COULD_NOT_START_CODES.includes(ExitCode) && (await logsMissingLibrary(folder))) return 'missing_library'
   return ExitCode > SIGNAL_CODE && ExitCode <= SIGNAL_CODE + SIGNALS_MAX ? 'signal' : 'exit'
@@ -68,6 +74,7 @@ async function logsMissingLibrary(folder: string): Promise<boolean> {
   const { lines } = await lastLines(folder, 'stderr', STDERR_LINES)
   return lines.some(({ bytes }) => {
     const text = bytes.toString()
-    return isAboutLibrary(text) || (text.startsWith('[FATAL tini ') && text.endsWith('No such file or directory'))
+    const is_of_init = INITS.some((init) => text.startsWith(init))
+    return isAboutLibrary(text) || (is_of_init && text.endsWith('No such file or directory'))
   })
 }

@@ -31,9 +31,18 @@ export type DockerHost = {
   gives_uids: boolean
   /** Null: lobbies share the network of this machine. */
   networks: DockerNetworks | null
+  /** Podman does not know owners of folders in memory. */
+  is_podman: boolean
 }
 
-type Info = { ServerVersion?: string; CgroupDriver?: string; SecurityOptions?: string[]; OSType?: string }
+/** `BuildahVersion`: of Podman only. */
+type Info = {
+  BuildahVersion?: string
+  ServerVersion?: string
+  CgroupDriver?: string
+  SecurityOptions?: string[]
+  OSType?: string
+}
 
 /** Throws a StartError where the engine cannot be used. Logs once what does not work. */
 export async function prepareDockerHost(options: DockerHostOptions): Promise<DockerHost> {
@@ -75,6 +84,7 @@ export async function prepareDockerHost(options: DockerHostOptions): Promise<Doc
     cgroups: cgroups === null || 'unavailable' in cgroups ? null : cgroups,
     gives_uids: !is_mapped,
     networks,
+    is_podman: info.BuildahVersion !== undefined,
   }
   const image = await imageOf(host)
   if ('refused' in image) log.warn({ reason: image.message }, 'builds of kind archive do not run')
@@ -96,5 +106,5 @@ export async function imageOf({
     const message = `The container engine has no image ${base_image}. Its operator loads it, or changes MUSTER_DOCKER_BASE_IMAGE.`
     return { refused: 'no_build', message }
   }
-  return { id: found.Id, env: found.Config?.Env ?? [] }
+  return { id: found.Id, env: found.Config?.Env ?? [], working_folder: '/' }
 }

@@ -1,12 +1,11 @@
-// Finds a program among the files of an image, before the start, so that a missing one has a reason. The engine describes
-// the files of a container that was created and not started.
+// Looks up a program or a folder in an image, before the start, so that a missing one has a reason. The engine describes the
+// files of a container that was created and not started.
 import { posix } from 'node:path'
 import { LRUCache } from 'lru-cache'
-import { notExecutable, notFound, type Program } from '../find-program.ts'
-import type { EngineClient } from './engine.ts'
+import { type EngineClient, ignoreDone } from './engine.ts'
 
-/** Programs whose place in an image is remembered. */
-const PROGRAMS_MAX = 1_000
+/** Paths of images that are remembered. */
+const PATHS_MAX = 10_000
 /** Links followed from one path. */
 const LINKS_MAX = 16
 /** Folders of an image's PATH that are searched. */
@@ -21,41 +20,77 @@ const GO_MODE = {
 } as const
 const STAT_HEADER = 'x-docker-container-path-stat'
 
-/** `env`: the environment of the image, lines of NAME=value. */
-export type Image = { id: string; env: readonly string[] }
+/** `env`: the environment of the image, lines of NAME=value. `working_folder`: that of the image itself. */
+export type Image = { id: string; env: readonly string[]; working_folder: string }
+
+/** The container in which files are looked up. It never runs. The sweep of its lobby also removes it. */
+export type Probe = { name: string; labels: Readonly<Record<string, string>> }
+
+/** `path`: of the search, like PATH. `relative_to`: the folder of names with a slash; null: such names are not searched. */
+type ProgramSearch = { name: string; path: string | undefined; relative_to: string | null }
+
+type Kind = 'executable' | 'file' | 'folder' | 'nothing'
 
 export class ImagePrograms {
   readonly #engine: EngineClient
-  readonly #found = new LRUCache<string, Program>({ max: PROGRAMS_MAX })
+  /** By image and path. Images do not change. */
+  readonly #kinds = new LRUCache<string, Kind>({ max: PATHS_MAX })
 
   constructor(engine: EngineClient) {
     this.#engine = engine
   }
 
-  /** `name`: an absolute path, or a name without a slash. `container`: a container of the image. */
-  async find(container: string, image: Image, name: string): Promise<Program> {
-    const key = `${image.id} ${name}`
-    const known = this.#found.get(key)
-    if (known !== undefined) return known
-    const found = await this.#search(container, image, name)
-    this.#found.set(key, found)
-    return found
+  /** The absolute path of the program; otherwise whether there is a file that is not executable. */
+  find(image: Image, probe: Probe, search: ProgramSearch): Promise<{ command: string } | 'not_executable' | 'nothing'> {
+    return this.#lookUp(image, probe, async (kindOf) => {
+      let is_there = false
+      for (const candidate of candidatesOf(search)) {
+        const kind = await kindOf(candidate)
+        if (kind === 'executable') return { command: candidate }
+        is_there ||= kind === 'file'
+      }
+      return is_there ? 'not_executable' : 'nothing'
+    })
   }
 
-  async #search(container: string, { env }: Image, name: string): Promise<Program> {
-    const path = env.find((line) => line.startsWith('PATH='))?.slice('PATH='.length) ?? DEFAULT_PATH
-    const folders = path.split(':').filter((folder) => folder.startsWith('/'))
-    const candidates = name.startsWith('/') ? [name] : folders.map((folder) => posix.join(folder, name))
-    let is_there = false
-    for (const candidate of candidates.slice(0, PATH_FOLDERS_MAX)) {
-      const kind = await this.#kindOf(container, candidate)
-      if (kind === 'executable') return { command: candidate }
-      is_there ||= kind === 'file'
+  hasFolder(image: Image, probe: Probe, path: string): Promise<boolean> {
+    return this.#lookUp(image, probe, async (kindOf) => (await kindOf(path)) === 'folder')
+  }
+
+  /** `ask` may look up any number of paths. The container exists only if one of them is unknown. */
+  async #lookUp<T>(
+    image: Image,
+    probe: Probe,
+    ask: (kindOf: (path: string) => Promise<Kind>) => Promise<T>,
+  ): Promise<T> {
+    let is_made = false
+    const makeProbe = async (): Promise<void> => {
+      is_made = true
+      const body = {
+        Image: image.id,
+        Entrypoint: ['never'],
+        Labels: probe.labels,
+        HostConfig: { NetworkMode: 'none' },
+      }
+      await this.#engine.call('POST', '/containers/create', { query: { name: probe.name }, body })
     }
-    return is_there ? notExecutable(name) : notFound(name, 'the image')
+    try {
+      return await ask(async (path) => {
+        const key = `${image.id} ${path}`
+        const known = this.#kinds.get(key)
+        if (known !== undefined) return known
+        if (!is_made) await makeProbe()
+        const kind = await this.#kindOf(probe.name, path)
+        this.#kinds.set(key, kind)
+        return kind
+      })
+    } finally {
+      if (is_made)
+        await this.#engine.call('DELETE', `/containers/${probe.name}`, { query: { force: '1' } }).catch(ignoreDone)
+    }
   }
 
-  async #kindOf(container: string, path: string): Promise<'executable' | 'file' | 'nothing'> {
+  async #kindOf(container: string, path: string): Promise<Kind> {
     let current = path
     for (let followed = 0; followed < LINKS_MAX; followed++) {
       const header = await this.#engine.headerOf(`/containers/${container}/archive`, { path: current }, STAT_HEADER)
@@ -66,11 +101,19 @@ export class ImagePrograms {
         continue
       }
       // Bit 31 is the sign of a number of 32 bits.
-      if (mode >= GO_MODE.folder || (mode & GO_MODE.other) !== 0) return 'nothing'
+      if (mode >= GO_MODE.folder) return 'folder'
+      if ((mode & GO_MODE.other) !== 0) return 'nothing'
       return (mode & GO_MODE.executable) === 0 ? 'file' : 'executable'
     }
     return 'nothing'
   }
+}
+
+function candidatesOf({ name, path, relative_to }: ProgramSearch): string[] {
+  if (name.startsWith('/')) return [name]
+  if (name.includes('/')) return relative_to === null ? [] : [posix.resolve(relative_to, name)]
+  const folders = (path ?? DEFAULT_PATH).split(':').filter((folder) => folder.startsWith('/'))
+  return name === '' ? [] : folders.slice(0, PATH_FOLDERS_MAX).map((folder) => posix.join(folder, name))
 }
 
 type StatHeader = { mode: number; linkTarget: string }

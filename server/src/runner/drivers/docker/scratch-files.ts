@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pack } from 'tar-stream'
 import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import type { ScratchFile, Tier } from '../driver.ts'
-import { containerName, fileWriterLabels } from './container.ts'
+import { containerName, neverRunsLabels, type Owner } from './container.ts'
 import { type EngineClient, ignoreDone } from './engine.ts'
 
+const FOLDER = SCRATCH_MOUNT.slice(1)
 const STAT_HEADER = 'x-docker-container-path-stat'
 /** How long the engine may take to unpack the files. */
 const UNPACK_MS_MAX = 30_000
@@ -21,19 +22,24 @@ export type ScratchPlan = {
   lobby_id: string
   image_id: string
   labels: Readonly<Record<string, string>>
-  uid: number | null
+  owner: Owner
   files: readonly ScratchFile[]
 }
 
 export type FilledScratch = { release(): Promise<void> }
 
-/** The mount of the volume. The first container that has it makes the volume. */
-export function scratchMount({ lobby_id, labels, uid }: Omit<ScratchPlan, 'files' | 'image_id'>, tier: Tier): object {
-  const owner = uid === null ? '' : `,uid=${uid},gid=${uid}`
-  const o = `size=${tier.tmp_bytes},mode=${modeOf(uid).toString(8)},nosuid,nodev${owner}`
-  const DriverConfig = { Name: 'local', Options: { type: 'tmpfs', device: 'tmpfs', o } }
-  const options = { NoCopy: true, Labels: labels, DriverConfig }
-  return { Type: 'volume', Source: containerName(lobby_id), Target: SCRATCH_MOUNT, VolumeOptions: options }
+/** Makes the volume, and returns its mount. */
+export async function makeScratch(
+  engine: EngineClient,
+  { lobby_id, labels, owner }: Omit<ScratchPlan, 'files' | 'image_id'>,
+  tier: Tier,
+): Promise<object> {
+  const ids = owner === null ? '' : `,uid=${owner.uid},gid=${owner.gid}`
+  const o = `size=${tier.tmp_bytes},mode=${modeOf(owner).toString(8)},nosuid,nodev${ids}`
+  const Name = containerName(lobby_id)
+  const DriverOpts = { type: 'tmpfs', device: 'tmpfs', o }
+  await engine.call('POST', '/volumes/create', { body: { Name, Driver: 'local', DriverOpts, Labels: labels } })
+  return { Type: 'volume', Source: Name, Target: SCRATCH_MOUNT, VolumeOptions: { NoCopy: true } }
 }
 
 /**
@@ -41,7 +47,7 @@ export function scratchMount({ lobby_id, labels, uid }: Omit<ScratchPlan, 'files
  * container runs, or was given up.
  */
 export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Promise<FilledScratch> {
-  const { lobby_id, image_id, labels, uid } = plan
+  const { lobby_id, image_id, labels, owner } = plan
   const writer = `${containerName(lobby_id)}-files`
   const upload = pack()
   // Until the request is sent, a failure has no other listener.
@@ -57,7 +63,7 @@ export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Prom
     const body = {
       Image: image_id,
       Entrypoint: ['never'],
-      Labels: fileWriterLabels(labels),
+      Labels: neverRunsLabels(labels),
       HostConfig: { NetworkMode: 'none', Mounts },
     }
     await engine.call('POST', '/containers/create', { query: { name: writer }, body })
@@ -71,7 +77,7 @@ export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Prom
       throw new Error('The container engine ended the upload of files early.')
     })
     failed.catch(() => undefined)
-    writeEntries(upload, uid, plan.files)
+    writeEntries(upload, owner, plan.files)
     await Promise.race([failed, unpacked(engine, containerName(lobby_id), plan.files.at(-1)!.path)])
     return { release }
   } catch (error) {
@@ -80,18 +86,33 @@ export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Prom
   }
 }
 
-/** Without a user of its own the program has that of the image, which is not known here. */
-const modeOf = (uid: number | null): number => (uid === null ? 0o777 : 0o700)
+/**
+ * The same for Podman, which mounts no volume before the start. It copies what the root of a container has at a folder in
+ * memory into that folder when the container starts, so the files are written into the root.
+ */
+export async function fillRoot(engine: EngineClient, { lobby_id, owner, files }: ScratchPlan): Promise<void> {
+  const upload = pack()
+  upload.entry({ name: `${FOLDER}/`, type: 'directory', mode: 0o1777 })
+  writeEntries(upload, owner, files, `${FOLDER}/`)
+  upload.finalize()
+  const path = `/containers/${containerName(lobby_id)}/archive`
+  await engine.send('PUT', path, { path: '/' }, upload.pipe(new PassThrough()))
+}
 
-function writeEntries(upload: ReturnType<typeof pack>, uid: number | null, files: readonly ScratchFile[]): void {
+/** Without a user of its own the program has that of the image, which is not known here. */
+const modeOf = (owner: Owner): number => (owner === null ? 0o777 : 0o700)
+
+function writeEntries(upload: ReturnType<typeof pack>, owner: Owner, files: readonly ScratchFile[], parent = ''): void {
   // The plain header has too few digits for these numbers.
-  const owner = uid === null ? {} : { pax: { uid: String(uid), gid: String(uid) } }
-  const common = { ...owner, mtime: CHANGE_TIME }
+  const ids = owner === null ? {} : { pax: { uid: String(owner.uid), gid: String(owner.gid) } }
+  const common = { ...ids, mtime: CHANGE_TIME }
   const folders = new Set(files.flatMap(({ path }) => parentsOf(path)))
   for (const name of [...folders].sort()) {
-    upload.entry({ ...common, name: `${name}/`, type: 'directory', mode: modeOf(uid) })
+    upload.entry({ ...common, name: `${parent}${name}/`, type: 'directory', mode: modeOf(owner) })
   }
-  for (const { path, content } of files) upload.entry({ ...common, name: path, mode: modeOf(uid) & 0o666 }, content)
+  for (const { path, content } of files) {
+    upload.entry({ ...common, name: `${parent}${path}`, mode: modeOf(owner) & 0o666 }, content)
+  }
 }
 
 function parentsOf(path: string): string[] {

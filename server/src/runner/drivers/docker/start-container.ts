@@ -2,8 +2,9 @@
 // is left to the caller.
 import { isInNamespace } from '../../network/namespace.ts'
 import { BUILD_MOUNT } from '../bubblewrap.ts'
-import type { RunSpec, Started } from '../driver.ts'
-import { findInBuild, notFound } from '../find-program.ts'
+import type { ExitReason, ImageRoot, RunSpec, Started } from '../driver.ts'
+import { notExecutableInImage, notInImage, noWorkingFolder } from '../find-image-program.ts'
+import { findInBuild, notExecutable, notFound } from '../find-program.ts'
 import {
   type ContainerFacts,
   type ContainerInspect,
@@ -11,51 +12,51 @@ import {
   containerName,
   handleOf,
   labelsOf,
+  neverRunsLabels,
+  ownerOf,
 } from './container.ts'
+import type { EngineImages } from './engine-images.ts'
 import { type DockerHost, imageOf } from './host.ts'
-import type { ImagePrograms } from './image-programs.ts'
+import type { Image, ImagePrograms, Probe } from './image-programs.ts'
 import { MACHINE, type NetworkEntry } from './network-container.ts'
-import { fillScratch, scratchMount } from './scratch-files.ts'
+import { fillRoot, fillScratch, makeScratch } from './scratch-files.ts'
 
-const ARCHIVES_ONLY =
-  'The build is a container image, and this machine runs only builds of kind archive (MUSTER_DRIVER=docker). Upload an archive, or its operator sets MUSTER_DRIVER=process.'
+type Machine = { host: DockerHost; images: EngineImages; programs: ImagePrograms }
+type Root = { image: Image; command: string }
+type Refused = { refused: ExitReason; message: string }
 
-export async function startContainer(
-  host: DockerHost,
-  programs: ImagePrograms,
-  spec: RunSpec,
-  facts: ContainerFacts,
-): Promise<Started> {
+/** `images`: those of builds. */
+export async function startContainer(machine: Machine, spec: RunSpec, facts: ContainerFacts): Promise<Started> {
+  const { host } = machine
   const { engine } = host
   const { lobby_id, files = [] } = spec
-  if (spec.image) return { refused: 'no_build', message: ARCHIVES_ONLY }
-  const image = await imageOf(host)
-  if ('refused' in image) return image
-  const [name = ''] = spec.args
-  const in_build = findInBuild(spec.build_folder, BUILD_MOUNT, name)
-  if (in_build !== null && 'refused' in in_build) return in_build
-  if (in_build === null && name.includes('/') && !name.startsWith('/')) return notFound(name, 'the image')
   const labels = labelsOf(host.platform, facts)
+  const probe = { name: `${containerName(lobby_id)}-probe`, labels: neverRunsLabels(labels) }
+  const root = spec.image
+    ? await rootOfImage(machine, spec, spec.image, probe)
+    : await rootOfArchive(machine, spec, probe)
+  if ('refused' in root) return root
+  const { image, command } = root
+  const owner = ownerOf(spec, facts)
+  const has_volume = files.length > 0 && !host.is_podman
   const container = containerName(lobby_id)
   const entry = await entryOf(host, facts)
   const body = containerBody({
     spec,
     image_id: image.id,
-    program: in_build?.command ?? name,
+    program: command,
     labels,
     facts,
+    is_podman: host.is_podman,
     cgroup_parent: makeGroup(host, spec, facts),
-    scratch_mount: files.length === 0 ? null : scratchMount({ lobby_id, labels, uid: facts.uid }, spec.tier),
+    scratch_mount: !has_volume ? null : await makeScratch(engine, { lobby_id, labels, owner }, spec.tier),
     network_mode: entry.network_mode,
     etc_folder: host.networks?.etc_folder ?? null,
   })
   await engine.call('POST', '/containers/create', { query: { name: container }, body })
-  if (in_build === null) {
-    const program = await programs.find(container, image, name)
-    if ('refused' in program) return program
-  }
-  const plan = { lobby_id, image_id: image.id, labels, uid: facts.uid, files }
-  const scratch = files.length === 0 ? null : await fillScratch(engine, plan)
+  const plan = { lobby_id, image_id: image.id, labels, owner, files }
+  const scratch = has_volume ? await fillScratch(engine, plan) : null
+  if (files.length > 0 && !has_volume) await fillRoot(engine, plan)
   try {
     await entry.run(() => engine.call('POST', `/containers/${container}/start`))
   } finally {
@@ -74,6 +75,36 @@ async function entryOf({ networks }: DockerHost, { network }: ContainerFacts): P
   if (network === null) return MACHINE
   if (networks === null) throw new Error('A lobby has a network, and this driver has none for lobbies.')
   return networks.container.entryTo(network.namespace)
+}
+
+/** A program that the build does not have is searched in the base image. */
+async function rootOfArchive({ host, programs }: Machine, spec: RunSpec, probe: Probe): Promise<Root | Refused> {
+  const image = await imageOf(host)
+  if ('refused' in image) return image
+  const [name = ''] = spec.args
+  const in_build = findInBuild(spec.build_folder, BUILD_MOUNT, name)
+  if (in_build !== null) return 'refused' in in_build ? in_build : { image, command: in_build.command }
+  const path = image.env.find((line) => line.startsWith('PATH='))?.slice('PATH='.length)
+  const found = await programs.find(image, probe, { name, path, relative_to: null })
+  if (found === 'nothing') return notFound(name, 'the image')
+  return found === 'not_executable' ? notExecutable(name) : { image, command: found.command }
+}
+
+async function rootOfImage(
+  { images, programs }: Machine,
+  { args, env }: RunSpec,
+  { build_id, working_folder }: ImageRoot,
+  probe: Probe,
+): Promise<Root | Refused> {
+  const image = await images.find(build_id ?? '')
+  if ('refused' in image) return image
+  // The engine makes the image's own folder where no layer has it.
+  const is_own = working_folder === image.working_folder
+  if (!is_own && !(await programs.hasFolder(image, probe, working_folder))) return noWorkingFolder(working_folder)
+  const [name = ''] = args
+  const found = await programs.find(image, probe, { name, path: env.PATH, relative_to: working_folder })
+  if (found === 'nothing') return notInImage(name)
+  return found === 'not_executable' ? notExecutableInImage(name) : { image, command: found.command }
 }
 
 /** The path of the group around the container; null where the platform makes none. */
