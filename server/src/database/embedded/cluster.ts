@@ -10,12 +10,16 @@ import { endProcesses } from './processes.ts'
 import { type Account, requireProgram } from './program.ts'
 import { readSecret, syncFolder, writeSecret } from './secret.ts'
 
-/** Both the one role that can log in and the one database. It is no superuser: that one has no way in at all. */
+/**
+ * The platform's role, and the one database. It is no superuser: that one has no way in at all. It makes the roles of nodes
+ * that join (links/platform/database-role.ts).
+ */
 export const ROLE = 'muster'
 /** In the key folder. */
 export const PASSWORD_FILE = 'postgres-password'
+const ACCESS_FILE = 'pg_hba.conf'
 const DRAFT_PREFIX = 'postgres.making-'
-const ACCESS = `# Made by the platform.\nlocal all ${ROLE} scram-sha-256\n`
+const ACCESS = '# Made by the platform.\nlocal all postgres reject\nlocal all all scram-sha-256\n'
 
 export type Cluster = { folder: string; password: string }
 
@@ -51,6 +55,7 @@ export async function openCluster(
     await endProcesses(folder, account, log)
     await runAlone(folder, [`alter role ${ROLE} password '${password}'`], binaries, account)
   }
+  if (found !== null) await openToNodes(folder, binaries, account, log)
   return { folder, password }
 }
 
@@ -70,21 +75,33 @@ async function makeCluster(
     folder: draft,
   })
   const statements = [
-    `create role ${ROLE} login createdb password '${password}'`,
+    `create role ${ROLE} login createdb createrole password '${password}'`,
     `create database ${ROLE} owner ${ROLE}`,
   ]
   await runAlone(draft, statements, binaries, account)
-  const access = await open(join(draft, 'pg_hba.conf'), 'w')
+  await writeAccess(draft)
+  // An empty folder in its place is replaced; anything else makes this fail.
+  await rename(draft, folder)
+  await syncFolder(data_dir)
+}
+
+/** A cluster of an older release lets nobody but the platform in, and the platform makes no roles. The file is written last. */
+async function openToNodes(folder: string, binaries: Binaries, account: Account, log: Logger): Promise<void> {
+  if ((await readFile(join(folder, ACCESS_FILE), 'utf8')) === ACCESS) return
+  await endProcesses(folder, account, log)
+  await runAlone(folder, [`alter role ${ROLE} createrole`], binaries, account)
+  await writeAccess(folder)
+}
+
+async function writeAccess(folder: string): Promise<void> {
+  const access = await open(join(folder, ACCESS_FILE), 'w')
   try {
     await access.writeFile(ACCESS)
     await access.sync()
   } finally {
     await access.close()
   }
-  await syncFolder(draft)
-  // An empty folder in its place is replaced; anything else makes this fail.
-  await rename(draft, folder)
-  await syncFolder(data_dir)
+  await syncFolder(folder)
 }
 
 /** Single-user mode: no server, no password, one statement a line. Ends at the first error. */
