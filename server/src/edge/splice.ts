@@ -29,7 +29,7 @@ export function splice(
 ): void {
   const resetBoth = () => {
     breakOff(client)
-    upstream.resetAndDestroy()
+    breakOff(upstream)
   }
   let is_half_closed = false
   const startHalfClosed = () => {
@@ -64,7 +64,7 @@ export function splice(
   forward(upstream, client, startHalfClosed, null)
 
   client.once('close', () => {
-    if (!upstream.destroyed) upstream.resetAndDestroy()
+    if (!upstream.destroyed) breakOff(upstream)
   })
   upstream.once('close', () => {
     if (client.destroyed) return

@@ -77,7 +77,7 @@ export class Forwarder {
       return
     }
     this.#detach(upstream, request)
-    if (upstream.is_connected) upstream.socket.resetAndDestroy()
+    if (upstream.is_connected) breakOff(upstream.socket)
     else upstream.socket.destroy()
   }
 
@@ -322,7 +322,7 @@ export class Forwarder {
     const { exchange, backend } = request
     const has_begun = upstream.response_body?.has_begun ?? false
     this.#detach(upstream, request)
-    upstream.socket.resetAndDestroy()
+    breakOff(upstream.socket)
     exchange.is_response_begun = has_begun
     this.#refuse.request(exchange, backend.unavailable())
   }

@@ -56,9 +56,12 @@ export function isSecure(socket: Socket): boolean {
   return socket instanceof TLSSocket
 }
 
-/** Breaks a connection visibly for the other side: by a reset, and over TLS by a close without close_notify. */
+/**
+ * Breaks a connection visibly for the other side: by a reset, and over TLS by a close without close_notify. A unix socket,
+ * which has no address, is closed.
+ */
 export function breakOff(socket: Socket): void {
-  if (socket instanceof TLSSocket) socket.destroy()
+  if (socket instanceof TLSSocket || socket.remoteFamily === undefined) socket.destroy()
   else socket.resetAndDestroy()
 }
 
