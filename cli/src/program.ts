@@ -11,6 +11,7 @@ import { addGameCommands, addGroupCommands, addMemberCommands, addNamespaceComma
 import { addInitCommand } from './commands/init.ts'
 import { addLoginCommands } from './commands/login.ts'
 import { addMcpCommand } from './commands/mcp.ts'
+import { addJoinCommand, addNodeCommands } from './commands/nodes.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
 import {
   addAuditCommand,
@@ -55,7 +56,14 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addEntryCommands,
     addAuditCommand,
   ],
-  Operate: [addStartCommand, addPlatformCommands, addDoctorCommand, addCompletionCommand],
+  Operate: [
+    addStartCommand,
+    addJoinCommand,
+    addNodeCommands,
+    addPlatformCommands,
+    addDoctorCommand,
+    addCompletionCommand,
+  ],
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }

@@ -8,6 +8,7 @@ import {
   createGroupInvite,
   listGameCloudTokens,
   listGroups,
+  listNodeInvitations,
   updateProfile,
 } from '@muster/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
@@ -108,6 +109,32 @@ const RECORDS: ManageStep['figures'] = [
   [/^ {2}(?:last check: )?The name servers did not answer .*\n/gm, ''],
 ]
 
+/** What differs in an invitation from run to run. */
+const INVITATION: ManageStep['figures'] = [
+  [/mj1\.\S+/g, 'INVITATION'],
+  [/until \d\d:\d\d/g, 'until HH:MM'],
+]
+
+const NODES: readonly ManageStep[] = [
+  {
+    name: 'nodes-invite',
+    args: () => ['nodes', 'invite', '--name', 'attic'],
+    piped: () => ['nodes', 'invite', '--name', 'cellar', '--ttl', '1h'],
+    figures: INVITATION,
+  },
+  reads('nodes-invitations', 'nodes', 'invitations'),
+  {
+    name: 'nodes-uninvite',
+    args: async (world) => ['nodes', 'uninvite', await newestInvitation(world)],
+    piped: async (world) => ['nodes', 'uninvite', await newestInvitation(world)],
+  },
+]
+
+async function newestInvitation({ platform }: ManageWorld): Promise<string> {
+  const { invitations } = await platform.client.call(listNodeInvitations, {})
+  return invitations.find(({ state }) => state === 'open')!.invitation_id
+}
+
 const SETTINGS: readonly ManageStep[] = [
   { name: 'tokens-create', args: () => ['tokens', 'create', '--expires', '30d'] },
   reads('tokens-list', 'tokens', 'list'),
@@ -201,7 +228,7 @@ const CONTEXTS: readonly ManageStep[] = [
   { name: 'logout', args: () => ['logout'], piped: ({ url }) => ['logout', '--context', contextOf(url)] },
 ]
 
-export const MANAGE_STEPS: readonly ManageStep[] = [...GAMES, ...GROUPS, ...SETTINGS]
+export const MANAGE_STEPS: readonly ManageStep[] = [...GAMES, ...GROUPS, ...SETTINGS, ...NODES]
 /** Without MUSTER_TOKEN, which is used instead of the token of a context. */
 export const CONTEXT_STEPS = CONTEXTS
 

@@ -348,6 +348,21 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Delete the holders first, or deploy another version where a namespace is the holder.',
     command: put(`${NAMESPACE}/version`, { version_id: '$OTHER_VERSION_ID' }),
   },
+  NODE_NAME_TAKEN: {
+    cause: 'A machine with this name has joined and was not removed.',
+    remedy: 'Choose another name, or remove the node first: muster nodes remove NAME.',
+    command: post('/admin/node-invitations', { name: 'attic-2' }),
+  },
+  NODE_REGION_UNKNOWN: {
+    cause: 'The region of the invitation is missing or unknown. `metadata.regions` lists the regions of the platform.',
+    remedy: 'Name one of them.',
+    command: get('/admin/regions'),
+  },
+  NODE_INVITATION_NOT_FOUND: {
+    cause: 'There is no invitation with this id, or a machine has joined with it.',
+    remedy: 'List the invitations. To undo a join, remove the node: muster nodes remove NAME.',
+    command: get('/admin/node-invitations'),
+  },
   CDN_INVALID_DOMAIN: {
     cause: 'The text is not a domain name, is not below a public suffix, or is a domain of the platform.',
     remedy: 'Send the bare name of a domain that you own, without protocol, port or path.',

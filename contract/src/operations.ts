@@ -89,6 +89,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
+import { createNodeInvitation, listNodeInvitations, revokeNodeInvitation } from './cloud/node-invitations.ts'
 import { getOverview } from './cloud/overview.ts'
 import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
@@ -253,6 +254,9 @@ export const OPERATIONS: readonly Operation[] = [
   listAdminSettings,
   getAdminBackups,
   runAdminChecks,
+  createNodeInvitation,
+  listNodeInvitations,
+  revokeNodeInvitation,
   createSignInLink,
   createGameVersion,
   validateGameVersion,

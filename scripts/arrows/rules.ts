@@ -14,6 +14,7 @@ const ROOT_FILES = [
   'ids',
   'free-buffer',
   'json-text',
+  'link-call',
   'lobby-addresses',
   'mail',
   'parking-protocol',
@@ -70,6 +71,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   'lobby-addresses': ['config', 'contract'],
   // Mails are shared among the clients that asked for them.
   mail: ['addresses', 'semaphore'],
+  // The runner of a joined node calls the platform over it.
+  'link-call': [],
   'parking-protocol': [],
   'platform-version': [],
   'shard-protocol': [],
@@ -94,22 +97,24 @@ export const ARROWS: Record<string, readonly string[]> = {
   // The api role runs the checks of the doctor when the operator asks for them.
   roles: [...ROOM, 'doctor', 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
-  cloud: [...ROOM, 'journal', 'analytics', 'audit'],
+  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links'],
   // The journal folded into facts and roll-ups, and the queries over them.
   analytics: [...ROOM, 'journal'],
   identity: [...ROOM, 'captcha', 'audit'],
   kv: ROOM,
   matchmaker: [...ROOM, 'journal', 'captcha', 'audit'],
   runner: ROOM,
-  edge: ROOM,
+  edge: [...ROOM, 'links'],
+  // Both ends of the links of joined nodes: the platform's runs in the edge, the node's in the supervisor.
+  links: [...ROOM, 'audit'],
   // The roles are its child processes. Their code does not run in it.
-  supervisor: ROOM,
+  supervisor: [...ROOM, 'links'],
   // It reads the journal, and locks the data folder like the supervisor.
   backup: [...ROOM, 'supervisor', 'matchmaker', 'journal'],
 
-  tokens: ['ids', 'contract'],
+  tokens: ['ids', 'link-call', 'contract'],
   // Files of a process are leftovers when the process is gone.
-  objects: ['tokens', 'procfs', 'contract'],
+  objects: ['tokens', 'link-call', 'procfs', 'contract'],
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
@@ -210,6 +215,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'hosts',
       'http',
       'limits',
+      'links',
       'lobby-connections',
       'lookups',
       'node-internals',
@@ -229,6 +235,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'hosts',
       'http',
       'limits',
+      'links',
       'lobby-connections',
       'lookups',
       'node-internals',
@@ -263,6 +270,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     'connection-limits': ['limits'],
     hosts: ['limits'],
     lookups: ['limits'],
+    links: [],
     limits: [],
   },
   'hub/src': {
@@ -363,6 +371,18 @@ export const WORDS: readonly WordRule[] = [
     why: 'A certificate is trusted when an authority signed it for the requested name.',
     allowed: [
       { file: 'server/src/config/config.ts', why: 'Refuses to start with the variable that would disable this.' },
+      {
+        file: 'server/src/links/node/dial.ts',
+        why: 'The link has a TLS of its own inside, which proves both ends. The outer one proves nothing.',
+      },
+      {
+        file: 'server/src/links/node/join-platform.ts',
+        why: 'A machine that joins knows the hash of the key of the authority, and compares it itself.',
+      },
+      {
+        file: 'server/src/links/platform/listener.ts',
+        why: 'A machine that joins has no certificate yet; links/peers.ts checks all others.',
+      },
     ],
   },
   {

@@ -6,10 +6,12 @@ import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
 import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
+import type { Primary } from './database/primary.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
 import { createLobbyLogs, type LobbyChannels } from './lobby-logs/open.ts'
 import { createMailer, type Mailer } from './mail.ts'
+import { openLinkedObjects } from './objects/linked.ts'
 import type { Objects } from './objects/objects.ts'
 import { openObjects } from './objects/open.ts'
 import { createHealth, type Health } from './observe/health.ts'
@@ -20,9 +22,10 @@ import { credentialsOf } from './observe/redact.ts'
 import { createTraceExport } from './observe/trace-export.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './outbound/certificate-authorities.ts'
 import { StartError } from './start-error.ts'
-import { type Keys, openKeys } from './tokens/keys.ts'
+import { createKeys, type Keys, openKeys } from './tokens/keys.ts'
+import { type LobbyTokens, linkedLobbyTokens, ownLobbyTokens } from './tokens/lobby-tokens.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
-import { openSeals, type Seals } from './tokens/seals.ts'
+import { createSeals, openSeals, type Seals } from './tokens/seals.ts'
 
 export type Database = Kysely<Schema>
 
@@ -31,9 +34,13 @@ export type Context = {
   db: Database
   /** The pool under `db`, for prepared statements on the hot path. */
   pool: Pool
+  /** The server that the connections of `pool` are to. */
+  primary: Primary
   /** Wake-ups by NOTIFY: never the only way to learn of a change. */
   listener: Listener
   keys: Keys
+  /** Issues the tokens that lobbies of this machine start with. */
+  lobby_tokens: LobbyTokens
   /** For secrets that lie in the database. */
   seals: Seals
   /** The tokens that are not valid any more, whatever their signature says. */
@@ -84,8 +91,10 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   const log = options.log ?? createLog({ who, level: config.log_level, secrets: credentialsOf(config) })
   await using opened = new AsyncDisposableStack()
 
-  const keys = await openKeys(join(config.data_dir, 'keys'))
-  const seals = await openSeals(join(config.data_dir, 'keys'))
+  const { link } = config
+  // A node that has joined has no keys of the platform: those in memory prove nothing to it.
+  const keys = link === null ? await openKeys(join(config.data_dir, 'keys')) : createKeys()
+  const seals = link === null ? await openSeals(join(config.data_dir, 'keys')) : createSeals()
   const reading = setInterval(() => {
     Promise.all([keys.refresh(), seals.refresh()]).catch((error: unknown) =>
       log.warn({ err: error }, 'a key ring cannot be read; the old one holds'),
@@ -94,7 +103,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   opened.defer(() => clearInterval(reading))
   const now = options.now ?? Date.now
   const trust = readCertificateAuthorities(config.fetch_authorities)
-  const objects = openObjects(config, { now, trust })
+  const objects = link === null ? openObjects(config, { now, trust }) : openLinkedObjects(link)
   opened.defer(() => objects.close())
   const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
   opened.defer(() => database.close())
@@ -138,8 +147,10 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     config,
     db: database.db,
     pool: database.pool,
+    primary: database.primary,
     listener,
     keys,
+    lobby_tokens: link === null ? ownLobbyTokens(keys, now) : linkedLobbyTokens(link),
     seals,
     revoked,
     trust,

@@ -30,6 +30,8 @@ export type Config = {
   database_url: string | null
   /** Where notifications are read. Null: at `database_url`. */
   database_listen_url: string | null
+  /** Unix socket of the link to the platform; null: this is no node that has joined. */
+  link: string | null
   domains: { main: string; cdn: string; job: string }
   /** Address that api and matchmaker listen on. The edge and lobbies connect to it. */
   internal_host: string
@@ -251,6 +253,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     data_dir,
     roles,
     ...readDatabase(read),
+    link: read.textOrNull('MUSTER_LINK'),
     domains,
     internal_host: read.text('MUSTER_INTERNAL_HOST'),
     api_port: read.number('MUSTER_API_PORT'),

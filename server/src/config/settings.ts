@@ -93,6 +93,11 @@ export const SETTINGS = {
     default: '',
     doc: 'The same PostgreSQL for notifications (LISTEN), where `DATABASE_URL` names a pooler that does not pass them on. Empty: `DATABASE_URL`.',
   },
+  MUSTER_LINK: {
+    kind: 'text',
+    default: '',
+    doc: 'Unix socket of the link to the platform. `muster start` sets it for the roles of a node that has joined.',
+  },
   MUSTER_DOMAIN_MAIN: { kind: 'domain', default: 'localhost', doc: 'Domain of the hub, the API and the matchmaker.' },
   MUSTER_DOMAIN_CDN: { kind: 'domain', default: 'cdn.localhost', doc: "Parent domain of the games' sites." },
   MUSTER_DOMAIN_JOB: { kind: 'domain', default: 'localhost', doc: 'Parent domain of the hosts of lobbies.' },

@@ -74,6 +74,8 @@ export type Schema = {
   identities: IdentityTable
   runners: RunnerTable
   nodes: NodeTable
+  node_invitations: NodeInvitationTable
+  node_links: NodeLinkTable
   log_questions: LogQuestionTable
   log_answers: LogAnswerTable
   parties: PartyTable
@@ -133,6 +135,37 @@ type NodeTable = {
   drain_at_match_end: Generated<boolean>
   drain_deadline_ts: Date | null
   removed_ts: Date | null
+}
+
+/** `secret_hash`: of the only proof. `use_ip`: of the machine that joined with it. */
+type NodeInvitationTable = {
+  invitation_id: string
+  secret_hash: string
+  node_id: string
+  region: string
+  roles: string[]
+  create_ts: CreateTime
+  expire_ts: Date
+  use_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  use_ip: ColumnType<string | null, string | null | undefined, string | null>
+  revoke_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+}
+
+/**
+ * The link of a joined node; written by the edge too. `key_hash`: of the node's public key. `database_role`: null once the
+ * node was removed. A run of such a node is not on the platform's machine.
+ */
+type NodeLinkTable = {
+  node_id: string
+  key_hash: string
+  database_role: string | null
+  join_ts: ColumnType<Date, Date | undefined, Date>
+  certificate_expire_ts: Date
+  version: string
+  seen_ts: Date | null
+  round_trip_ms: number | null
+  /** The clock of the node minus that of the platform. */
+  clock_offset_ms: number | null
 }
 
 /** `value` is JSON text, as it is answered. `revision`: of all writes of the namespace, which one it came with. */

@@ -28,11 +28,10 @@ export type Reading = {
 }
 
 /** Begins a connection whose reads use the shared buffer. */
-export function connectSharingReads({ hostname, port, local_address }: Address, reading: Reading = {}): Socket {
+export function connectSharingReads({ hostname, port, path, local_address }: Address, reading: Reading = {}): Socket {
   const { onRead, allowHalfOpen = false, bytes_max = READ_BYTES } = reading
   const socket: Socket = connect({
-    host: hostname,
-    port,
+    ...(path === undefined ? { host: hostname, port } : { path }),
     ...(local_address !== undefined && { localAddress: local_address }),
     noDelay: true,
     allowHalfOpen,

@@ -6,18 +6,24 @@ import type { Admission } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'
+import type { LobbyPaths } from '../links/platform/lobby-paths.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
-/** `local_address`: where the edge's connection comes from. */
+/**
+ * `local_address`: where the edge's connection comes from. `path`: of the unix socket that leads there in place of `hostname`
+ * and `port`.
+ */
 export type Address = {
   hostname: string
   port: number
+  path?: string
   local_address?: string
   admission?: Admission
   player_network?: string
 }
-export type StreamAddress = RunPort
+/** `node_id`: of the joined node where the lobby runs; absent: this machine. */
+export type StreamAddress = RunPort & { path?: string; node_id?: string }
 
 /** `region`: null where any region matches, because the path route names none. */
 export type LobbyPort = { lobby_id: string; port_name: string; region: string | null }
@@ -32,22 +38,42 @@ export type Routes = {
   close: () => void
 }
 
-type Run = { region: string; ports: ReadonlyMap<string, RunPort>; has_ended: boolean; has_started: boolean }
-export function createRoutes(ctx: Context, lookups: Lookups): Routes {
+/** `node_id`: of a joined node; null: this machine. */
+type Run = {
+  region: string
+  ports: ReadonlyMap<string, RunPort>
+  node_id: string | null
+  has_ended: boolean
+  has_started: boolean
+}
+
+/** `paths`: leads to lobbies on joined nodes. */
+export function createRoutes(ctx: Context, lookups: Lookups, paths: Pick<LobbyPaths, 'pathOf'>): Routes {
   const runs = new Cached<Run | null>({ entries_max: ROUTES_MAX, elapsed: ctx.elapsed, ageOf })
   const close = ctx.listener.on('lobby_runs', (lobby_id) => {
     if (lobby_id === '') runs.expireAll()
     else runs.expire(lobby_id)
   })
 
-  function find(wanted: LobbyPort, client_key: string, is_http: boolean): RunPort | null | Promise<RunPort | null> {
+  function find(
+    wanted: LobbyPort,
+    client_key: string,
+    is_http: boolean,
+  ): StreamAddress | null | Promise<StreamAddress | null> {
     const { lobby_id } = wanted
     const run = runs.get(lobby_id, () => {
       const is_known = runs.peek(lobby_id) !== undefined
       return lookups.run(is_known ? null : client_key, () => readRun(ctx, lobby_id))
     })
-    if (run instanceof Promise) return run.then((found) => portOf(found, wanted, is_http))
-    return portOf(run, wanted, is_http)
+    if (run instanceof Promise) return run.then((found) => addressOf(found, wanted, is_http))
+    return addressOf(run, wanted, is_http)
+  }
+
+  function addressOf(run: Run | null, wanted: LobbyPort, is_http: boolean): StreamAddress | null {
+    const port = portOf(run, wanted, is_http)
+    const node_id = run?.node_id ?? null
+    if (port === null || node_id === null) return port
+    return { ...port, node_id, ...(port.protocol !== 'udp' && { path: paths.pathOf({ ...port, node_id }) }) }
   }
 
   return {
@@ -78,13 +104,15 @@ async function readRun(ctx: Context, lobby_id: string): Promise<Run | null> {
   const row = await ctx.db
     .selectFrom('lobby_runs')
     .innerJoin('lobbies', 'lobbies.lobby_id', 'lobby_runs.lobby_id')
-    .select(['lobby_runs.ports', 'lobby_runs.start_ts', 'lobby_runs.exit_ts', 'lobbies.region'])
+    .leftJoin('node_links', 'node_links.node_id', 'lobby_runs.runner_id')
+    .select(['lobby_runs.ports', 'lobby_runs.start_ts', 'lobby_runs.exit_ts', 'lobbies.region', 'node_links.node_id'])
     .where('lobby_runs.lobby_id', '=', lobby_id)
     .executeTakeFirst()
   if (row === undefined) return null
   return {
     region: row.region,
     ports: new Map(Object.entries(row.ports)),
+    node_id: row.node_id,
     has_ended: row.exit_ts !== null,
     has_started: row.start_ts !== null,
   }

@@ -19,6 +19,7 @@ import { createHosts } from './hosts.ts'
 import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
 import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
+import { openLinks } from './links.ts'
 import { LobbyConnections } from './lobby-connections.ts'
 import { createLookups } from './lookups.ts'
 import { checkNodeInternals } from './node-internals.ts'
@@ -107,6 +108,8 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
   const internals = await checkNodeInternals(ctx.log)
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
+  const links = await openLinks(ctx)
+  opened.defer(() => links.close())
   const meaningOf = createHosts(ctx.config)
   const certificates = await createCertificates(ctx, { meaningOf, lookups })
   opened.defer(() => certificates?.close())
@@ -118,9 +121,9 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
   const send = createSend(ctx, { lookups, damaged, site_files })
   opened.defer(() => sites.close())
   const edge: Edge = {
-    ...{ ctx, internals, refuse, lobby_connections, players, meaningOf, certificates, lookups, limits },
+    ...{ ctx, internals, refuse, lobby_connections, players, meaningOf, certificates, lookups, links, limits },
     ticks: createTicks(ctx),
-    routes: createRoutes(ctx, lookups),
+    routes: createRoutes(ctx, lookups, links.paths),
     cdn: new Cdn(ctx, { sites, damaged, refuse, send, mainUrl }),
     media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
@@ -150,7 +153,8 @@ async function openPorts(ctx: Context, edge: Edge, connection_limits: Connection
     tls,
     host,
   })
-  const udp = new Udp(ctx, { routes, owners, seats, players, connection_limits, lobby_connections, host })
+  const { paths } = edge.links
+  const udp = new Udp(ctx, { routes, owners, seats, players, connection_limits, lobby_connections, paths, host })
   const ports = await keepPortsOpen(ctx, owners, {
     tcp: (port) => tcp.open(port),
     udp: (port) => udp.open(port),

@@ -31,6 +31,7 @@ import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
+import { nodeInvitations } from './cloud/node-invitations.ts'
 import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
@@ -79,6 +80,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...billing,
     ...audit,
     ...admin(runChecks),
+    ...nodeInvitations,
     ...members(records),
     ...invites,
     ...games(records),

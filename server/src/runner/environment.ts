@@ -19,9 +19,6 @@ import type { RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST } from './ports.ts'
 import type { WantedLobby } from './rows.ts'
 
-/** The token is valid for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
-const LOBBY_TOKEN_LIFETIME_MS = 365 * 24 * 3_600_000
-
 /** Names that `env` of the config may not set. Variables of a loader or an interpreter are allowed. */
 const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR)$/
 
@@ -29,7 +26,7 @@ const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR
 export type ProgramStart = { args: string[]; env: Record<string, string>; files: ScratchFile[] }
 
 /**
- * `home`: the writable folder, as the program sees it. `image`: null for an archive. As in container engines, `args` of the
+ * `token`: of the lobby. `home`: the writable folder, as the program sees it. `image`: null for an archive. As in container engines, `args` of the
  * config replace the command of an image and stay behind its entrypoint; variables of the config replace those of the image.
  */
 export function programStart(
@@ -38,9 +35,9 @@ export function programStart(
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
   network: Pick<RunNetwork, 'services'> | null,
-  { home, image }: { home: string; image: ImageStart | null },
+  { token, home, image }: { token: string; home: string; image: ImageStart | null },
 ): ProgramStart {
-  const own = { ...platformVariables(ctx, lobby, mode, network), ...portVariables(ctx, lobby, mode, ports) }
+  const own = { ...platformVariables(ctx, lobby, mode, { token, network }), ...portVariables(ctx, lobby, mode, ports) }
   const values = placeholderValues(own, mode, home)
   const env: Record<string, string> = { ...image?.env }
   for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
@@ -73,14 +70,10 @@ function platformVariables(
   ctx: Context,
   lobby: WantedLobby,
   mode: GameModeConfig,
-  network: Pick<RunNetwork, 'services'> | null,
+  { token, network }: { token: string; network: Pick<RunNetwork, 'services'> | null },
 ): Record<string, string> {
   const { lobby_id, namespace_id } = lobby
   const region = ctx.config.regions.find(({ name }) => name === lobby.region)
-  const token = ctx.keys.issue(
-    { kind: 'lobby', lobby_id, namespace_id },
-    { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS },
-  )
   const own: Record<string, string> = {
     PLATFORM_API_URL: `http://${network?.services ?? ctx.config.internal_host}:${ctx.config.lobby_api_port}`,
     PLATFORM_TOKEN: token,

@@ -68,6 +68,11 @@ export async function launchLobby(
   if (fixed !== undefined && !has_own_network) {
     return recordFailedStart(launch, lobby, 'no_network', needsNetwork(fixed))
   }
+  if (ctx.config.link !== null && mode.ports.some(({ admission }) => admission?.has_addresses)) {
+    const message =
+      'player_addresses works only on the machine of the platform: over a link, the server sees the address of its own node. Leave it out, or let the server read X-Player-Id or PROXY headers.'
+    return recordFailedStart(launch, lobby, 'no_network', message)
+  }
   const tier = tierOf(ctx, lobby, mode)
   const network = has_own_network ? await driver.takeNetwork(networkWish(mode, tier)) : null
   const taken = network === null ? await launch.ports.take(with_number.length) : []
@@ -80,6 +85,7 @@ export async function launchLobby(
       return release(launch, resources)
     phase(ray, 'process')
     const { args, env, files } = programStart(ctx, lobby, mode, ports, network, {
+      token: await ctx.lobby_tokens.issue(lobby),
       home: driver.homeOf(lobby.lobby_id),
       image: build.image,
     })

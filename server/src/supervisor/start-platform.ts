@@ -39,6 +39,8 @@ export type Start = {
   parts: Part[]
   /** Aborted when the start is no longer wanted. */
   signal: AbortSignal
+  /** Stops everything that was started. */
+  stop: (how: StopHow) => void
   now: () => number
   elapsed: () => number
 }
@@ -147,7 +149,7 @@ async function signInUrl(
 }
 
 /** Locks the folder, and waits until no process of its last owner lives. */
-async function takeFolder({ config, parts, terminal, now }: Start): Promise<FolderLock> {
+export async function takeFolder({ config, parts, terminal, now }: Start): Promise<FolderLock> {
   requireFinishedRestore(config.data_dir)
   makeFolders(config.data_dir)
   const lock = lockFolder(config.data_dir, now())
@@ -169,7 +171,7 @@ async function startDatabase({ config, parts, terminal, elapsed }: Start, log: L
 }
 
 /** Starts all roles at once. They are stopped in the reverse order of ROLES. */
-function startRoleProcesses(
+export function startRoleProcesses(
   start: Start,
   options: { env: Record<string, string>; lock: FolderLock; isQuiet: () => boolean },
 ): { role: SupervisedRole; step: Step }[] {
@@ -214,7 +216,7 @@ async function prepareExample(start: Start, database: Connection, token: string,
   }
 }
 
-function inStep<T>(
+export function inStep<T>(
   terminal: Terminal,
   name: string,
   work: () => Promise<T>,

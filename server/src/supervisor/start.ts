@@ -1,11 +1,13 @@
-// `muster start`: runs the whole platform on this machine. It locks the data folder, starts the embedded PostgreSQL unless
+// `muster start` and `muster join`. A start runs the whole platform on this machine, or the node that has joined another
+// one (start-joined.ts). It locks the data folder, starts the embedded PostgreSQL unless
 // DATABASE_URL names another, and starts the four roles as separate processes. It restarts parts that die, and stops all
 // in the reverse order. It keeps no state: after a kill, the next start takes over PostgreSQL and the lobbies.
-import { join } from 'node:path'
+import { join as joinPath } from 'node:path'
 import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config/config.ts'
 import { platformVersion } from '../platform-version.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { collectStartGarbage } from '../start-garbage.ts'
+import { hasJoined, type JoinRequest, startJoined } from './start-joined.ts'
 import { type Part, startPlatform } from './start-platform.ts'
 import { listenForStop, type StopHow } from './stop-request.ts'
 import { Terminal } from './terminal.ts'
@@ -13,8 +15,11 @@ import { Terminal } from './terminal.ts'
 /** Time in which the event loop must become empty after everything was stopped. Then the process exits. */
 const EMPTY_LOOP_MS_MAX = 3_000
 
-/** Runs `muster start` from the first line to the last. Sets `process.exitCode`; the event loop then becomes empty. */
-export async function supervise(env: NodeJS.ProcessEnv): Promise<void> {
+/**
+ * Runs `muster start` from the first line to the last, or `muster join` with `join`. Sets `process.exitCode`; the event loop
+ * then becomes empty.
+ */
+export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null = null): Promise<void> {
   const begin_ms = performance.now()
   const elapsed = () => performance.now()
   // A reader of the output may close the pipe, as `| head` does. That must not end the platform.
@@ -39,7 +44,10 @@ export async function supervise(env: NodeJS.ProcessEnv): Promise<void> {
   const request = listenForStop({ env, terminal, elapsed, force })
   let has_failed = false
   try {
-    await startPlatform({ env, config, terminal, parts, signal: request.signal, now: Date.now, elapsed })
+    const { signal, stop } = request
+    const start = { env, config, terminal, parts, signal, stop, now: Date.now, elapsed }
+    if (join !== null || hasJoined(config.data_dir)) await startJoined(start, join)
+    else await startPlatform(start)
     terminal.line(`ready in ${((elapsed() - begin_ms) / 1_000).toFixed(1)} s. Ctrl-C ends everything.`)
     collectStartGarbage()
   } catch (error) {
@@ -78,7 +86,7 @@ function explain(terminal: Terminal, error: unknown, config: Config): void {
   terminal.line('')
   for (const line of startSentence(error, config).split('\n')) terminal.line(`  ${line}`)
   if (!(error instanceof StartError)) {
-    terminal.line(`  Details may be in ${join(config.data_dir, 'logs', 'supervisor.log')}.`)
+    terminal.line(`  Details may be in ${joinPath(config.data_dir, 'logs', 'supervisor.log')}.`)
   }
 }
 

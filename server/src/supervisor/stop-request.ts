@@ -12,6 +12,8 @@ export type StopRequest = {
   how: Promise<StopHow>
   /** Aborted by the request. */
   signal: AbortSignal
+  /** Requests the stop from within. */
+  stop(how: StopHow): void
   /** Removes the handlers, so that signals have their default effect again. */
   close(): void
 }
@@ -53,6 +55,9 @@ export function listenForStop(options: {
   return {
     how,
     signal: requested.signal,
+    stop(received) {
+      if (first_ms === null) onSignal(received)
+    },
     close() {
       clearInterval(watch)
       for (const [name, listener] of Object.entries(listeners)) process.off(name, listener)

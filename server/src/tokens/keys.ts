@@ -45,7 +45,7 @@ export async function openKeys(folder: string): Promise<Keys> {
   return keysOf(await openRing(folder), () => openRing(folder))
 }
 
-/** Keys in memory only, for tests. */
+/** Keys in memory only, for tests and for nodes that have joined. */
 export function createKeys(): Keys {
   return keysOf(createRing())
 }

@@ -3,7 +3,7 @@
 // sealed again with the current one.
 import assert from 'node:assert'
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { openRing, type Ring, type RingKey, SEAL_RING } from './ring.ts'
+import { createRing, openRing, type Ring, type RingKey, SEAL_RING } from './ring.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
@@ -23,6 +23,11 @@ export type Seals = {
 
 export async function openSeals(folder: string): Promise<Seals> {
   return sealsOf(await openRing(folder, SEAL_RING), () => openRing(folder, SEAL_RING))
+}
+
+/** In memory only, for nodes that have joined. */
+export function createSeals(): Seals {
+  return sealsOf(createRing(SEAL_RING))
 }
 
 export function sealsOf(first: Ring, read: () => Promise<Ring> = async () => first): Seals {

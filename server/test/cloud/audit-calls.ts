@@ -6,6 +6,7 @@ import {
   createGameNamespace,
   createGameVersion,
   createGroup,
+  createNodeInvitation,
   createSignInLink,
   gameBannerUploadPrepare,
   gameLogoUploadPrepare,
@@ -33,6 +34,7 @@ const ORDER = [
   ...['auth.identity.email.startVerification', 'auth.identity.email.completeVerification'],
   ...['auth.identity.accessToken.completeVerification', 'auth.tokens.refreshIdentityToken'],
   ...['admin.createSignInLink', 'auth.identity.link.completeVerification'],
+  ...['admin.createNodeInvitation', 'admin.revokeNodeInvitation'],
   ...['auth.sessions.end', 'auth.sessions.endOthers'],
   ...['identities.updateProfile', 'devices.links.complete', 'devices.links.refuse', 'admin.revokeToken'],
   ...['groups.create', 'groups.updateProfile', 'groups.invites.createInvite', 'groups.invites.consumeInvite'],
@@ -86,6 +88,10 @@ export async function auditCallsOf(
     'auth.identity.link.completeVerification': async () => {
       const { url } = await world.platform.client.call(createSignInLink, {})
       return { body: { link: new URL(url).searchParams.get('link') } }
+    },
+    'admin.revokeNodeInvitation': async () => {
+      const { invitation_id } = await client.call(createNodeInvitation, { body: {} })
+      return { params: { invitation_id } }
     },
     'auth.sessions.end': async () => {
       const token = await personOf(world.platform, group_id, 'viewer')

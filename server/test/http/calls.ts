@@ -72,6 +72,9 @@ function peopleCalls(world: World): Record<string, Call> {
     'devices.links.inspect': { query: { device_link_token: deviceLinkOf(world.platform) } },
     'devices.links.refuse': { body: { device_link_token: deviceLinkOf(world.platform) } },
     'devices.links.complete': { body: { device_link_token: deviceLinkOf(world.platform), game_id } },
+    'admin.createNodeInvitation': { body: { name } },
+    'admin.listNodeInvitations': {},
+    'admin.revokeNodeInvitation': { params: { invitation_id: UNKNOWN_ID } },
     'admin.revokeToken': { params: { token_id: UNKNOWN_ID } },
     'groups.delete': { params: { group_id } },
   }

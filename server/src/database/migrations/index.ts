@@ -54,6 +54,7 @@ import { statements as edgeSeats } from './0055-edge-seats.ts'
 import { statements as nodes } from './0060-nodes.ts'
 import { statements as shardLeases } from './0065-shard-leases.ts'
 import { statements as portClaims } from './0066-port-claims.ts'
+import { statements as nodeLinks } from './0070-node-links.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -113,4 +114,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0060-nodes', statements: nodes },
   { name: '0065-shard-leases', statements: shardLeases },
   { name: '0066-port-claims', statements: portClaims },
+  { name: '0070-node-links', statements: nodeLinks },
 ]

@@ -6,11 +6,13 @@ import { ApiError } from '@muster/contract'
 import { serviceOf } from '@muster/contract/services'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
+import { LINK_PATH } from '../../links/protocol.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../tokens/edge-proof.ts'
 import type { Domains } from '../domains.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { linesOf } from '../http/headers.ts'
 import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from '../limits.ts'
+import type { Links } from '../links.ts'
 import type { Lookups } from '../lookups.ts'
 import type { Address, LobbyPort, Routes } from '../routes.ts'
 import type { Certificates } from '../tls/certificates.ts'
@@ -30,6 +32,7 @@ export type RouteTarget =
 /** What the router looks targets up in. */
 export type Directory = {
   ctx: Context
+  links: Links
   routes: Routes
   domains: Domains
   lookups: Lookups
@@ -66,8 +69,11 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
   const onMain = createMainRouter(ctx, { roles, lobbies, secured, matchmakers })
   const onDomain = createDomainRouter(directory, secured)
 
+  const link = linkTarget(directory.links)
+
   const byHost: FindTarget = (routed) => {
     const { meaning } = routed
+    if (routed.path === LINK_PATH && routed.head.is_upgrade) return link
     if (meaning === null) return onDomain(routed)
     if (meaning.kind === 'main') return onMain(routed)
     if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)
@@ -86,6 +92,22 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
       text === null ? byHost(routed) : { kind: 'text', text },
     )
   }
+}
+
+/** Where the links of joined nodes begin: on every host, because the link itself proves both of its ends. */
+function linkTarget({ listener }: Links): RouteTarget {
+  const backend: Backend = {
+    role: null,
+    isRequestDropped: null,
+    request_added: '',
+    response_allowed: null,
+    response_added: '',
+    learnShard: null,
+    again: async () => null,
+    unavailable: () => new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 }),
+  }
+  const address: Address = { hostname: '', port: 0, path: listener.path }
+  return { kind: 'backend', path: LINK_PATH, backend, address, lobby: null }
 }
 
 /** Replaces the target by a redirect to https where the request should use it. */

@@ -154,8 +154,8 @@ export class UpstreamPool {
     for (const upstream of this.#open) upstream.socket.destroy()
   }
 
-  #targetOf({ hostname, port, local_address = '' }: Address): Target {
-    const key = `${hostname} ${port} ${local_address}`
+  #targetOf({ hostname, port, path, local_address = '' }: Address): Target {
+    const key = path ?? `${hostname} ${port} ${local_address}`
     let target = this.#targets.get(key)
     if (target === undefined) {
       target = { key, count: 0, free: [] }

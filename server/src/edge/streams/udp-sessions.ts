@@ -4,8 +4,9 @@
 // A session begins unvalidated, unless its source is known to be where it claims (address-validation.ts). It becomes validated
 // by the handshake (udp-handshake.ts), or by a seat that its client took in the lobby (seats.ts). It ends when it has been
 // silent, when its lobby has ended, or when another source needs the place.
-import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
+import type { RemoteInfo, Socket } from 'node:dgram'
 import { clientKey } from '../../addresses/client-ip.ts'
+import type { LobbyPaths } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { ConnectionLimits } from '../connection-limits.ts'
@@ -28,7 +29,7 @@ import type { Allowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
 import { proxyHeader } from './proxy-protocol.ts'
 import type { Seats } from './seats.ts'
-import { lookupNothing } from './udp-socket.ts'
+import { openUpstream, type UdpUpstream } from './udp-upstream.ts'
 
 /** A client by its key, and what is counted for it in the current second. */
 type Client = { client_key: string; sessions: Set<UdpSession>; datagrams: number; unvalidated_bytes: number }
@@ -40,7 +41,7 @@ export type UdpSession = {
   readonly port: number
   readonly client: Client
   readonly lobby_id: string
-  readonly upstream: Socket
+  readonly upstream: UdpUpstream
   /** Datagrams that wait until the upstream socket is connected; then null. */
   waiting: Buffer[] | null
   /** Null: the source is validated. */
@@ -70,6 +71,7 @@ export type Arrival = { datagram: Buffer; source: RemoteInfo }
 export type UdpTarget = { owner: LobbyPort; address: StreamAddress }
 
 export type UdpSessionsOptions = {
+  paths: Pick<LobbyPaths, 'datagrams'>
   owners: PortOwners
   seats: Seats
   connection_limits: ConnectionLimits
@@ -119,7 +121,7 @@ export class UdpSessions {
     allowance: Allowance | null,
     admitted: Admitted | null = null,
   ): UdpSession | null {
-    const { connection_limits, lobby_connections, seats } = this.#options
+    const { connection_limits, lobby_connections, seats, paths } = this.#options
     const client = this.#clientOf(clientKey(source.address))
     const leave = this.#hasRoom(client) ? connection_limits.enter(source.address) : null
     if (leave === null) {
@@ -128,7 +130,7 @@ export class UdpSessions {
     }
     const { address } = target
     const local = { address: udp_port.socket.address().address, port: udp_port.number }
-    const upstream = createSocket({ type: 'udp4', lookup: lookupNothing })
+    const upstream = openUpstream(address, admitted?.address ?? null, paths)
     const session: UdpSession = {
       ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client },
       ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
@@ -140,16 +142,13 @@ export class UdpSessions {
       },
       header: address.proxy_protocol ? proxyHeader('datagram', source, local, admitted?.player_id ?? null) : null,
     }
-    // ECONNREFUSED, reported by ICMP: the server does not listen now. This says nothing about the next datagram.
-    upstream.on('error', ignore)
-    upstream.on('message', (datagram) => this.#reply(session, datagram))
-    const connect = (): void =>
-      upstream.connect(address.port, address.hostname, () => {
+    upstream.open({
+      onOpen: () => {
         for (const datagram of session.waiting ?? []) forward(session, datagram)
         session.waiting = null
-      })
-    if (admitted?.address != null) upstream.bind({ address: admitted.address }, connect)
-    else connect()
+      },
+      onDatagram: (datagram) => this.#reply(session, datagram),
+    })
     udp_port.sessions.set(session.key, session)
     client.sessions.add(session)
     lobby_connections.enter(session.lobby_id, session)
@@ -280,7 +279,8 @@ export function keyOf({ address, port }: RemoteInfo): string {
 }
 
 function forward({ upstream, header }: UdpSession, datagram: Buffer): void {
-  upstream.send(header === null ? datagram : [header, datagram], ignore)
+  if (header === null) upstream.send(datagram)
+  else upstream.send(header, datagram)
 }
 
 function ignore(): void {}

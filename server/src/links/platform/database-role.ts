@@ -1,0 +1,65 @@
+// The database role of a node. It may do what the roles of the node need, and nothing else. Row level security (migration
+// 0070) limits it to the rows of its own node. The platform's own role owns the tables, so that the policies do not concern it.
+import { randomBytes } from 'node:crypto'
+import type { Pool, PoolClient } from 'pg'
+import { DATABASE_ROLE } from '../../database/node-roles.ts'
+import { inTransaction } from '../../database/transaction.ts'
+
+/** Connections of one node: the pool of its runner, its listener, and those of a runner that takes over. */
+const CONNECTIONS_MAX = 24
+const PASSWORD_BYTES = 32
+
+/** What a runner does with each table. A table that is not listed is not visible to it. */
+const RUNNER_GRANTS: readonly string[] = [
+  'select on lobbies, lobby_traffic, builds, uploads, upload_files, damaged_objects',
+  'select (version_id, game_id, display_name, config) on versions',
+  'select (game_id, developer_group_id) on games',
+  'select (namespace_id, name_id) on namespaces',
+  'select (node_id, drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts) on nodes',
+  'select, insert, update on lobby_runs, job_runs',
+  'select, insert, update, delete on lobby_usage, runners',
+  'select, update on log_questions',
+  'select, insert on log_answers',
+  'insert on ray_spans',
+]
+
+/** Random, because the roles of a PostgreSQL server are shared by all its databases. */
+export function newRoleName(): string {
+  return `${DATABASE_ROLE}${randomBytes(8).toString('hex')}`
+}
+
+/** Makes the role where it is missing, gives it a new password, and grants what this release needs. Returns the password. */
+export async function renewRole(pool: Pool, role: string): Promise<string> {
+  const password = randomBytes(PASSWORD_BYTES).toString('base64url')
+  await inTransaction(pool, async (client) => {
+    const schema = await schemaOf(client)
+    const name = client.escapeIdentifier(role)
+    const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
+    if (rowCount === 0) await client.query(`create role ${name} noinherit`)
+    await client.query(`alter role ${name} login connection limit ${CONNECTIONS_MAX} password '${password}'`)
+    // PostgreSQL before 15 lets every role make tables there.
+    await client.query(`revoke create on schema ${schema} from public`)
+    await client.query(`grant usage on schema ${schema} to ${name}`)
+    await client.query(`revoke all on all tables in schema ${schema} from ${name}`)
+    for (const grant of RUNNER_GRANTS) await client.query(`grant ${grant} to ${name}`)
+  })
+  return password
+}
+
+/** Takes everything from the role, also from its open connections, and removes it. Resolves also when it is gone. */
+export async function dropRole(pool: Pool, role: string): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
+    if (rowCount === 0) return
+    const schema = await schemaOf(client)
+    const name = client.escapeIdentifier(role)
+    await client.query(`revoke all on all tables in schema ${schema} from ${name}`)
+    await client.query(`revoke all on schema ${schema} from ${name}`)
+    await client.query(`drop role ${name}`)
+  })
+}
+
+async function schemaOf(client: PoolClient): Promise<string> {
+  const { rows } = await client.query<{ name: string }>('select current_schema() as name')
+  return client.escapeIdentifier(rows[0]!.name)
+}

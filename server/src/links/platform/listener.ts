@@ -1,0 +1,230 @@
+// The platform's end of all links. The edge forwards upgraded connections to a unix socket of its own process, where this
+// listens. Each connection begins with mutual TLS; a machine without a certificate may only join. States of a connection:
+// upgraded -> secured -> `calls`: serves the node's calls, or `streams`: carries connections to the node's lobbies -> closed.
+// A node has one connection of each kind. A newer one replaces it. Connections of a removed node are closed within a second.
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
+import { type ClientHttp2Session, connect, type Http2Session, performServerHandshake } from 'node:http2'
+import type { Duplex } from 'node:stream'
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import type { Context } from '../../context.ts'
+import { NODES_CHANNEL } from '../../database/node-roles.ts'
+import { createPoller, type Poller } from '../../database/poller.ts'
+import type { Authority } from '../authority.ts'
+import { type NodePeer, nodePeer } from '../peers.ts'
+import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH } from '../protocol.ts'
+import { keepAlive, sessionOptions } from '../streams.ts'
+import { type Caller, serveCall } from './calls.ts'
+import { dropRole } from './database-role.ts'
+
+/** Links whose TLS handshake is not over, and links of machines that have not joined yet. */
+const GUESTS_MAX = 64
+/** How long a machine may take to join. */
+const GUEST_MS_MAX = 60_000
+/** How often removed nodes are looked for without a notification. */
+const CHECK_MS = 1_000
+
+const SWITCHING =
+  'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  // The edge, and proxies before it, check a WebSocket handshake no further than this.
+  'Sec-WebSocket-Accept: \r\n\r\n'
+
+type Opened = { authority: Authority; certificate: X509Certificate; options: TlsOptions }
+/** `below`: the upgraded connection. `client_ip`: of the other machine, as the edge says. */
+type Arrival = { below: Duplex; client_ip: string }
+type NodeSessions = Map<ConnectionKind, Http2Session>
+
+export class LinkListener {
+  readonly path: string
+  readonly #ctx: Context
+  readonly #version: string
+  readonly #http: HttpServer
+  readonly #checks: Poller
+  readonly #stop_listening: () => void
+  readonly #timer: NodeJS.Timeout
+  /** By node. */
+  readonly #sessions = new Map<string, NodeSessions>()
+  readonly #guests = new Set<Duplex>()
+  #opened: Promise<Opened> | null = null
+
+  /** `path`: of the unix socket, in a folder that only this user can enter. */
+  constructor(ctx: Context, path: string, version: string) {
+    this.path = path
+    this.#ctx = ctx
+    this.#version = version
+    this.#http = createHttpServer((_request, response) => response.writeHead(404).end())
+    this.#http.on('upgrade', (request, socket) => this.#onUpgrade(request, socket))
+    this.#checks = createPoller(ctx, {
+      look: () => this.#endRemoved(),
+      failure: 'removed nodes could not be read; retrying',
+    })
+    this.#stop_listening = ctx.listener.on(NODES_CHANNEL, () => this.#checks.wake())
+    this.#timer = setInterval(() => this.#checks.wake(), CHECK_MS)
+    ctx.metrics.gauge('linked_nodes', 'Joined nodes whose link is open.', [], (set) =>
+      set([...this.#sessions.values()].filter((sessions) => sessions.size === CONNECTION_KINDS.length).length),
+    )
+  }
+
+  async listen(): Promise<void> {
+    rmSync(this.path, { force: true })
+    this.#http.listen(this.path)
+    await once(this.#http, 'listening')
+    chmodSync(this.path, 0o600)
+  }
+
+  /** The connection to the lobbies of a node; null while its link is down. */
+  streamsOf(node_id: string): ClientHttp2Session | null {
+    const session = this.#sessions.get(node_id)?.get('muster-streams') as ClientHttp2Session | undefined
+    return session === undefined || session.destroyed ? null : session
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#stop_listening()
+    await this.#checks.close()
+    for (const guest of this.#guests) guest.destroy()
+    for (const sessions of this.#sessions.values()) for (const session of sessions.values()) session.destroy()
+    this.#http.close()
+    this.#http.closeAllConnections()
+  }
+
+  #onUpgrade({ url, headers }: IncomingMessage, socket: Duplex): void {
+    socket.on('error', () => {})
+    if (url !== LINK_PATH || this.#guests.size >= GUESTS_MAX) {
+      socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+      return
+    }
+    this.#guests.add(socket)
+    const overdue = setTimeout(() => this.#guests.has(socket) && socket.destroy(), GUEST_MS_MAX)
+    socket.once('close', () => {
+      clearTimeout(overdue)
+      this.#guests.delete(socket)
+    })
+    this.#open().then(
+      (opened) => {
+        socket.write(SWITCHING)
+        // A server for each connection, because the secured side does not show which connection is below it.
+        const tls = createTlsServer(opened.options, (secured) =>
+          this.#onSecured(opened, secured, { below: socket, client_ip: String(headers['x-forwarded-for'] ?? '-') }),
+        )
+        tls.on('tlsClientError', () => void socket.destroy())
+        tls.emit('connection', socket)
+      },
+      (error: unknown) => {
+        this.#ctx.log.error({ err: error }, 'link could not be opened')
+        socket.destroy()
+      },
+    )
+  }
+
+  /** At the first link, because most platforms have none. */
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#openAuthority().catch((error: unknown) => {
+      this.#opened = null
+      throw error
+    })
+    return this.#opened
+  }
+
+  async #openAuthority(): Promise<Opened> {
+    const { openPlatformAuthority } = await import('./authority.ts')
+    const authority = await openPlatformAuthority(this.#ctx)
+    const own = await authority.certifyPlatform(this.#ctx.now())
+    const options: TlsOptions = {
+      cert: own.certificate + authority.certificate,
+      key: own.key,
+      ca: authority.certificate,
+      requestCert: true,
+      // A machine that joins has no certificate, and one that ended lately may be renewed: peers.ts decides.
+      rejectUnauthorized: false,
+      minVersion: 'TLSv1.3',
+      ALPNProtocols: [...CONNECTION_KINDS],
+      handshakeTimeout: HANDSHAKE_MS_MAX,
+    }
+    return { authority, certificate: new X509Certificate(authority.certificate), options }
+  }
+
+  #onSecured({ certificate, authority }: Opened, socket: TLSSocket, { below, client_ip }: Arrival): void {
+    socket.on('error', () => {})
+    const peer = nodePeer(socket, certificate, this.#ctx.now())
+    if (socket.alpnProtocol === 'muster-streams') {
+      if (peer === null || peer.is_late) socket.destroy()
+      else void this.#carryStreams(peer, socket, below)
+      return
+    }
+    const caller: Caller = { peer, client_ip }
+    const session = performServerHandshake(socket, sessionOptions('muster-calls'))
+    keepAlive(session)
+    if (peer !== null) this.#keep(peer, 'muster-calls', session, below)
+    const calls = { ctx: this.#ctx, version: this.#version, authority: async () => authority }
+    session.on('stream', (stream, headers) => {
+      stream.on('error', () => {})
+      void serveCall(calls, caller, stream, headers)
+    })
+  }
+
+  /** Only for a node that is one of the platform now. */
+  async #carryStreams(peer: NodePeer, socket: TLSSocket, below: Duplex): Promise<void> {
+    const known = await this.#known([peer.node_id]).catch(() => new Map<string, string>())
+    if (known.get(peer.node_id) !== peer.key_hash || socket.destroyed) {
+      socket.destroy()
+      return
+    }
+    const session = connect('http://node', { ...sessionOptions('muster-streams'), createConnection: () => socket })
+    keepAlive(session)
+    this.#keep(peer, 'muster-streams', session, below)
+  }
+
+  /** The newest connection of a kind counts. */
+  #keep({ node_id }: NodePeer, kind: ConnectionKind, session: Http2Session, below: Duplex): void {
+    const { log } = this.#ctx
+    this.#guests.delete(below)
+    const sessions: NodeSessions = this.#sessions.get(node_id) ?? new Map()
+    this.#sessions.set(node_id, sessions)
+    sessions.get(kind)?.destroy()
+    sessions.set(kind, session)
+    log.info({ node_id, kind }, 'node is linked')
+    session.once('close', () => {
+      if (sessions.get(kind) !== session) return
+      sessions.delete(kind)
+      if (sessions.size === 0) this.#sessions.delete(node_id)
+      log.info({ node_id, kind }, 'link of a node has ended')
+    })
+  }
+
+  /** Closes the links of removed nodes, and takes their database roles. */
+  async #endRemoved(): Promise<void> {
+    const ids = [...this.#sessions.keys()]
+    if (ids.length > 0) {
+      const known = await this.#known(ids)
+      for (const node_id of ids) {
+        if (known.has(node_id)) continue
+        this.#ctx.log.warn({ node_id }, 'node was removed; its link is closed')
+        for (const session of this.#sessions.get(node_id)?.values() ?? []) session.destroy()
+      }
+    }
+    const { rows } = await this.#ctx.pool.query<{ node_id: string; database_role: string }>({
+      name: 'removed-links',
+      text: `select node_id, database_role from node_links join nodes using (node_id)
+        where removed_ts is not null and database_role is not null`,
+    })
+    for (const { node_id, database_role } of rows) {
+      await dropRole(this.#ctx.pool, database_role)
+      // The row stays: the node's runs are not on this machine.
+      await this.#ctx.db.updateTable('node_links').set({ database_role: null }).where('node_id', '=', node_id).execute()
+    }
+  }
+
+  /** The hash of the key of each of these nodes, without removed ones. */
+  async #known(node_ids: readonly string[]): Promise<Map<string, string>> {
+    const { rows } = await this.#ctx.pool.query<{ node_id: string; key_hash: string }>({
+      name: 'known-nodes',
+      text: `select node_id, key_hash from node_links join nodes using (node_id)
+        where removed_ts is null and node_id = any($1)`,
+      values: [node_ids],
+    })
+    return new Map(rows.map(({ node_id, key_hash }) => [node_id, key_hash]))
+  }
+}

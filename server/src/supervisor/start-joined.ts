@@ -1,0 +1,170 @@
+// Starts a machine that joins, or has joined, a platform, step by step: lock the data folder, use up the invitation, open the
+// link, take over the platform's settings, start the roles of the node. Database, stored files and keys stay at the platform.
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { readConfig } from '../config/config.ts'
+import { openSocketFolder } from '../database/embedded/socket-folder.ts'
+import { joinPlatform } from '../links/node/join-platform.ts'
+import { type LocalSockets, openLocalSockets } from '../links/node/local-sockets.ts'
+import { type NodeFile, nodeFilePath, readNodeFile, writeNodeFile } from '../links/node/node-file.ts'
+import { NodeLink } from '../links/node/node-link.ts'
+import { DatabaseResponse, type HelloResponse, SHARED_SETTINGS } from '../links/protocol.ts'
+import { call, LinkRefusal } from '../links/streams.ts'
+import { createLog } from '../observe/log.ts'
+import { credentialsOf } from '../observe/redact.ts'
+import { platformVersion } from '../platform-version.ts'
+import { StartError } from '../start-error.ts'
+import { roleEnvironment } from './environment.ts'
+import { adminFile } from './folders.ts'
+import { openRoleLog } from './role-log.ts'
+import { inStep, type Start, startRoleProcesses, takeFolder } from './start-platform.ts'
+
+/** What `muster join` was given. */
+export type JoinRequest = { url: string; invitation: string }
+
+const REGIONS_FILE = 'platform.toml'
+const SOCKETS_FILE = 'link-folder'
+const BYTES_PER_GB = 1024 ** 3
+
+export function hasJoined(data_dir: string): boolean {
+  return existsSync(nodeFilePath(data_dir))
+}
+
+/** `request`: null starts a machine that has joined before. Throws at the first step that fails. */
+export async function startJoined(start: Start, request: JoinRequest | null): Promise<void> {
+  const { terminal, config, signal } = start
+  const { data_dir } = config
+  if (request !== null) requireNoPlatform(data_dir)
+  const lock = await inStep(
+    terminal,
+    'data folder',
+    () => takeFolder(start),
+    () => data_dir,
+  )
+  const file = request === null ? readNodeFile(data_dir)! : await joinOnce(start, request)
+  signal.throwIfAborted()
+  const sockets_file = join(data_dir, 'keys', SOCKETS_FILE)
+  const opened = await inStep(
+    terminal,
+    'link',
+    async () => openLink(start, file, await openSocketFolder(null, sockets_file)),
+    ({ hello }) => `${hello.version}; nothing has to be opened on this machine`,
+  )
+  signal.throwIfAborted()
+  const resolved = { ...nodeSettings(data_dir, file, opened.hello), ...linkSettings(opened) }
+  // All mistakes are reported in one sentence, before a role starts.
+  const node_config = readConfig({ ...start.env, ...resolved })
+  const env = roleEnvironment(start.env, node_config, resolved)
+  const started = startRoleProcesses({ ...start, config: node_config }, { env, lock, isQuiet: () => false })
+  for (const { role, step } of started) {
+    try {
+      await role.first_ready
+      step.done(machineText())
+    } catch (error) {
+      step.failed()
+      throw error
+    }
+  }
+  const settings = [
+    ['node', file.node_id, `region ${file.region}`],
+    ['platform', file.platform_url],
+    ['data folder', data_dir],
+  ] as const
+  terminal.table(settings)
+}
+
+function requireNoPlatform(data_dir: string): void {
+  if (!existsSync(adminFile(data_dir))) return
+  throw new StartError(
+    `${data_dir} has a platform of its own. Set MUSTER_DATA to an empty folder for the node that joins another one.`,
+  )
+}
+
+async function joinOnce({ config, terminal }: Start, { url, invitation }: JoinRequest): Promise<NodeFile> {
+  const step = terminal.step('platform')
+  try {
+    const file = await joinPlatform({
+      url,
+      invitation,
+      version: platformVersion(),
+      onVerified: () => step.done(`${new URL(url).host} is the platform of the invitation`),
+    })
+    writeNodeFile(config.data_dir, file)
+    terminal.step('invitation').done(`this machine is ${file.node_id} in region ${file.region}`)
+    return file
+  } catch (error) {
+    step.failed()
+    throw error
+  }
+}
+
+type OpenedLink = { hello: HelloResponse; database: DatabaseResponse; sockets: LocalSockets }
+
+async function openLink(start: Start, file: NodeFile, folder: string): Promise<OpenedLink> {
+  const { config, parts, terminal, now, signal, stop } = start
+  const { data_dir } = config
+  const own_log = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, elapsed: start.elapsed })
+  parts.push({ stop: () => own_log.close() })
+  const to = { write: (line: string) => own_log.write(line.trimEnd()) }
+  const log = createLog({ who: 'supervisor', level: config.log_level, secrets: credentialsOf(config), to })
+  const link = new NodeLink({
+    ...{ data_dir, file, log, now, version: platformVersion() },
+    targets: { network: config.lobby_network },
+    onRemoved(reason) {
+      terminal.warn('link', reason)
+      stop({ end_lobbies: true })
+    },
+  })
+  parts.push({ stop: () => link.close() })
+  const abort = (): void => void link.close()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    const hello = await link.hello()
+    const sockets = await openLocalSockets({
+      folder,
+      lobby_api: { host: config.internal_host, port: config.lobby_api_port },
+      calls: () => link.calls(),
+    })
+    parts.push({ stop: () => sockets.close() })
+    const session = link.calls()
+    if (session === null) throw new StartError('The link was lost while this machine started. Start it again.')
+    return { hello, sockets, database: await call(session, '/database', {}, DatabaseResponse) }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof LinkRefusal) throw new StartError(error.message, { cause: error })
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** The settings of the platform, and the file of its regions. */
+function nodeSettings(data_dir: string, { node_id }: NodeFile, hello: HelloResponse): Record<string, string> {
+  const path = join(data_dir, REGIONS_FILE)
+  const shared = SHARED_SETTINGS.flatMap((name) => {
+    const value = hello.settings[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  if (hello.regions === null) rmSync(path, { force: true })
+  else writeFileSync(path, hello.regions, { mode: 0o600 })
+  return {
+    ...Object.fromEntries(shared),
+    ...(hello.regions !== null && { MUSTER_CONFIG: path }),
+    MUSTER_NODE: node_id,
+    MUSTER_ROLES: hello.roles.join(),
+    MUSTER_RUNNER_REGIONS: hello.region,
+  }
+}
+
+function linkSettings({ database: { user, password, database }, sockets }: OpenedLink): Record<string, string> {
+  const folder = encodeURIComponent(sockets.database_folder)
+  return {
+    DATABASE_URL: `postgres://${user}:${password}@/${database}?host=${folder}`,
+    MUSTER_LINK: sockets.platform_path,
+  }
+}
+
+function machineText(): string {
+  return `${availableParallelism()} cores, ${Math.round(totalmem() / BYTES_PER_GB)} GB`
+}

@@ -1,0 +1,180 @@
+// Invitations, and what stands between a stolen one and the platform.
+import assert from 'node:assert'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { listNodeInvitations, revokeNodeInvitation } from '@muster/contract'
+import { openAuthority } from '../../src/links/authority.ts'
+import { startPlatform } from '../platform.ts'
+import { invite, joinWith, queryAs, startNode } from './node.ts'
+
+const ROLES = { roles: 'api,matchmaker,edge' }
+
+test('an invitation is good once, for the node that it names', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const { invitation, node_id } = await invite(platform, { name: 'attic' })
+  const file = await joinWith(platform, invitation)
+  assert.strictEqual(file.node_id, 'attic')
+  assert.strictEqual(node_id, 'attic')
+  await assert.rejects(joinWith(platform, invitation), /was used at .*If that was not you, remove the node "attic"/)
+  const { invitations } = await platform.client.call(listNodeInvitations, {})
+  assert.deepStrictEqual(
+    invitations.map(({ state, use_ip }) => [state, use_ip]),
+    [['used', '127.0.0.1']],
+  )
+})
+
+test('two machines with one invitation: only the first one joins', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const { invitation } = await invite(platform)
+  const outcomes = await Promise.allSettled(Array.from({ length: 4 }, () => joinWith(platform, invitation)))
+  assert.strictEqual(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+})
+
+test('an expired, a revoked and an invented invitation are refused, each with its reason', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const late = await invite(platform, { ttl: 60_000 })
+  const revoked = await invite(platform)
+  await platform.client.call(revokeNodeInvitation, { params: { invitation_id: revoked.invitation_id } })
+  platform.advance(60_000)
+  await assert.rejects(joinWith(platform, late.invitation), /expired at .*muster nodes invite/)
+  await assert.rejects(joinWith(platform, revoked.invitation), /was revoked.*muster nodes invite/)
+  const invented = `${late.invitation.slice(0, -32)}${'A'.repeat(32)}`
+  await assert.rejects(joinWith(platform, invented), /has no such invitation/)
+  await assert.rejects(joinWith(platform, 'mj1.short'), /invitation is incomplete/)
+  const { rows } = await platform.ctx.pool.query(
+    "select code from audit_events where operation = 'nodes.join' and outcome = 'failed' order by event_id",
+  )
+  assert.deepStrictEqual(
+    rows.map(({ code }) => code),
+    ['NODE_INVITATION_EXPIRED', 'NODE_INVITATION_REVOKED', 'NODE_INVITATION_UNKNOWN'],
+  )
+})
+
+test('a machine sends the secret to no platform but that of the invitation', async (t) => {
+  const [meant, other] = [await startPlatform(t, ROLES), await startPlatform(t, ROLES)]
+  const { invitation } = await invite(meant)
+  // The other platform is what an attacker in the middle can be at best: it speaks the protocol, with a key of its own.
+  await assert.rejects(joinWith(meant, invitation, other.edge_url), /is not the platform.*was not sent/)
+  const { rowCount } = await other.ctx.pool.query("select from audit_events where operation = 'nodes.join'")
+  assert.strictEqual(rowCount, 0)
+  assert.strictEqual((await joinWith(meant, invitation)).region, 'local')
+})
+
+test('a certificate of a node does not stand for the platform', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const node = await startNode(t, platform)
+  const { invitation } = await invite(platform, { name: 'cellar' })
+  // A joined machine that listens in the place of the platform, with its own key and the genuine authority.
+  const { createServer: createTlsServer } = await import('node:tls')
+  const seen: string[] = []
+  const http = createServer().on('upgrade', (_request, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    const { certificate, key, authority } = node.file
+    const tls = createTlsServer({ cert: certificate + authority, key, ALPNProtocols: ['muster-calls'] }, (secured) => {
+      secured.on('error', () => {})
+      secured.on('data', (bytes) => seen.push(bytes.toString('latin1')))
+    })
+    tls.emit('connection', socket)
+  })
+  http.listen(0, '127.0.0.1')
+  await once(http, 'listening')
+  t.after(() => http.close())
+  const { port } = http.address() as { port: number }
+  await assert.rejects(joinWith(platform, invitation, `http://127.0.0.1:${port}`), /is not the platform/)
+  assert.deepStrictEqual(seen, [])
+})
+
+test('an address that is no platform is reported as such', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const { invitation } = await invite(platform)
+  await assert.rejects(joinWith(platform, invitation, platform.api_url), /responds with status 404/)
+  await assert.rejects(joinWith(platform, invitation, 'http://127.0.0.1:1'), /cannot be reached.*ECONNREFUSED/)
+  await assert.rejects(joinWith(platform, invitation, 'play.example.com'), /is no address of a platform/)
+})
+
+test('a name of a node that is there is not invited again', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  await startNode(t, platform, 'attic')
+  await assert.rejects(invite(platform, { name: 'attic' }), { code: 'NODE_NAME_TAKEN' })
+  await assert.rejects(invite(platform, { region: 'mars' }), { code: 'NODE_REGION_UNKNOWN' })
+})
+
+test('processes that open the authority at once get the same one', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-authority-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const opened = await Promise.all(Array.from({ length: 4 }, () => openAuthority(folder, Date.now())))
+  assert.strictEqual(new Set(opened.map(({ key_hash }) => key_hash)).size, 1)
+})
+
+test('a stolen node reads and writes only what its runner needs, of its own node', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const [node, other] = [await startNode(t, platform, 'attic'), await startNode(t, platform, 'cellar')]
+  const as = (text: string, values?: unknown[]) => queryAs(node.database_url, text, values)
+  const refused = /permission denied|must be owner/
+  for (const table of [
+    'tokens',
+    'users',
+    'sessions',
+    'players',
+    'identities',
+    'certificates',
+    'node_links',
+    'node_invitations',
+    'audit_events',
+    'journal',
+  ]) {
+    await assert.rejects(as(`select * from ${table} limit 1`), /permission denied|does not exist/, table)
+  }
+  await assert.rejects(as('select secrets from versions'), refused)
+  await assert.rejects(as('update lobbies set stop_ts = now()'), refused)
+  await assert.rejects(as('delete from lobby_runs'), refused)
+  await assert.rejects(as('create table mine ()'), refused)
+  await assert.rejects(as('alter table lobby_runs disable row level security'), refused)
+  await assert.rejects(as('set role muster'), refused)
+  await as("insert into runners (runner_id, regions, disk_free_bytes) values ('attic', '{local}', 1)")
+  await assert.rejects(
+    as("insert into runners (runner_id, regions, disk_free_bytes) values ('cellar', '{local}', 1)"),
+    /row-level security/,
+  )
+  await queryAs(
+    other.database_url,
+    "insert into runners (runner_id, regions, disk_free_bytes) values ('cellar', '{local}', 1)",
+  )
+  const { rows } = await as('select runner_id from runners')
+  assert.deepStrictEqual(rows, [{ runner_id: 'attic' }])
+  // The first message of a connection must name the node's own role.
+  const stolen = new URL(node.database_url.replace('@/', '@localhost/'))
+  stolen.username = 'muster'
+  await assert.rejects(queryAs(stolen.href.replace('@localhost/', '@/'), 'select 1'))
+})
+
+test('a removed node is cut off within seconds, and its certificate opens nothing any more', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const node = await startNode(t, platform)
+  await platform.ctx.pool.query("update nodes set removed_ts = now() where node_id = 'attic'")
+  assert.match(await node.removed, /was removed from the platform/)
+  await assert.rejects(queryAs(node.database_url, 'select 1'))
+  const { rows } = await platform.ctx.pool.query('select rolname from pg_roles where rolname = $1', [
+    decodeURIComponent(new URL(node.database_url.replace('@/', '@localhost/')).username),
+  ])
+  assert.deepStrictEqual(rows, [])
+  // The same name can join again, as another machine.
+  const { invitation } = await invite(platform, { name: 'attic' })
+  assert.strictEqual((await joinWith(platform, invitation)).node_id, 'attic')
+})
+
+test('lobbies reach the platform through their node', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const node = await startNode(t, platform)
+  const socket = connect(node.lobby_api_port, '127.0.0.1')
+  t.after(() => socket.destroy())
+  socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  let text = ''
+  for await (const chunk of socket.setEncoding('utf8') as AsyncIterable<string>) text += chunk
+  assert.match(text, /^HTTP\/1.1 404 [\s\S]*API_NOT_FOUND/)
+})
