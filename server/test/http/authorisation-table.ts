@@ -153,7 +153,7 @@ export const TABLE: Record<string, Row> = {
   'admin.runChecks': OPERATOR,
   'admin.createNodeInvitation': OPERATOR,
   'admin.listNodeInvitations': OPERATOR,
-  'admin.revokeNodeInvitation': OPERATOR,
+  'admin.revokeNodeInvitation': { ...OPERATOR, admin: 'NODE_INVITATION_NOT_FOUND' },
   'games.namespaces.createGameNamespace': GAME_DEVELOPERS,
   'games.namespaces.validateGameNamespace': GAME_DEVELOPERS,
   'games.namespaces.getGameNamespaceById': GAME,

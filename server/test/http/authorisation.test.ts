@@ -82,7 +82,7 @@ test('an Authorization header that is no bearer token is refused unchanged', asy
 const UNBOUND = ['admin', 'development', 'stranger', ...FORMER]
 const BOUND = CALLERS.filter((caller) => !UNBOUND.includes(caller) && !caller.startsWith('other_'))
 /** A caller needs both this id and the code of the mail; the id alone reveals nothing. */
-const UNBOUND_IDS = new Set(['verification_id'])
+const UNBOUND_IDS = new Set(['verification_id', 'invitation_id'])
 /** Who is not in the lobby is out of it already. */
 const IDEMPOTENT = new Set(['games.matchmaker.deleteMatchmakerLobbyPlayer player_id'])
 /** What a member is, a user is: there is no page of users. */
