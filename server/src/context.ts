@@ -75,7 +75,14 @@ export type Context = {
 export type ContextOptions = { log?: Logger; now?: () => number; elapsed?: () => number }
 
 /** A role that has been started. `address` is where it listens (`http://host:port`), null when it listens nowhere. */
-export type RunningRole = { address: string | null; stop(how: { end_lobbies: boolean }): Promise<void> }
+export type RunningRole = {
+  address: string | null
+  /** Resolves when another process of the role has taken over. Absent: none does. */
+  handed_over?: Promise<void>
+  /** Resolves when also what could not be taken over has ended. */
+  retired?: Promise<void>
+  stop(how: { end_lobbies: boolean }): Promise<void>
+}
 
 /**
  * Opens the data folder's keys and objects and the database of `config.database_url`. Throws a StartError without one:

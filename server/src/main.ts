@@ -29,10 +29,15 @@ const START: Record<Role, (ctx: Context) => Promise<RunningRole>> = {
   edge: async (ctx) => (await import('./edge/start.ts')).startEdge(ctx),
 }
 
+/** Most roles never retire. */
+const NEVER = new Promise<void>(() => {})
+
 export type RunningRoles = {
   ctx: Context
   /** The address of each role; null for one without a listener, absent for one that is not configured. */
   addresses: Partial<Record<Role, string | null>>
+  /** Resolves when another process has taken over what this one did. */
+  retired: Promise<{ end_lobbies: false }>
   /** Stops the roles in the reverse order of `ROLES`, then closes the context. A second call waits for the first. */
   stop(how: { end_lobbies: boolean }): Promise<void>
 }
@@ -43,7 +48,7 @@ export type RunningRoles = {
  */
 export async function startRoles(config: Config, options: ContextOptions = {}): Promise<RunningRoles> {
   const ctx = await openContext(config, options)
-  const port = config.metrics && (await openOperatorPort(config.metrics, ctx))
+  let port = config.metrics && (await openOperatorPort(config.metrics, ctx, { tries_again: true }))
   const outcomes = await Promise.allSettled(config.roles.map((role) => START[role](ctx)))
   const addresses: Partial<Record<Role, string | null>> = {}
   const running: RunningRole[] = []
@@ -69,8 +74,19 @@ export async function startRoles(config: Config, options: ContextOptions = {}): 
     })
     throw failures[0]
   }
+  // The process that was replaced had the port until now.
+  if (config.metrics !== null) port ??= await openOperatorPort(config.metrics, ctx, { tries_again: false })
+  for (const { handed_over } of running) {
+    void handed_over?.then(async () => {
+      const closed = port?.close()
+      port = null
+      await closed
+    })
+  }
   ctx.health.started()
-  return { ctx, addresses, stop }
+  const retirements = running.map(({ retired }) => retired ?? NEVER)
+  const retired = Promise.race([NEVER, ...retirements]).then(() => ({ end_lobbies: false as const }))
+  return { ctx, addresses, retired, stop }
 }
 
 /** A role that fails to stop does not prevent the others from stopping. The first failure is thrown at the end. */
@@ -122,7 +138,7 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
   // Compiled modules are stored now: a process that is killed later would not store them.
   flushCompileCache()
 
-  const how = await stop_request
+  const how = await Promise.race([stop_request, running.retired])
   log.info(how, 'stopping')
   running.ctx.health.stopping()
   if (!supervised && !how.end_lobbies) await delay(config.drain_ms)

@@ -1,4 +1,4 @@
-// The commands of a platform's operator, which act on its data folder: start, backup, restore, verify, admin-token, keys.
+// The commands of a platform's operator, which act on its data folder: start, restart, backup, restore, verify, admin-token, keys.
 import { type Command, InvalidArgumentError } from 'commander'
 import { onPlatformNode } from '../platform-node.ts'
 import type { Terminal } from '../terminal.ts'
@@ -29,6 +29,28 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
   addKeyCommands(program, env)
 
   addBackupCommands(program, env)
+  program
+    .command('restart')
+    .description('Restart the roles of the platform of this machine, with the program as it is installed now.')
+    .addHelpText('after', '\nDatabase and lobbies run on, and players stay connected. Run it after an upgrade.')
+    .action(() =>
+      onPlatformNode(env, async () => {
+        const { restartRoles } = await import('@muster/server/supervisor/restart-request')
+        await restartRoles(env)
+        console.log('All roles run in new processes.')
+      }),
+    )
+
+  program
+    .command('backup')
+    .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
+    .argument('<folder>', 'a folder that is not there yet')
+    .action((folder: string) =>
+      onPlatformNode(env, async () => {
+        const { backup } = await import('@muster/server/backup')
+        report(await backup(env, folder))
+      }),
+    )
 
   program
     .command('restore')

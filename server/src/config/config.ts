@@ -45,6 +45,8 @@ export type Config = {
   drain_ms: number
   /** The collector that rays are exported to, and extra headers; null: no export. */
   otlp: { url: string; headers: Readonly<Record<string, string>> } | null
+  /** How long an edge with a successor keeps the connections that cannot move. */
+  edge_retire_ms: number
   /** Addresses on which HTTP and HTTPS listen; null: every address. */
   edge_hosts: readonly (string | null)[]
   edge_http_port: number

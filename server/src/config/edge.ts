@@ -19,6 +19,7 @@ export function readEdge(
 ): Pick<
   Config,
   | 'edge_hosts'
+  | 'edge_retire_ms'
   | 'edge_http_port'
   | 'edge_https_port'
   | 'advertised_http_port'
@@ -32,6 +33,7 @@ export function readEdge(
   const edge_https_port = read.number('MUSTER_EDGE_HTTPS_PORT')
   const certificates_dir = read.textOrNull('MUSTER_TLS_CERTIFICATES')
   return {
+    edge_retire_ms: read.number('MUSTER_EDGE_RETIRE_SECONDS'),
     edge_hosts: readEdgeHosts(read, mode),
     edge_http_port,
     edge_https_port,

@@ -29,6 +29,8 @@ const METRICS_PORT_MAX = PORT_MAX - ROLES.length
 const DRAIN_SECONDS_MAX = 30
 /** A node that is away for an hour is gone. */
 const NODE_GRACE_SECONDS_MAX = 3_600
+/** A week: longer than any match. */
+const RETIRE_SECONDS_MAX = 604_800
 /** Largest setting in hours. */
 const HOURS_MAX = 100_000
 /** Largest setting in days. */
@@ -144,6 +146,12 @@ export const SETTINGS = {
     default: 0,
     max: DRAIN_SECONDS_MAX,
     doc: 'How long a process without a supervisor still serves after SIGTERM, while it reports that it is not ready. A load balancer needs this time to notice.',
+  },
+  MUSTER_EDGE_RETIRE_SECONDS: {
+    kind: 'seconds',
+    default: 3_600,
+    max: RETIRE_SECONDS_MAX,
+    doc: 'How long an edge that was replaced keeps the connections that cannot move to the next one, such as those over TLS. After that they are closed.',
   },
   MUSTER_EDGE_HOST: {
     kind: 'text',

@@ -45,6 +45,11 @@ export class ConnectionLimits {
     this.#share = new ClientShare({ places_max: connections_max, client_max })
   }
 
+  /** Connections and UDP sources. */
+  get open_count(): number {
+    return this.#share.count
+  }
+
   /**
    * Takes a place for a source of datagrams. Such a source can be forged, so it never displaces a connection. Returns a
    * function to call once at its end; null: there is no place.

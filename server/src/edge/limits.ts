@@ -45,6 +45,14 @@ export const SPLICE_IDLE_MS_MAX = 60 * 60_000
 export const HALF_CLOSED_MS_MAX = 30_000
 /** Milliseconds that a spliced connection lasts after one side has ended, whatever the other side still sends. */
 export const HALF_CLOSED_TOTAL_MS_MAX = 5 * 60_000
+/** Milliseconds that a splice waits until everything it has read is written, before it is handed over. */
+export const HOLD_MS_MAX = 200
+/** Milliseconds between two checks of that. */
+export const HOLD_PAUSE_MS = 2
+/** Milliseconds that an edge waits for each message of its successor. */
+export const GIVE_MS_MAX = 15_000
+/** Milliseconds between two checks of a retiring edge for connections that can be handed over, or have ended. */
+export const RETIRING_CHECK_MS = 250
 /** Milliseconds of silence after which TCP itself checks whether the peer still exists. */
 export const TCP_KEEP_ALIVE_MS = 30_000
 /** Milliseconds that a part of the self-test of node-internals.ts may take. */
@@ -100,6 +108,8 @@ export const PLAYERS_MAX = 50_000
 export const PLAYERS_WRITE_PAUSE_MS = 5
 /** Milliseconds between two attempts to write them while the database is away. */
 export const PLAYERS_RETRY_MS = 200
+/** Milliseconds that a hand-over waits until the players of its connections are written. */
+export const WRITTEN_MS_MAX = 10_000
 /** Milliseconds between two checks for answers of the matchmaker, in case a notification was lost. */
 export const ADMISSIONS_EVERY_MS = 1_000
 /** Milliseconds for which a player without a connection stays in the table, so that the matchmaker reads it. */

@@ -10,6 +10,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import type { Logger } from 'pino'
+import { type Handle, openConnection } from './hand-over/handles.ts'
 import { SELF_TEST_MS_MAX } from './limits.ts'
 import type { Address } from './routes.ts'
 
@@ -37,6 +38,13 @@ export function connectSharingReads({ hostname, port, path, local_address }: Add
     allowHalfOpen,
     onread: readOptions(onRead ?? ((shared, length) => emit(socket, shared, length)), bytes_max),
   })
+  return socket
+}
+
+/** A connection that another process had, with shared reads. It reads nothing before `resume`. */
+export function openSharingReads(handle: Handle, bytes_max: number = READ_BYTES): Socket {
+  const onread = readOptions((shared, length) => emit(socket, shared, length), bytes_max)
+  const socket: Socket = openConnection(handle, { onread })
   return socket
 }
 
@@ -76,6 +84,7 @@ function moveHandle(accepted: Socket): Socket {
   return socket
 }
 
+/** The option of a socket that reads into the shared buffer. */
 function readOptions(onRead: OnRead, bytes_max: number): OnReadOpts {
   return {
     buffer: buffer.subarray(0, bytes_max),

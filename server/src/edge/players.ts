@@ -19,6 +19,7 @@ import {
   PLAYERS_MAX,
   PLAYERS_RETRY_MS,
   PLAYERS_WRITE_PAUSE_MS,
+  WRITTEN_MS_MAX,
 } from './limits.ts'
 import { addressIn } from './player-addresses.ts'
 
@@ -85,19 +86,38 @@ export class Players {
     if (presence.connections.size >= PLAYER_CONNECTIONS_MAX) {
       throw new ApiError('API_NOT_AVAILABLE', {}, { message: 'The player has too many connections to the lobby.' })
     }
-    const connection = (): void => end()
-    presence.connections.add(connection)
-    const leave = (): void => this.#leave(presence, connection)
+    const admitted = this.#join(presence, end)
     if (!presence.is_admitted) {
       try {
         await this.#answered(presence)
       } catch (error) {
-        leave()
+        admitted.leave()
         throw error
       }
     }
-    const { player_id, lobby_id, namespace_id, address } = presence
-    return { player_id, lobby_id, namespace_id, address, leave }
+    return admitted
+  }
+
+  /** Joins a connection whose player another edge has admitted. Throws API_NOT_AVAILABLE beyond PLAYERS_MAX. */
+  adopt({ address, ...player }: PlayerId & { address: string | null }, end: () => void): Admitted {
+    const known = this.#presences.get(player.player_id)
+    const presence = known ?? this.#begin(player)
+    if (known === undefined && address !== null) {
+      presence.address = address
+      this.#addresses.set(player.lobby_id, (this.#addresses.get(player.lobby_id) ?? new Set()).add(address))
+    }
+    presence.is_admitted = true
+    presence.answer.resolve()
+    return this.#join(presence, end)
+  }
+
+  /** Resolves when the table has every change so far. Rejects after WRITTEN_MS_MAX. */
+  async written(): Promise<void> {
+    for (let waited_ms = 0; this.#changed.size > 0; waited_ms += PLAYERS_RETRY_MS) {
+      if (waited_ms >= WRITTEN_MS_MAX) throw new Error('Players could not be written.')
+      await delay(PLAYERS_RETRY_MS)
+    }
+    await this.#writing
   }
 
   /** In the transaction that registers the edge: writes all players under its new id. */
@@ -116,6 +136,13 @@ export class Players {
     this.#is_closed = true
     await this.#answers.close()
     await this.#writing
+  }
+
+  #join(presence: Presence, end: () => void): Admitted {
+    const connection = (): void => end()
+    presence.connections.add(connection)
+    const { player_id, lobby_id, namespace_id, address } = presence
+    return { player_id, lobby_id, namespace_id, address, leave: () => this.#leave(presence, connection) }
   }
 
   #verified(token: string) {

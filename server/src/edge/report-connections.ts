@@ -5,11 +5,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../context.ts'
-import { watchEvery } from '../database/poller.ts'
+import { type Watch, watchEvery } from '../database/poller.ts'
 import { inTransaction } from '../database/transaction.ts'
 import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from './limits.ts'
 import type { ConnectionChange, LobbyConnections } from './lobby-connections.ts'
 import type { Players } from './players.ts'
+
+/** Between the name of a node and what distinguishes its edges that have a successor. */
+const RETIRED_MARK = '~'
 
 const REGISTER_SQL = `
   with edge as (
@@ -45,53 +48,104 @@ type Registration = { edge_id: string; seq: number } | null
 export async function reportConnections(
   ctx: Context,
   connections: LobbyConnections,
-  players: Pick<Players, 'register'>,
-): Promise<{ close: () => Promise<void> }> {
-  const { pool, config } = ctx
-  let registration: Registration = null
+  options: { players: Pick<Players, 'register'>; is_successor: boolean },
+): Promise<ConnectionReports> {
+  const reports = new ConnectionReports(ctx, connections, options)
+  await Promise.race([reports.reporting(), delay(CONNECTIONS_REPORT_START_MS_MAX, undefined, { ref: false })])
+  return reports
+}
 
-  /** Also removes an edge of this node that was killed: its connections ended with it. */
-  async function register(): Promise<void> {
-    const edge_id = randomUUID()
-    const open = columnsOf(connections.takeAll())
-    await inTransaction(pool, async (client) => {
-      await client.query('delete from edges where node_id = $1', [config.node_id])
-      await client.query(REGISTER_SQL, [edge_id, config.node_id])
-      await client.query(INSERT_SQL, [edge_id, ...open])
-      await players.register(client, edge_id)
+export class ConnectionReports {
+  readonly #ctx: Context
+  readonly #connections: LobbyConnections
+  readonly #players: Pick<Players, 'register'>
+  /** The edge before this one still has connections, and its own registration. */
+  readonly #is_successor: boolean
+  readonly #watch: Watch
+  /** The node's, or after `retire` a name that the successor does not remove. */
+  #node_id: string
+  #registration: Registration = null
+
+  constructor(
+    ctx: Context,
+    connections: LobbyConnections,
+    { players, is_successor }: { players: Pick<Players, 'register'>; is_successor: boolean },
+  ) {
+    this.#ctx = ctx
+    this.#connections = connections
+    this.#players = players
+    this.#is_successor = is_successor
+    this.#node_id = ctx.config.node_id
+    this.#watch = watchEvery(ctx, CONNECTIONS_REPORT_EVERY_MS, {
+      look: () => (this.#registration === null ? this.#register() : this.#report(this.#registration)),
+      failure: 'report of open connections failed; retrying',
     })
-    registration = { edge_id, seq: 1 }
   }
 
-  async function report({ edge_id, seq }: NonNullable<Registration>): Promise<void> {
+  reporting(): Promise<void> | null {
+    return this.#watch.looking()
+  }
+
+  get is_registered(): boolean {
+    return this.#registration !== null
+  }
+
+  /** The next edge of the node registers beside this one. Returns the name of this edge from here on. */
+  async retire(): Promise<string> {
+    return this.#rename(`${this.#ctx.config.node_id}${RETIRED_MARK}${randomUUID()}`)
+  }
+
+  /** The next edge has not taken over. */
+  async stay(): Promise<void> {
+    await this.#rename(this.#ctx.config.node_id).catch((error: unknown) => {
+      this.#ctx.log.warn({ err: error }, 'the edge could not take its name back; its next registration does')
+      this.#registration = null
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#watch.close()
+    if (this.#registration === null) return
+    try {
+      await this.#ctx.pool.query('delete from edges where edge_id = $1', [this.#registration.edge_id])
+    } catch (error) {
+      this.#ctx.log.warn({ err: error }, 'the edge could not remove its registration; the next edge of this node does')
+    }
+  }
+
+  async #rename(node_id: string): Promise<string> {
+    await this.#ctx.pool.query('update edges set node_id = $2 where node_id = $1', [this.#node_id, node_id])
+    this.#node_id = node_id
+    return node_id
+  }
+
+  /** Also removes an edge of this node that was killed: its connections ended with it. */
+  async #register(): Promise<void> {
+    const edge_id = randomUUID()
+    const node_id = this.#node_id
+    const retired = this.#is_successor ? null : `${node_id}${RETIRED_MARK}`
+    const open = columnsOf(this.#connections.takeAll())
+    await inTransaction(this.#ctx.pool, async (client) => {
+      await client.query('delete from edges where node_id = $1 or starts_with(node_id, $2)', [node_id, retired])
+      await client.query(REGISTER_SQL, [edge_id, node_id])
+      await client.query(INSERT_SQL, [edge_id, ...open])
+      await this.#players.register(client, edge_id)
+    })
+    this.#registration = { edge_id, seq: 1 }
+  }
+
+  async #report({ edge_id, seq }: NonNullable<Registration>): Promise<void> {
     const next = seq + 1
-    registration = null
-    const changes = columnsOf(connections.takeChanges())
+    this.#registration = null
+    const changes = columnsOf(this.#connections.takeChanges())
     const forgets = next % REPORTED_ZERO_KEPT === 0
-    const { rowCount } = await pool.query({
+    const { rowCount } = await this.#ctx.pool.query({
       name: 'edge-report',
       text: REPORT_SQL,
       values: [edge_id, next, ...changes, forgets],
     })
-    if (rowCount === 1) registration = { edge_id, seq: next }
-    else await register()
-  }
-
-  const watch = watchEvery(ctx, CONNECTIONS_REPORT_EVERY_MS, {
-    look: () => (registration === null ? register() : report(registration)),
-    failure: 'report of open connections failed; retrying',
-  })
-  await Promise.race([watch.looking(), delay(CONNECTIONS_REPORT_START_MS_MAX, undefined, { ref: false })])
-  return {
-    async close() {
-      await watch.close()
-      if (registration === null) return
-      try {
-        await pool.query('delete from edges where edge_id = $1', [registration.edge_id])
-      } catch (error) {
-        ctx.log.warn({ err: error }, 'the edge could not remove its registration; the next edge of this node does')
-      }
-    },
+    if (rowCount === 1) this.#registration = { edge_id, seq: next }
+    else await this.#register()
   }
 }
 

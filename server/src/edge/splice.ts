@@ -1,9 +1,21 @@
 // Joins two sockets, after a 101 response or from their first byte. Each side is read as fast as the other one writes. The end
 // of one direction is forwarded, and the other direction may finish within a time limit. A side that breaks resets the
 // other: a backend that never closes half-open sockets would otherwise keep a descriptor for every broken connection.
+//
+// A splice can be held: it reads nothing more, and everything it has read is written. Then both sockets may continue in
+// another process (hand-over/).
 import type { Socket } from 'node:net'
-import { HALF_CLOSED_MS_MAX, HALF_CLOSED_TOTAL_MS_MAX, SPLICE_IDLE_MS_MAX, TCP_KEEP_ALIVE_MS } from './limits.ts'
-import { breakOff } from './tls/tls.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import { isTcp, startReading, stopReading } from './hand-over/handles.ts'
+import {
+  HALF_CLOSED_MS_MAX,
+  HALF_CLOSED_TOTAL_MS_MAX,
+  HOLD_MS_MAX,
+  HOLD_PAUSE_MS,
+  SPLICE_IDLE_MS_MAX,
+  TCP_KEEP_ALIVE_MS,
+} from './limits.ts'
+import { breakOff, isSecure } from './tls/tls.ts'
 
 /** Maxima of silence. `first_byte_ms`: for a connection that has not carried a byte yet. */
 export type SpliceTimes = { idle_ms: number; first_byte_ms?: number }
@@ -26,81 +38,142 @@ export function splice(
   upstream: Socket,
   times: SpliceTimes = AFTER_HANDSHAKE,
   filter: FirstBytesFilter | null = null,
-): void {
-  const resetBoth = () => {
-    breakOff(client)
-    breakOff(upstream)
-  }
-  let is_half_closed = false
-  const startHalfClosed = () => {
-    client.setTimeout(HALF_CLOSED_MS_MAX)
-    if (is_half_closed || client.destroyed) return
-    is_half_closed = true
-    // A side that sends now and then to one that never reads would last until the system's buffers are full.
-    const deadline = setTimeout(resetBoth, HALF_CLOSED_TOTAL_MS_MAX).unref()
-    client.once('close', () => clearTimeout(deadline))
-  }
-
-  // The reason does not matter: a close event follows every error.
-  client.on('error', ignore)
-  upstream.on('error', ignore)
-  client.on('timeout', resetBoth)
-  client.setTimeout(times.first_byte_ms ?? times.idle_ms)
-  if (times.first_byte_ms !== undefined) {
-    const onFirstByte = () => {
-      client.off('data', onFirstByte)
-      upstream.off('data', onFirstByte)
-      if (!is_half_closed) client.setTimeout(times.idle_ms)
-    }
-    client.on('data', onFirstByte)
-    upstream.on('data', onFirstByte)
-  }
-  upstream.setTimeout(0)
-  for (const socket of [client, upstream]) {
-    socket.setNoDelay(true)
-    socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS)
-  }
-  forward(client, upstream, startHalfClosed, filter && { ...filter, refuse: resetBoth })
-  forward(upstream, client, startHalfClosed, null)
-
-  client.once('close', () => {
-    if (!upstream.destroyed) breakOff(upstream)
-  })
-  upstream.once('close', () => {
-    if (client.destroyed) return
-    if (upstream.readableEnded) startHalfClosed()
-    else breakOff(client)
-  })
+): Splice {
+  return new Splice(client, upstream, times, filter)
 }
 
-function forward(
-  from: Socket,
-  to: Socket,
-  onEnd: () => void,
-  filter: (FirstBytesFilter & { refuse: () => void }) | null,
-): void {
-  let undecided = filter
-  const pass = (chunk: Buffer): void => {
-    // Bytes that arrive after the other side is gone are dropped, and must not delay the end.
-    if (to.writable && !to.write(chunk)) from.pause()
+export class Splice {
+  readonly client: Socket
+  readonly upstream: Socket
+  /** Null once the first bytes have passed, and where none are inspected. */
+  #undecided: FirstBytesFilter | null
+  #is_half_closed = false
+  #is_held = false
+  readonly #unlisten: (() => void)[] = []
+
+  constructor(client: Socket, upstream: Socket, times: SpliceTimes, filter: FirstBytesFilter | null) {
+    this.client = client
+    this.upstream = upstream
+    this.#undecided = filter
+    this.#listen(client, 'timeout', () => this.#resetBoth())
+    client.setTimeout(times.first_byte_ms ?? times.idle_ms)
+    if (times.first_byte_ms !== undefined) this.#awaitFirstByte(times.idle_ms)
+    upstream.setTimeout(0)
+    for (const socket of [client, upstream]) {
+      // The reason does not matter: a close event follows every error.
+      socket.on('error', ignore)
+      socket.setNoDelay(true)
+      socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS)
+    }
+    this.#forward(client, upstream)
+    this.#forward(upstream, client)
+    this.#listen(client, 'close', () => {
+      if (!upstream.destroyed) breakOff(upstream)
+    })
+    this.#listen(upstream, 'close', () => {
+      if (client.destroyed) return
+      if (upstream.readableEnded) this.#startHalfClosed()
+      else breakOff(client)
+    })
   }
-  const passFilter = (verdict: FilterVerdict): void => {
-    if (verdict === 'held') return
-    undecided = null
-    if (verdict === 'refused') filter?.refuse()
-    else if (verdict.length > 0) pass(verdict)
+
+  /** Whether `hold` may succeed now. */
+  get is_movable(): boolean {
+    return !this.#is_held && !isSecure(this.client) && isTcp(this.upstream) && this.#isWhole()
   }
-  from.on('data', (chunk: Buffer) => {
-    if (undecided === null) pass(chunk)
-    else passFilter(undecided.take(chunk))
-  })
-  to.on('drain', () => from.resume())
-  to.once('close', () => from.resume())
-  from.once('end', () => {
-    if (undecided !== null) passFilter(undecided.end())
-    to.end()
-    onEnd()
-  })
+
+  /**
+   * Stops reading, and resolves with true when everything that was read has been written. Resolves with false, and continues,
+   * where that is not possible: over TLS, after the end of one side, before the first bytes are decided, and beside a side
+   * that takes no bytes for HOLD_MS_MAX.
+   */
+  async hold(): Promise<boolean> {
+    if (!this.is_movable) return false
+    this.#is_held = true
+    stopReading(this.client)
+    stopReading(this.upstream)
+    const isWritten = (): boolean => this.client.writableLength === 0 && this.upstream.writableLength === 0
+    for (let waited_ms = 0; !isWritten() && waited_ms < HOLD_MS_MAX; waited_ms += HOLD_PAUSE_MS) {
+      await delay(HOLD_PAUSE_MS)
+    }
+    if (isWritten() && this.#isWhole()) return true
+    this.resume()
+    return false
+  }
+
+  /** Continues after `hold`, or with sockets that were held in another process. */
+  resume(): void {
+    this.#is_held = false
+    for (const socket of [this.client, this.upstream]) if (!socket.destroyed) startReading(socket)
+  }
+
+  /** Closes the descriptors of this process. Another process has both connections, and they stay open. */
+  release(): void {
+    for (const unlisten of this.#unlisten) unlisten()
+    this.client.destroy()
+    this.upstream.destroy()
+  }
+
+  #isWhole(): boolean {
+    const is_open = !this.client.destroyed && !this.upstream.destroyed && !this.#is_half_closed
+    return is_open && this.#undecided === null
+  }
+
+  #awaitFirstByte(idle_ms: number): void {
+    const onFirstByte = (): void => {
+      for (const socket of [this.client, this.upstream]) socket.off('data', onFirstByte)
+      if (!this.#is_half_closed) this.client.setTimeout(idle_ms)
+    }
+    for (const socket of [this.client, this.upstream]) this.#listen(socket, 'data', onFirstByte)
+  }
+
+  #forward(from: Socket, to: Socket): void {
+    const is_client = from === this.client
+    const pass = (chunk: Buffer): void => {
+      // Bytes that arrive after the other side is gone are dropped, and must not delay the end.
+      if (to.writable && !to.write(chunk)) from.pause()
+    }
+    const passFilter = (verdict: FilterVerdict): void => {
+      if (verdict === 'held') return
+      this.#undecided = null
+      if (verdict === 'refused') this.#resetBoth()
+      else if (verdict.length > 0) pass(verdict)
+    }
+    const resume = (): void => {
+      if (!this.#is_held) from.resume()
+    }
+    this.#listen(from, 'data', (chunk: Buffer) => {
+      if (is_client && this.#undecided !== null) passFilter(this.#undecided.take(chunk))
+      else pass(chunk)
+    })
+    this.#listen(to, 'drain', resume)
+    this.#listen(to, 'close', resume)
+    this.#listen(from, 'end', () => {
+      if (is_client && this.#undecided !== null) passFilter(this.#undecided.end())
+      to.end()
+      this.#startHalfClosed()
+    })
+  }
+
+  #startHalfClosed(): void {
+    this.client.setTimeout(HALF_CLOSED_MS_MAX)
+    if (this.#is_half_closed || this.client.destroyed) return
+    this.#is_half_closed = true
+    // A side that sends now and then to one that never reads would last until the system's buffers are full.
+    const deadline = setTimeout(() => this.#resetBoth(), HALF_CLOSED_TOTAL_MS_MAX).unref()
+    this.client.once('close', () => clearTimeout(deadline))
+  }
+
+  #resetBoth(): void {
+    breakOff(this.client)
+    breakOff(this.upstream)
+  }
+
+  #listen(socket: Socket, event: string, listener: (...args: never[]) => void): void {
+    const heard = listener as () => void
+    socket.on(event, heard)
+    this.#unlisten.push(() => void socket.off(event, heard))
+  }
 }
 
 function ignore(): void {}

@@ -1,7 +1,9 @@
 // The edge role: the public HTTP, HTTPS and raw ports, in front of all other roles. It keeps no durable state: when it is
 // killed, its connections break, and the next edge continues.
 import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
 import { type AddressInfo, isIPv6, type Server } from 'node:net'
+import { join } from 'node:path'
 import { parseTrustedProxies } from '../addresses/client-ip.ts'
 import { OwnAddresses } from '../addresses/own-addresses.ts'
 import { publicUrl } from '../config/addresses.ts'
@@ -15,6 +17,10 @@ import { openSiteFiles } from './cdn/site-files.ts'
 import { Sites } from './cdn/sites.ts'
 import { ConnectionLimits } from './connection-limits.ts'
 import { createDomains } from './domains.ts'
+import { Flows } from './flows.ts'
+import { HandOverOffer } from './hand-over/give.ts'
+import type { ListenerFacts, ListenerName } from './hand-over/messages.ts'
+import { type Inheritance, Predecessor } from './hand-over/take.ts'
 import { createHosts } from './hosts.ts'
 import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
@@ -32,13 +38,18 @@ import { listenOnProxySocket } from './proxy-socket.ts'
 import { reportConnections } from './report-connections.ts'
 import { reportTraffic } from './report-traffic.ts'
 import { createRoutes } from './routes.ts'
-import { type EdgePorts, keepPortsOpen } from './streams/edge-ports.ts'
+import { keepPortsOpen } from './streams/edge-ports.ts'
+import { PortConnectionLimits } from './streams/port-connection-limits.ts'
 import { createPortOwners } from './streams/port-owners.ts'
-import { createSeats } from './streams/seats.ts'
+import { createSeats, type Seats } from './streams/seats.ts'
+import { StreamAdmission } from './streams/stream-admission.ts'
 import { Tcp } from './streams/tcp.ts'
 import { Udp } from './streams/udp.ts'
 import { createCertificates } from './tls/certificates.ts'
 import { tlsOptions } from './tls/tls.ts'
+
+/** sockaddr_un holds 108 bytes with the closing NUL. */
+const SOCKET_PATH_BYTES_MAX = 107
 
 const HTTP_LIMITS: HttpLimits = { role_pools: ROLE_POOLS, arriving_pool: ARRIVING_POOL }
 
@@ -47,49 +58,79 @@ export type RunningEdge = RunningRole & { https_port: number | null }
 
 /**
  * Listens on `config.edge_http_port` and, with certificates, on `edge_https_port` (0: any free port), at each address of
- * `edge_hosts`. Rejects with a StartError that names the setting of a port or an address that is not available.
+ * `edge_hosts`. Where an edge of this data folder lives, its listeners and connections are taken over. Rejects with a
+ * StartError that names the setting of a port or an address that is not available.
  */
 export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
-  const connection_limits = new ConnectionLimits()
-  connection_limits.registerMetrics(ctx.metrics)
+  const socket_path = handOverPath(ctx)
+  const predecessor = socket_path === null ? null : await Predecessor.find(ctx, socket_path)
+  opened.defer(() => predecessor?.close())
   /** Those of the settings, until the servers listen. */
   const ports = { http: ctx.config.edge_http_port, https: ctx.config.edge_https_port }
-  const lobby_connections = new LobbyConnections()
-  const players = new Players(ctx)
-  opened.defer(() => players.close())
-  const reports = await reportConnections(ctx, lobby_connections, players)
-  opened.defer(() => reports.close())
-  const traffic_reports = reportTraffic(ctx, lobby_connections)
-  opened.defer(() => traffic_reports.close())
-  const edge = await openEdge(ctx, opened, { lobby_connections, players, limits, mainUrl: () => mainUrlOf(ctx, ports) })
-  const http = createDispatch(edge)
-  opened.defer(() => http.close())
-  const listener = new Listener(connection_limits, http, edge.internals)
+  const parts = await openEdge(ctx, opened, {
+    limits,
+    mainUrl: () => mainUrlOf(ctx, ports),
+    is_successor: predecessor !== null,
+  })
+  const { edge, listener, tcp, udp, owners, reports } = await openStreams(ctx, opened, parts, predecessor)
 
   // Before HTTP, so that every address that a find returns accepts connections at once, also after a crash.
-  const raw_ports = await openPorts(ctx, edge, connection_limits)
-  opened.defer(() => raw_ports.close())
-  const servers = await listen(ctx, ports.http, () => listener.plain())
+  const raw_ports = await keepPortsOpen(ctx, owners, {
+    tcp: (port) => tcp.open(port, predecessor?.inheritance.takePort(port)),
+    udp: (port) => udp.open(port),
+  })
+  opened.defer(async () => {
+    await raw_ports.close()
+    udp.close()
+  })
+  const inherited = predecessor?.inheritance ?? null
+  const proxied: Server[] = []
+  const allServers = (): Server[] => [...listeners.map(({ server }) => server), ...proxied]
+  const listeners = await listen(ctx, { name: 'http', port: ports.http, create: () => listener.plain() }, inherited)
   // All servers close together: their requests under way get the same time to end.
-  opened.defer(() => listener.close(servers))
-  ports.http = portOf(servers[0]!)
+  opened.defer(() => listener.close(allServers()))
+  ports.http = portOf(listeners[0]!.server)
   if (edge.certificates !== null) {
     const options = tlsOptions(ctx, edge.certificates.https)
-    const secure_servers = await listen(ctx, ports.https, () => listener.secure(options))
-    ports.https = portOf(secure_servers[0]!)
-    servers.push(...secure_servers)
+    const secure = { name: 'https' as const, port: ports.https, create: () => listener.secure(options) }
+    const secure_listeners = await listen(ctx, secure, inherited)
+    ports.https = portOf(secure_listeners[0]!.server)
+    listeners.push(...secure_listeners)
   }
   if (ctx.config.edge_socket !== null) {
+    // The edge before this one has removed its file with its last descriptor, so the socket is a new one.
     const server = listener.proxied()
     await listenOnProxySocket(server, ctx.config.edge_socket)
-    servers.push(server)
+    proxied.push(server)
   }
+  inherited?.close()
+  void predecessor?.follow({ flows: edge.flows, udp, listener, players: edge.players })
+
+  const offer =
+    socket_path === null
+      ? null
+      : new HandOverOffer(ctx, socket_path, {
+          ...{ listeners, raw_ports, udp, reports, flows: edge.flows, idle: () => listener.idle() },
+          stopAccepting() {
+      // Nodes connect again, to the next edge.
+      void edge.links.close()
+            for (const port of raw_ports.open('tcp').values()) port.release()
+            listener.retire(allServers())
+          },
+          openCount: () => parts.connection_limits.open_count,
+        })
+  opened.defer(() => offer?.close())
   const https_port = edge.certificates && ports.https
-  const { connections_max } = connection_limits
+  const { connections_max } = parts.connection_limits
   ctx.log.info({ port: ports.http, https_port, connections_max }, 'the edge listens')
   const closing = opened.move()
-  return { address: `http://127.0.0.1:${ports.http}`, https_port, stop: () => closing.disposeAsync() }
+  return {
+    address: `http://127.0.0.1:${ports.http}`,
+    https_port,
+    ...(offer !== null && { handed_over: offer.handed_over, retired: offer.retired }),
+    stop: () => closing.disposeAsync(),
+  }
 }
 
 function mainUrlOf({ config }: Context, ports: { http: number; https: number }): string {
@@ -100,15 +141,33 @@ function mainUrlOf({ config }: Context, ports: { http: number; https: number }):
   return publicUrl({ ...config, ...advertised }, config.domains.main)
 }
 
-type EdgeParts = Pick<Edge, 'lobby_connections' | 'players' | 'limits'> & { mainUrl: () => string }
+type EdgeParts = {
+  edge: Edge
+  connection_limits: ConnectionLimits
+  port_limits: PortConnectionLimits
+  admission: StreamAdmission
+  seats: Seats
+}
 
 /** Opens what HTTP and the raw ports share. `opened`: closes it. */
-async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeParts): Promise<Edge> {
-  const { lobby_connections, players, limits, mainUrl } = parts
+async function openEdge(
+  ctx: Context,
+  opened: AsyncDisposableStack,
+  { limits, mainUrl, is_successor }: { limits: HttpLimits; mainUrl: () => string; is_successor: boolean },
+): Promise<EdgeParts> {
+  const connection_limits = new ConnectionLimits()
+  connection_limits.registerMetrics(ctx.metrics)
+  const lobby_connections = new LobbyConnections()
+  const players = new Players(ctx)
+  opened.defer(() => players.close())
+  const seats = createSeats(ctx)
+  const admission = new StreamAdmission(players, seats)
+  const port_limits = new PortConnectionLimits()
+  const flows = new Flows({ connection_limits, lobby_connections, port_limits, admission, players })
   const internals = await checkNodeInternals(ctx.log)
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
-  const links = await openLinks(ctx)
+  const links = await openLinks(ctx, { is_successor })
   opened.defer(() => links.close())
   const meaningOf = createHosts(ctx.config)
   const certificates = await createCertificates(ctx, { meaningOf, lookups })
@@ -121,7 +180,7 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
   const send = createSend(ctx, { lookups, damaged, site_files })
   opened.defer(() => sites.close())
   const edge: Edge = {
-    ...{ ctx, internals, refuse, lobby_connections, players, meaningOf, certificates, lookups, links, limits },
+    ...{ ctx, internals, refuse, lobby_connections, players, flows, meaningOf, certificates, lookups, links, limits },
     ticks: createTicks(ctx),
     routes: createRoutes(ctx, lookups, links.paths),
     cdn: new Cdn(ctx, { sites, damaged, refuse, send, mainUrl }),
@@ -133,38 +192,53 @@ async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeP
   }
   opened.defer(() => edge.matchmakers.close())
   for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
-  return edge
+  return { edge, connection_limits, port_limits, admission, seats }
 }
 
-async function openPorts(ctx: Context, edge: Edge, connection_limits: ConnectionLimits): Promise<EdgePorts> {
+/** What carries connections. It is registered before it accepts any, with all that the edge before handed over. */
+async function openStreams(
+  ctx: Context,
+  opened: AsyncDisposableStack,
+  { edge, connection_limits, port_limits, admission, seats }: EdgeParts,
+  predecessor: Predecessor | null,
+) {
+  const { routes, certificates, meaningOf, lobby_connections, players, flows } = edge
   const { host } = ctx.config.edge_ports
+  const http = createDispatch(edge)
+  opened.defer(() => http.close())
+  const listener = new Listener(connection_limits, http, edge.internals)
   const owners = createPortOwners(ctx, edge.lookups)
-  const { routes, certificates, meaningOf, lobby_connections, players } = edge
-  const seats = createSeats(ctx)
+  const shared = { routes, owners, connection_limits, lobby_connections, host, admission }
   const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
-  const tcp = new Tcp(ctx, {
-    routes,
-    meaningOf,
-    owners,
-    connection_limits,
-    lobby_connections,
-    players,
-    seats,
-    tls,
-    host,
-  })
-  const { paths } = edge.links
-  const udp = new Udp(ctx, { routes, owners, seats, players, connection_limits, lobby_connections, paths, host })
-  const ports = await keepPortsOpen(ctx, owners, {
-    tcp: (port) => tcp.open(port),
-    udp: (port) => udp.open(port),
-  })
-  return {
-    async close() {
-      await ports.close()
-      udp.close()
-    },
+  const tcp = new Tcp(ctx, { ...shared, meaningOf, port_limits, flows, tls })
+  const udp = new Udp(ctx, { ...shared, seats, players, paths: edge.links.paths })
+  const heir = { flows, udp, listener, players }
+  // Sessions at ports without a known owner would be ended.
+  if (predecessor !== null) await owners.read()
+  if (predecessor !== null && !(await predecessor.receive(heir))) throw new Error('The edge before this one has ended.')
+  const reports = await reportConnections(ctx, lobby_connections, { players, is_successor: predecessor !== null })
+  opened.defer(() => reports.close())
+  opened.defer(() => flows.close())
+  const traffic_reports = reportTraffic(ctx, lobby_connections)
+  opened.defer(() => traffic_reports.close())
+  if (predecessor !== null && !reports.is_registered) {
+    throw new StartError('The edge cannot take over while the database is away.')
   }
+  await predecessor?.take(heir)
+  return { edge, listener, tcp, udp, owners, reports }
+}
+
+/** Null: the path of the socket would be too long, or it cannot be made here. */
+function handOverPath({ config, log }: Context): string | null {
+  const folder = join(config.data_dir, 'edge')
+  const path = join(folder, 'hand-over.sock')
+  if (process.platform !== 'linux' || Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
+    log.info('this edge hands nothing over: the path of its socket would be too long, or the system is not Linux')
+    return null
+  }
+  // Whoever opens the socket gets every connection.
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return path
 }
 
 function portOf(server: Server): number {
@@ -174,22 +248,31 @@ function portOf(server: Server): number {
 /** Any free port must be free on all addresses of `edge_hosts`. */
 const ATTEMPTS_MAX = 8
 
-async function listen(ctx: Context, wanted_port: number, createOne: () => Server): Promise<Server[]> {
+type Wanted = { name: ListenerName; port: number; create: () => Server }
+type Listening = ListenerFacts & { server: Server }
+
+async function listen(
+  ctx: Context,
+  { name, port: wanted_port, create }: Wanted,
+  inherited: Inheritance | null,
+): Promise<Listening[]> {
   const { edge_hosts } = ctx.config
   for (let attempt = 1; ; attempt++) {
-    const servers: Server[] = []
+    const listeners: Listening[] = []
     let port = wanted_port
     try {
       for (const host of edge_hosts) {
-        const server = createOne()
-        if (!(await listenOn(server, port, host ?? undefined))) continue
-        servers.push(server)
+        const server = create()
+        const handle = inherited?.takeListener({ name, host }) ?? null
+        if (handle !== null) server.listen(handle)
+        else if (!(await listenOn(server, port, host ?? undefined))) continue
+        listeners.push({ name, host, server })
         port = portOf(server)
       }
-      if (servers.length > 0) return servers
+      if (listeners.length > 0) return listeners
       throw new Error(`This machine has no address ${edge_hosts.join(' or ')}; set MUSTER_EDGE_HOST to one of its own.`)
     } catch (error) {
-      for (const server of servers) server.close()
+      for (const { server } of listeners) server.close()
       const is_taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
       if (wanted_port === 0 && is_taken && attempt < ATTEMPTS_MAX) continue
       throw new StartError(startSentence(error, ctx.config), { cause: error })

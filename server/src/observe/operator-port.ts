@@ -21,10 +21,11 @@ export type OperatorPort = { port: number; close: () => Promise<void> }
 type OperatorAddress = { host: string; port: number; token: string | null }
 type Watched = { metrics: Metrics; health: Health; log: Logger }
 
-/** Null when the port cannot be had: that is logged, and keeps nobody from playing. */
+/** Null when the port is taken. That keeps nobody from playing; it is logged, unless the caller tries again. */
 export async function openOperatorPort(
   { host, port, token }: OperatorAddress,
   watched: Watched,
+  { tries_again }: { tries_again: boolean },
 ): Promise<OperatorPort | null> {
   const { log } = watched
   const server = createServer({ requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX }, (req, res) => {
@@ -41,7 +42,9 @@ export async function openOperatorPort(
     await once(server, 'listening')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    log.warn({ host, port, code }, 'no metrics: the port cannot be used; MUSTER_METRICS_PORT names another, 0 none')
+    if (!tries_again) {
+      log.warn({ host, port, code }, 'no metrics: the port cannot be used; MUSTER_METRICS_PORT names another, 0 none')
+    }
     return null
   }
   watched.metrics.watchProcess()

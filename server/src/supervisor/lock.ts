@@ -64,7 +64,7 @@ export function isLocked(folder: string): boolean {
 }
 
 /** The holder of the lock, or the last one; null when the folder never had one. */
-export function holderOf(folder: string): Pick<Holder, 'pid' | 'start_ts'> | null {
+export function holderOf(folder: string): Readonly<Holder> | null {
   return readHolder(join(folder, 'lock-holder.json'))
 }
 

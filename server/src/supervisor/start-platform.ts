@@ -30,7 +30,12 @@ import type { Step, Terminal } from './terminal.ts'
 const SUPERVISOR_CONNECTIONS_MAX = 2
 
 /** A started part. Parts are stopped in the reverse order. */
-export type Part = { stop: (how: StopHow) => Promise<void> | void; kill?: () => void }
+export type Part = {
+  stop: (how: StopHow) => Promise<void> | void
+  kill?: () => void
+  /** A planned restart of the part, if it can be restarted alone. */
+  restart?: () => Promise<void>
+}
 
 export type Start = {
   env: NodeJS.ProcessEnv
@@ -179,7 +184,7 @@ export function startRoleProcesses(
   const { env, lock, isQuiet } = options
   const started: { role: SupervisedRole; step: Step }[] = []
   const onProcess = (): void => {
-    lock.record(identitiesOf(started.map(({ role }) => role.pid()).filter((pid) => pid !== null)))
+    lock.record(identitiesOf(started.flatMap(({ role }) => role.pids())))
   }
   for (const name of config.roles) {
     const step = terminal.step(name)
@@ -192,6 +197,7 @@ export function startRoleProcesses(
         log.close()
       },
       kill: () => role.kill(),
+      restart: () => role.restart(),
     })
   }
   onProcess()

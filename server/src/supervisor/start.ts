@@ -48,6 +48,7 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
     const start = { env, config, terminal, parts, signal, stop, now: Date.now, elapsed }
     if (join !== null || hasJoined(config.data_dir)) await startJoined(start, join)
     else await startPlatform(start)
+    restartOnSignal(terminal, parts, request.signal)
     terminal.line(`ready in ${((elapsed() - begin_ms) / 1_000).toFixed(1)} s. Ctrl-C ends everything.`)
     collectStartGarbage()
   } catch (error) {
@@ -68,6 +69,26 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
   }
   request.close()
   setTimeout(() => forceExit(terminal), EMPTY_LOOP_MS_MAX).unref()
+}
+
+/**
+ * SIGUSR2 restarts the roles one after the other, with the program as it is on disk now. The database and the lobbies run on. A
+ * signal during a restart changes nothing.
+ */
+function restartOnSignal(terminal: Terminal, parts: readonly Part[], stop: AbortSignal): void {
+  let is_restarting = false
+  process.on('SIGUSR2', async () => {
+    if (is_restarting || stop.aborted) return
+    is_restarting = true
+    terminal.say('restarting the roles; players stay connected.')
+    for (const part of parts) {
+      if (stop.aborted) break
+      await part.restart?.().catch((error: unknown) => {
+        terminal.warn('restart', error instanceof Error ? error.message : String(error))
+      })
+    }
+    is_restarting = false
+  })
 }
 
 /** Stops one part after the other, the last started first. A failure does not prevent the others from stopping. */

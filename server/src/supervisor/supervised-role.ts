@@ -1,6 +1,9 @@
 // One role as a process of its own that is restarted when it dies. States: starting -> ready -> died -> (a delay) ->
 // starting..., and stopping -> stopped after a request to stop. The process leads its own session, so that Ctrl-C on the
 // terminal reaches only the supervisor, which stops the parts in their order.
+//
+// A planned restart starts the program as it is on disk now. The edge starts beside its former process, which hands everything
+// over and ends when it has nothing left; all other roles stop first.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { ROLE_FLAGS, type Role } from '../config/roles.ts'
@@ -29,11 +32,18 @@ type Options = {
   program?: string
 }
 
+/** Roles that start beside their former process in a planned restart. */
+const HANDS_OVER: ReadonlySet<Role> = new Set(['edge'])
+
 /** One process of the role. `reason`: why it ends, when that is known before its exit. */
 type RoleProcess = {
   child: ChildProcess
   start_ms: number
   is_ready: boolean
+  /** Resolves when it is ready, and rejects when it ends before. */
+  readiness: PromiseWithResolvers<void>
+  /** The process that continues when this one is never ready. */
+  replaces: RoleProcess | null
   reason: string | null
   overdue: NodeJS.Timeout
 }
@@ -53,7 +63,10 @@ export class SupervisedRole {
   readonly #ended = Promise.withResolvers<void>()
   #is_first = true
   #is_stopping = false
+  #is_restarting = false
   #process: RoleProcess | null = null
+  /** Processes that have been replaced, until they end. */
+  readonly #retiring = new Set<RoleProcess>()
   #restart_timer: NodeJS.Timeout | null = null
 
   constructor(options: Options) {
@@ -65,30 +78,73 @@ export class SupervisedRole {
     this.#start()
   }
 
-  pid(): number | null {
-    return this.#process?.child.pid ?? null
+  pids(): number[] {
+    return this.#processes().flatMap(({ child }) => child.pid ?? [])
   }
 
-  /** Resolves when its process has ended. A second call waits for the first. */
+  /** Resolves when its processes have ended. A second call waits for the first. */
   async stop(how: { end_lobbies: boolean }): Promise<void> {
     this.#cancelRestart()
-    const child = this.#process?.child
-    if (!child) return
-    const message: SupervisorMessage = { kind: 'stop', ...how }
-    // A closed channel is a request to stop as well.
-    if (child.connected) child.send(message, () => {})
-    const overdue = setTimeout(() => {
-      this.#options.terminal.warn(this.role, `does not stop within ${ROLE_STOP_MS_MAX / 1_000} s; it is killed`)
-      this.#process?.child.kill('SIGKILL')
-    }, ROLE_STOP_MS_MAX)
+    if (this.#processes().length === 0) return
+    const killLate = this.#requestStop(this.#processes(), how)
     await this.#ended.promise
-    clearTimeout(overdue)
+    clearTimeout(killLate)
   }
 
-  /** Ends its process now. */
+  /** Ends its processes now. */
   kill(): void {
     this.#cancelRestart()
-    this.#process?.child.kill('SIGKILL')
+    for (const { child } of this.#processes()) child.kill('SIGKILL')
+  }
+
+  /** A planned restart. Resolves when the next process is ready. Rejects with a StartError when it ends before. */
+  async restart(): Promise<void> {
+    const former = this.#process
+    if (this.#is_stopping || this.#is_restarting || former === null || !former.is_ready) return
+    this.#is_restarting = true
+    try {
+      if (!HANDS_OVER.has(this.role) || !(await this.#replace(former))) await this.#restartPlainly(former)
+    } finally {
+      this.#is_restarting = false
+    }
+  }
+
+  /** Starts a process beside the former one. Resolves with false when it is never ready; then the former one continues. */
+  async #replace(former: RoleProcess): Promise<boolean> {
+    this.#retiring.add(former)
+    const next = this.#start(former)
+    try {
+      await next.readiness.promise
+      return true
+    } catch {
+      const reason = next.reason === null ? '' : `: ${next.reason}`
+      this.#options.terminal.warn(this.role, `cannot hand over${reason}; its connections break`)
+      return false
+    }
+  }
+
+  async #restartPlainly(former: RoleProcess): Promise<void> {
+    if (this.#is_stopping || this.#process !== former) return
+    const { promise: ended, resolve } = Promise.withResolvers<void>()
+    former.child.once('exit', () => resolve())
+    const killLate = this.#requestStop([former], { end_lobbies: false })
+    await ended
+    clearTimeout(killLate)
+    if (!this.#is_stopping) await this.#start().readiness.promise
+  }
+
+  #requestStop(processes: readonly RoleProcess[], how: { end_lobbies: boolean }): NodeJS.Timeout {
+    const message: SupervisorMessage = { kind: 'stop', ...how }
+    // A closed channel is a request to stop as well.
+    for (const { child } of processes) if (child.connected) child.send(message, () => {})
+    return setTimeout(() => {
+      this.#options.terminal.warn(this.role, `does not stop within ${ROLE_STOP_MS_MAX / 1_000} s; it is killed`)
+      for (const { child } of processes) child.kill('SIGKILL')
+    }, ROLE_STOP_MS_MAX)
+  }
+
+  #processes(): RoleProcess[] {
+    return this.#process === null ? [...this.#retiring] : [this.#process, ...this.#retiring]
   }
 
   #cancelRestart(): void {
@@ -96,7 +152,7 @@ export class SupervisedRole {
     if (this.#restart_timer) clearTimeout(this.#restart_timer)
   }
 
-  #start(): void {
+  #start(replaces: RoleProcess | null = null): RoleProcess {
     const { role, env, log, onProcess, elapsed, program = PROGRAM } = this.#options
     this.#restart_timer = null
     const start_ms = elapsed()
@@ -110,7 +166,10 @@ export class SupervisedRole {
       started.reason = `it was not ready within ${ROLE_START_MS_MAX / 1_000} s`
       child.kill('SIGKILL')
     }, ROLE_START_MS_MAX)
-    const started: RoleProcess = { child, start_ms, is_ready: false, reason: null, overdue }
+    const readiness = Promise.withResolvers<void>()
+    // Only a planned restart waits for it.
+    readiness.promise.catch(() => {})
+    const started: RoleProcess = { child, start_ms, is_ready: false, readiness, replaces, reason: null, overdue }
     this.#process = started
     if (child.stdout && child.stderr) log.follow(child.stdout, child.stderr)
     onProcess()
@@ -123,6 +182,7 @@ export class SupervisedRole {
     child.once('exit', (code, signal) => {
       this.#onEnd(started, signal ? `was ended by ${signal}` : `ended with code ${code}`)
     })
+    return started
   }
 
   #onMessage(process: RoleProcess, value: unknown): void {
@@ -130,6 +190,7 @@ export class SupervisedRole {
     if (message?.kind === 'failed') process.reason = message.reason
     if (message?.kind !== 'ready') return
     process.is_ready = true
+    process.readiness.resolve()
     clearTimeout(process.overdue)
     if (this.#is_first) this.#first.resolve(message.address)
     else this.#options.terminal.say(`${this.role} is back.`)
@@ -137,15 +198,22 @@ export class SupervisedRole {
   }
 
   #onEnd(process: RoleProcess, how: string): void {
-    if (this.#process !== process) return
+    const was_retiring = this.#retiring.delete(process)
+    if (this.#process !== process && !was_retiring) return
     const { log, terminal, elapsed, onProcess } = this.#options
-    this.#process = null
     clearTimeout(process.overdue)
+    process.readiness.reject(new StartError(`The ${this.role} role ${how} before it was ready.`))
+    if (!was_retiring) {
+      const { replaces } = process
+      const continues = !process.is_ready && replaces !== null && this.#retiring.delete(replaces)
+      this.#process = continues ? replaces : null
+    }
     onProcess()
     if (this.#is_stopping) {
-      this.#ended.resolve()
+      if (this.#processes().length === 0) this.#ended.resolve()
       return
     }
+    if (this.#process !== null || (this.#is_restarting && process.is_ready)) return
     if (this.#is_first && !process.is_ready) {
       // A failed first start is reported to the caller, which then stops the whole platform.
       this.#is_stopping = true

@@ -1,5 +1,5 @@
-// An edge as a process of its own, for tests that limit the resources of a process. It prints its port, and runs until its
-// standard input ends. For a message over IPC it replies with the bytes in use after a garbage collection; this needs
+// An edge as a process of its own, for tests that limit the resources of a process, or that replace an edge by another one. It
+// prints its port, and runs until its standard input ends, or a successor has everything. For a message over IPC it replies with the bytes in use after a garbage collection; this needs
 // --expose-gc.
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
@@ -23,7 +23,8 @@ process.on('message', async () => {
   process.send!(heapUsed + external)
 })
 process.stdin.resume()
-await once(process.stdin, 'end')
+await Promise.race([once(process.stdin, 'end'), edge.retired ?? new Promise(() => {})])
 await edge.stop({ end_lobbies: false })
 await ctx.close()
+process.stdin.destroy()
 process.disconnect?.()

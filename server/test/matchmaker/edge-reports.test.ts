@@ -18,9 +18,11 @@ const CONNECTION = { bytesRead: 0, bytesWritten: 0 }
 /** The reports of an edge on a machine of this name, without the connections. */
 async function reportFrom(t: TestContext, { ctx }: Platform, node_id: string) {
   const connections = new LobbyConnections()
-  const { close } = await reportConnections({ ...ctx, config: { ...ctx.config, node_id } }, connections, {
-    register: async () => {},
+  const reports = await reportConnections({ ...ctx, config: { ...ctx.config, node_id } }, connections, {
+    players: { register: async () => {} },
+    is_successor: false,
   })
+  const close = () => reports.close()
   t.after(close)
   return { connections, close }
 }

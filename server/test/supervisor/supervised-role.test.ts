@@ -15,7 +15,8 @@ const PROGRAM = fileURLToPath(new URL('role-program.ts', import.meta.url))
 function supervise(
   t: TestContext,
   fate: string,
-): { role: SupervisedRole; output: () => string; pids: (number | null)[] } {
+  name: 'api' | 'edge' = 'api',
+): { role: SupervisedRole; output: () => string; pids: (number | undefined)[] } {
   const folder = mkdtempSync(join(tmpdir(), 'muster-role-'))
   let output = ''
   const terminal = new Terminal(
@@ -27,16 +28,16 @@ function supervise(
     },
     {},
   )
-  const log = openRoleLog({ folder, who: 'api', terminal, elapsed: () => performance.now() })
-  const pids: (number | null)[] = []
+  const log = openRoleLog({ folder, who: name, terminal, elapsed: () => performance.now() })
+  const pids: (number | undefined)[] = []
   const role: SupervisedRole = superviseRole({
-    role: 'api',
+    role: name,
     program: PROGRAM,
-    env: { MUSTER_DATA: `/nowhere/${fate}` },
+    env: { MUSTER_DATA: join(folder, fate) },
     log,
     terminal,
     elapsed: () => performance.now(),
-    onProcess: () => queueMicrotask(() => pids.push(role.pid())),
+    onProcess: () => queueMicrotask(() => pids.push(role.pids()[0])),
   })
   t.after(async () => {
     await role.stop({ end_lobbies: false })
@@ -49,7 +50,7 @@ function supervise(
 test('a role that cannot start reports why, and is not restarted', async (t) => {
   const { role, pids } = supervise(t, 'cannot-start')
   await assert.rejects(role.first_ready, { name: 'StartError', message: 'The api role cannot start: Port 1 is taken.' })
-  assert.equal(role.pid(), null)
+  assert.deepEqual(role.pids(), [])
   assert.equal(pids.length, 2)
 })
 
@@ -68,30 +69,70 @@ test('a role that is killed repeatedly is restarted after a growing delay, and e
   const { role, output } = supervise(t, 'lives')
   assert.equal(await role.first_ready, 'http://127.0.0.1:1')
   for (const when of ['at once', 'in 0.25 s', 'in 0.5 s']) {
-    const pid = role.pid()
+    const pid = role.pids()[0]
     assert.ok(pid)
     process.kill(pid, 'SIGKILL')
-    await until('another process', () => role.pid() !== null && role.pid() !== pid)
+    await until('another process', () => role.pids().length === 1 && role.pids()[0] !== pid)
     assert.ok(output().includes(`was ended by SIGKILL; starting it again ${when}\n`), output())
   }
-  const pid = role.pid()
+  const pid = role.pids()[0]
   assert.ok(pid)
   await role.stop({ end_lobbies: true })
   assert.equal(isThere(pid), false)
-  assert.equal(role.pid(), null)
+  assert.deepEqual(role.pids(), [])
 })
 
 test('a role that is stopped while it waits for its restart is not started again', async (t) => {
   const { role, pids } = supervise(t, 'lives')
   await role.first_ready
   for (let death = 0; death < 2; death++) {
-    const pid = await until('a process', () => role.pid())
+    const pid = await until('a process', () => role.pids()[0])
     process.kill(pid, 'SIGKILL')
-    await until('its end', () => role.pid() !== pid)
+    await until('its end', () => role.pids()[0] !== pid)
   }
   await role.stop({ end_lobbies: false })
   const seen = pids.length
   await new Promise((resolve) => setImmediate(resolve))
   assert.equal(pids.length, seen)
-  assert.equal(role.pid(), null)
+  assert.deepEqual(role.pids(), [])
+})
+
+test('a planned restart of a role stops its process before the next one starts', async (t) => {
+  const { role, output, pids } = supervise(t, 'lives')
+  await role.first_ready
+  const [former] = role.pids()
+  await role.restart()
+  const [next, ...more] = role.pids()
+  assert.deepEqual(more, [])
+  assert.notEqual(next, former)
+  assert.equal(isThere(former!), false)
+  assert.ok(!output().includes('starting it again'), 'nobody reads of a failure')
+  assert.ok(pids.includes(undefined), 'there was a moment without a process')
+})
+
+test('a planned restart of the edge keeps the former process until it has nothing left', async (t) => {
+  const { role, pids } = supervise(t, 'lives', 'edge')
+  await role.first_ready
+  const [former] = role.pids()
+  await role.restart()
+  const [next, retiring] = role.pids()
+  assert.equal(retiring, former)
+  assert.notEqual(next, former)
+  assert.deepEqual(pids.slice(1).includes(undefined), false, 'there was always a process')
+  process.kill(former!, 'SIGUSR1')
+  await until('the end of the former process', () => role.pids().length === 1)
+  assert.deepEqual(role.pids(), [next])
+  await role.restart()
+  await role.stop({ end_lobbies: false })
+  assert.deepEqual(role.pids(), [], 'a stop ends the retiring process too')
+})
+
+test('an edge whose successor cannot start is stopped and started again', async (t) => {
+  const { role, output } = supervise(t, 'only-once', 'edge')
+  await role.first_ready
+  const [former] = role.pids()
+  const restarted = role.restart()
+  await until('the report', () => output().includes('cannot hand over: Port 1 is taken.'))
+  assert.equal(isThere(former!), false, 'the plain restart has stopped it')
+  await assert.rejects(restarted, { name: 'StartError' })
 })

@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
 import type { AdmittedConnection } from '../connection-limits.ts'
+import { startReading, stopReading } from '../hand-over/handles.ts'
 import {
   DRAIN_BYTES_MAX,
   DRAIN_MS_MAX,
@@ -23,6 +24,19 @@ import type { Refuse } from './refuse.ts'
 import { breakResponse } from './response.ts'
 import { listen } from './socket-listeners.ts'
 import { type Ticks, ticksOf } from './ticks.ts'
+
+/** A connection that waits for a request, and may wait for it in another process. */
+export type IdleConnection = {
+  readonly socket: Socket
+  readonly peer: string
+  readonly lobby_id: string | null
+  /** Reads nothing more. Returns false when a request has begun, and then continues. */
+  hold: () => boolean
+  /** Continues after `hold`. */
+  resume: () => void
+  /** Closes the descriptor of this process; another process has the connection. */
+  release: () => void
+}
 
 export type ConnectionsOptions = {
   ticks: Ticks
@@ -59,7 +73,7 @@ export class Connections implements ClientConnectionHandlers {
   }
 
   /** Reads requests from a connection. */
-  serve(socket: Socket, admitted: AdmittedConnection): void {
+  serve(socket: Socket, admitted: AdmittedConnection): Connection {
     const { ticks } = this.#options
     const connection: Connection = {
       ...{ socket, admitted, ticks, handlers: this, peer: admitted.peer, is_secure: isSecure(socket) },
@@ -76,11 +90,38 @@ export class Connections implements ClientConnectionHandlers {
       end: () => this.#onEnd(connection),
       close: () => this.#onClose(connection),
     })
+    return connection
+  }
+
+  /** The connections without TLS, player or request. */
+  idle(): IdleConnection[] {
+    return [...this.#open].filter(isIdle).map((connection) => {
+      const { socket, peer, lobby_id } = connection
+      const resume = (): void => startReading(socket)
+      return {
+        ...{ socket, peer, lobby_id, resume },
+        hold() {
+          stopReading(socket)
+          const is_held = isIdle(connection)
+          if (!is_held) resume()
+          return is_held
+        },
+        release: () => {
+          this.release(connection)
+          socket.destroy()
+        },
+      }
+    })
+  }
+
+  /** Each connection ends after its next response. */
+  retire(): void {
+    this.#is_closing = true
   }
 
   /** Ends the connections that have no request. The others end after their response. */
   close(): void {
-    this.#is_closing = true
+    this.retire()
     for (const { exchange, socket } of this.#open) if (exchange === null) socket.destroySoon()
   }
 
@@ -314,6 +355,11 @@ export class Connections implements ClientConnectionHandlers {
     }
     return true
   }
+}
+
+function isIdle({ socket, is_secure, player, exchange, pending, is_ending }: Connection): boolean {
+  const is_quiet = exchange === null && pending === null && !is_ending
+  return is_quiet && !is_secure && player === null && !socket.destroyed && socket.writableLength === 0
 }
 
 const CR = 0x0d

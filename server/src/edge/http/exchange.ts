@@ -48,7 +48,13 @@ export type Connection = {
 }
 
 /** A player who has been admitted to a lobby (edge/players.ts). */
-export type AdmittedPlayer = { player_id: string; lobby_id: string; address: string | null; leave: () => void }
+export type AdmittedPlayer = {
+  player_id: string
+  lobby_id: string
+  namespace_id: string
+  address: string | null
+  leave: () => void
+}
 
 /** What a responder calls on the reading side of a client's connection. */
 export type ClientConnectionHandlers = {

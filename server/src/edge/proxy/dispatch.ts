@@ -6,8 +6,9 @@ import type { OwnAddresses } from '../../addresses/own-addresses.ts'
 import type { Cdn } from '../cdn/cdn.ts'
 import type { Media } from '../cdn/media.ts'
 import { type AdmittedConnection, PROXY_PEER } from '../connection-limits.ts'
+import type { Flows } from '../flows.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../hosts.ts'
-import { Connections } from '../http/connections.ts'
+import { Connections, type IdleConnection } from '../http/connections.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
@@ -32,6 +33,7 @@ export type Edge = Directory & {
   media: Media
   refuse: Refuse
   lobby_connections: LobbyConnections
+  flows: Flows
   players: Players
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
@@ -42,17 +44,21 @@ export type Edge = Directory & {
 export type HttpLimits = { role_pools: RolePoolLimits; arriving_pool: PoolLimits }
 
 export type Dispatch = {
-  /** Serves HTTP over a client's connection. */
-  serve: (socket: Socket, admitted: AdmittedConnection) => void
+  /** Serves HTTP over a client's connection. `lobby_id`: where its last request went, through another edge; null: to none. */
+  serve: (socket: Socket, admitted: AdmittedConnection, lobby_id: string | null) => void
+  /** The connections that wait for a request, and may wait in another process. */
+  idle: () => IdleConnection[]
+  /** Each connection ends after its next response. */
+  retire: () => void
   /** Begins no new request. Requests under way may end. */
   stop: () => void
   close: () => void
 }
 
 export function createDispatch(edge: Edge): Dispatch {
-  const { ticks, internals, refuse, lobby_connections } = edge
+  const { ticks, internals, refuse, lobby_connections, flows } = edge
   const { edge_requests } = edge.ctx.metrics
-  const forwarder = new Forwarder({ ticks, internals, refuse, recorder: edge.ctx.recorder })
+  const forwarder = new Forwarder({ ticks, internals, refuse, flows, recorder: edge.ctx.recorder })
   const roles = createRoles(edge.ctx, forwarder, { limits: edge.limits.role_pools, matchmakers: edge.matchmakers })
   const targetOf = createRouter(edge, roles.by_name)
   const bodies = new ArrivingBodies({
@@ -98,7 +104,11 @@ export function createDispatch(edge: Edge): Dispatch {
   }
 
   return {
-    serve: (socket, admitted) => connections.serve(socket, admitted),
+    serve(socket, admitted, lobby_id) {
+      lobby_connections.follow(connections.serve(socket, admitted), lobby_id)
+    },
+    idle: () => connections.idle(),
+    retire: () => connections.retire(),
     stop: () => connections.close(),
     close() {
       roles.close()

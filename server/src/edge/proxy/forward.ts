@@ -7,8 +7,9 @@
 import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
 import { PARKING_OFFER } from '../../parking-protocol.ts'
+import type { FlowFacts, Flows } from '../flows.ts'
 import { createBody, forwardBody, lastChunk } from '../http/body.ts'
-import type { Exchange } from '../http/exchange.ts'
+import type { AdmittedPlayer, Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import { findHeadEnd, mayBecomeHead } from '../http/lines.ts'
 import type { Refuse } from '../http/refuse.ts'
@@ -32,11 +33,18 @@ import { classOf } from './request-class.ts'
 import { upstreamHead } from './upstream-head.ts'
 import { type UpstreamConnection, UpstreamPool } from './upstream-pool.ts'
 
-type ForwarderOptions = { ticks: Ticks; internals: NodeInternals; refuse: Refuse; recorder: Recorder }
+type ForwarderOptions = {
+  ticks: Ticks
+  internals: NodeInternals
+  refuse: Refuse
+  flows: Flows
+  recorder: Recorder
+}
 
 export class Forwarder {
   readonly #ticks: Ticks
   readonly #refuse: Refuse
+  readonly #flows: Flows
   readonly #recorder: Recorder
   readonly #pool: UpstreamPool
   readonly #abandon = (request: ForwardedRequest): void => this.abandon(request)
@@ -45,9 +53,10 @@ export class Forwarder {
   /** Responses to parked requests that are being fetched. */
   #claim_count = 0
 
-  constructor({ ticks, internals, refuse, recorder }: ForwarderOptions) {
+  constructor({ ticks, internals, refuse, flows, recorder }: ForwarderOptions) {
     this.#ticks = ticks
     this.#refuse = refuse
+    this.#flows = flows
     this.#recorder = recorder
     this.#pool = new UpstreamPool({
       ticks,
@@ -368,10 +377,23 @@ export class Forwarder {
     )
     if (first.length > 0) client.write(first)
     if (sent_ahead !== null) upstream.socket.write(sent_ahead)
-    splice(client, upstream.socket)
+    const joined = splice(client, upstream.socket)
+    if (exchange.lobby !== null) this.#flows.add(joined, factsOf(exchange, exchange.lobby.lobby_id))
     client.resume()
     upstream.socket.resume()
   }
+}
+
+function factsOf({ connection, client_key }: Exchange, lobby_id: string): FlowFacts {
+  const { peer, player } = connection
+  return {
+    ...{ kind: 'http', peer, client_key, number: null, lobby_id },
+    player: player && { ...identityOf(player), is_by_address: false },
+  }
+}
+
+function identityOf({ leave: _, ...player }: AdmittedPlayer) {
+  return player
 }
 
 /** A browser requires one of the subprotocols that it offered. The server did not see that of the token. */

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import { type AdmittedConnection, type ConnectionLimits, PROXY_PEER } from '../connection-limits.ts'
+import type { IdleFacts } from '../hand-over/messages.ts'
+import type { IdleConnection } from '../http/connections.ts'
 import { STOP_MS_MAX } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
 import { endsOf } from '../tls/tls.ts'
@@ -33,11 +35,19 @@ export class Listener {
     return this.#createPlain(PROXY_PEER)
   }
 
+  /** Serves a connection of another edge. It reads nothing before the returned function is called. Null: there is no place. */
+  adopt(socket: Socket, { peer, lobby_id }: IdleFacts): (() => void) | null {
+    const admitted = this.#admit(socket, peer)
+    if (admitted === null) return null
+    this.#http.serve(socket, admitted, lobby_id)
+    return () => void socket.resume()
+  }
+
   secure(options: TlsOptions): Server {
     const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
       socket.on('error', () => {})
       const admitted = this.#handshakes.get(endsOf(socket))
-      if (admitted !== undefined && !socket.destroyed) this.#http.serve(socket, admitted)
+      if (admitted !== undefined && !socket.destroyed) this.#http.serve(socket, admitted, null)
     })
     // The TLS alert has been sent; no response is possible.
     server.on('tlsClientError', (_error, socket) => void socket.destroy())
@@ -45,18 +55,27 @@ export class Listener {
     return server.prependListener('connection', (socket) => this.#admitHandshake(socket))
   }
 
+  idle(): IdleConnection[] {
+    return this.#http.idle()
+  }
+
+  /** Stops listening. Each connection ends after its next response. */
+  retire(servers: readonly Server[]): void {
+    for (const server of servers) server.close()
+    this.#http.retire()
+  }
+
   /** Stops listening. Requests under way may end, for STOP_MS_MAX. */
   async close(servers: readonly Server[]): Promise<void> {
-    const closed = servers.map((server) => {
-      const end = once(server, 'close')
-      server.close()
-      return end
-    })
+    const closed = servers.filter(({ listening }) => listening).map((server) => once(server, 'close'))
+    for (const server of servers) server.close()
     this.#http.stop()
     const timer = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy()
     }, STOP_MS_MAX)
-    await Promise.all(closed)
+    // Connections that another edge handed over belong to no server.
+    const ended = [...this.#sockets].filter(({ closed }) => !closed).map((socket) => once(socket, 'close'))
+    await Promise.all([...closed, ...ended])
     clearTimeout(timer)
   }
 
@@ -64,7 +83,7 @@ export class Listener {
     return createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
       const socket = this.#internals.acceptSharingReads(accepted)
       const admitted = this.#admit(socket, peer)
-      if (admitted !== null && !socket.destroyed) this.#http.serve(socket, admitted)
+      if (admitted !== null && !socket.destroyed) this.#http.serve(socket, admitted, null)
     })
   }
 

@@ -10,12 +10,15 @@ export type Allowance = {
   received: (length: number) => void
   /** Returns whether this many bytes may be sent, and counts them if so. */
   mayReply: (length: number) => boolean
+  /** For `createAllowance` in another process. */
+  state: () => AllowanceState
 }
 
-export function createAllowance(): Allowance {
-  let received_bytes = 0
-  let replied_bytes = 0
+export type AllowanceState = { received_bytes: number; replied_bytes: number }
+
+export function createAllowance({ received_bytes, replied_bytes }: AllowanceState = NOTHING): Allowance {
   return {
+    state: () => ({ received_bytes, replied_bytes }),
     received(length) {
       received_bytes += length
     },
@@ -26,3 +29,5 @@ export function createAllowance(): Allowance {
     },
   }
 }
+
+const NOTHING: AllowanceState = { received_bytes: 0, replied_bytes: 0 }

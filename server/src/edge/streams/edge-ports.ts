@@ -10,14 +10,25 @@ import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
+import type { Handle } from '../hand-over/handles.ts'
 import { PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
 import type { Owners, PortOwners, Transport } from './port-owners.ts'
 
-/** An open port. `close` also ends its connections. */
-export type OpenPort = { close: () => void }
+/**
+ * An open port. `close` also ends its connections; `release` leaves them, and only closes the descriptor that the next edge
+ * has too. `handle`: null once it is closed.
+ */
+export type OpenPort = { handle: () => Handle | null; release: () => void; close: () => void }
 /** Opens a port; null: another program has it. */
 export type OpenPorts = Record<Transport, (port: number) => Promise<OpenPort | null>>
-export type EdgePorts = { close: () => Promise<void> }
+export type EdgePorts = {
+  /** Opens no further port. */
+  freeze: () => Promise<void>
+  /** Opens ports again after `freeze`. */
+  thaw: () => void
+  open: (transport: Transport) => ReadonlyMap<number, OpenPort>
+  close: () => Promise<void>
+}
 
 const TRANSPORTS = ['tcp', 'udp'] as const
 
@@ -32,6 +43,12 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   })
   await Promise.race([watch.looking(), delay(PORTS_START_MS_MAX, undefined, { ref: false })])
   return {
+    async freeze() {
+      keeper.freeze(true)
+      await watch.looking()
+    },
+    thaw: () => keeper.freeze(false),
+    open: (transport) => keeper.open(transport),
     async close() {
       keeper.close()
       await watch.close()
@@ -52,6 +69,7 @@ class PortKeeper {
   readonly #isAddressThere: () => Promise<boolean>
   #has_address = false
   #has_recovered = false
+  #is_frozen = false
   #is_closed = false
 
   constructor(ctx: Context, owners: PortOwners, openPort: OpenPorts) {
@@ -65,6 +83,7 @@ class PortKeeper {
 
   /** Opens missing ports, and records the open ones. */
   async pass(): Promise<void> {
+    if (this.#is_frozen) return
     const owned = await this.#owners.read()
     this.#has_address ||= await this.#isAddressThere()
     if (!this.#has_recovered) await this.#recover(owned)
@@ -73,6 +92,14 @@ class PortKeeper {
       await this.#openSpare(transport, owned[transport])
     }
     await this.#record(owned)
+  }
+
+  freeze(is_frozen: boolean): void {
+    this.#is_frozen = is_frozen
+  }
+
+  open(transport: Transport): ReadonlyMap<number, OpenPort> {
+    return this.#opened[transport]
   }
 
   /** Opens no further port. */

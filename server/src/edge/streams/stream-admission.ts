@@ -17,6 +17,9 @@ import type { Seats } from './seats.ts'
 /** `port`: the edge's. `network`: of which players get addresses of their own; null: none. */
 type Entrance = { lobby_id: string; port: number; network: string | null }
 
+/** `is_by_address`: the client's address admitted the player, and no token. */
+export type StreamAdmitted = Admitted & { is_by_address: boolean }
+
 export class StreamAdmission {
   readonly #players: Players
   readonly #seats: Pick<Seats, 'playersAt'>
@@ -29,15 +32,16 @@ export class StreamAdmission {
   }
 
   /** Waits for the book. `end` ends the connection when the player is removed. Throws the refusal. */
-  async byToken(token: string | null, { lobby_id, network }: Entrance, end: () => void): Promise<Admitted> {
-    return await this.#players.admit(this.#players.playerOf(token, lobby_id), end, network)
+  async byToken(token: string | null, { lobby_id, network }: Entrance, end: () => void): Promise<StreamAdmitted> {
+    const player = this.#players.playerOf(token, lobby_id)
+    return { ...(await this.#players.admit(player, end, network)), is_by_address: false }
   }
 
   /**
    * The same for a client without a token. A seat that was taken a moment ago may not be visible yet: players share
    * connections only after ADDRESS_FREE_LOOKUPS_MAX look-ups found nobody without one.
    */
-  async byAddress(client_key: string, { lobby_id, port, network }: Entrance, end: () => void): Promise<Admitted> {
+  async byAddress(client_key: string, { lobby_id, port, network }: Entrance, end: () => void): Promise<StreamAdmitted> {
     for (let lookup = 0; lookup < ADDRESS_LOOKUPS_MAX; lookup++) {
       if (lookup > 0) await delay(ADDRESS_LOOKUP_PAUSE_MS)
       const players = await this.#seats.playersAt(lobby_id, client_key)
@@ -50,13 +54,20 @@ export class StreamAdmission {
           this.#count(key, -1)
           admitted.leave()
         }
-        return { ...admitted, leave }
+        return { ...admitted, leave, is_by_address: true }
       } catch (error) {
         this.#count(key, -1)
         throw error
       }
     }
     throw new ApiError('PLAYER_TOKEN_INVALID', {}, { message: 'No player with this address has a seat in the lobby.' })
+  }
+
+  /** Counts a connection that another edge admitted by its address. Returns a function to call once at its end. */
+  adopt(port: number, player: PlayerId): () => void {
+    const key = keyOf(port, player)
+    this.#count(key, 1)
+    return () => this.#count(key, -1)
   }
 
   /** Counts a connection of the player with the fewest to the port. Null: there is none. */

@@ -8,6 +8,8 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { clientKey, isTrustedPeer, parseTrustedProxies, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
 import type { ConnectionLimits } from '../connection-limits.ts'
+import type { FlowPlayer, Flows } from '../flows.ts'
+import { type Handle, handleOf } from '../hand-over/handles.ts'
 import type { HostMeaning } from '../hosts.ts'
 import {
   CONNECT_MS_MAX,
@@ -19,17 +21,15 @@ import {
 } from '../limits.ts'
 import type { LobbyConnections } from '../lobby-connections.ts'
 import { connectSharingReads } from '../node-internals.ts'
-import type { Players } from '../players.ts'
 import type { Address, Routes, StreamAddress } from '../routes.ts'
 import { splice } from '../splice.ts'
 import { breakOff, endsOf } from '../tls/tls.ts'
 import type { OpenPort } from './edge-ports.ts'
 import { createHostFilter } from './named-host.ts'
-import { PortConnectionLimits } from './port-connection-limits.ts'
+import type { PortConnectionLimits } from './port-connection-limits.ts'
 import type { PortOwners } from './port-owners.ts'
 import { type Endpoint, proxyHeader, takeProxyHeader } from './proxy-protocol.ts'
-import type { Seats } from './seats.ts'
-import { StreamAdmission, takeFirstLine, tokenOf } from './stream-admission.ts'
+import { type StreamAdmission, takeFirstLine, tokenOf } from './stream-admission.ts'
 
 export type TcpOptions = {
   routes: Routes
@@ -37,8 +37,9 @@ export type TcpOptions = {
   owners: PortOwners
   connection_limits: ConnectionLimits
   lobby_connections: LobbyConnections
-  players: Players
-  seats: Pick<Seats, 'playersAt'>
+  port_limits: PortConnectionLimits
+  flows: Flows
+  admission: StreamAdmission
   /** The address to listen at; null: every address of the machine. */
   host: string | null
   /** Null: the edge has no certificates. */
@@ -54,20 +55,19 @@ export class Tcp {
   readonly #ctx: Context
   readonly #options: TcpOptions
   readonly #balancers: TrustedProxies
-  readonly #port_limits = new PortConnectionLimits()
   readonly #handshakes: TlsHandshakes | null
   readonly #admission: StreamAdmission
 
   constructor(ctx: Context, options: TcpOptions) {
     this.#ctx = ctx
     this.#options = options
-    this.#admission = new StreamAdmission(options.players, options.seats)
+    this.#admission = options.admission
     this.#balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
     this.#handshakes = options.tls === null ? null : new TlsHandshakes(options.tls)
   }
 
-  /** Opens a port; null: another program has it. */
-  async open(port: number): Promise<OpenPort | null> {
+  /** Opens a port; null: another program has it. `inherited`: the previous edge listened with this handle. */
+  async open(port: number, inherited: Handle | null = null): Promise<OpenPort | null> {
     const { log } = this.#ctx
     const { host } = this.#options
     const sockets = new Set<Socket>()
@@ -77,7 +77,8 @@ export class Tcp {
       this.#onConnection(client, port)
     })
     const listening = once(server, 'listening')
-    server.listen({ port, ...(host !== null && { host }), backlog: TCP_BACKLOG, exclusive: true })
+    if (inherited !== null) server.listen(inherited, TCP_BACKLOG)
+    else server.listen({ port, ...(host !== null && { host }), backlog: TCP_BACKLOG, exclusive: true })
     try {
       await listening
     } catch (error) {
@@ -89,6 +90,8 @@ export class Tcp {
     // From here on an error concerns one connection, which is closed: the process is out of descriptors.
     server.on('error', (error) => log.warn({ err: error, port }, 'tcp port cannot accept a connection'))
     return {
+      handle: () => handleOf(server),
+      release: () => void server.close(),
       close() {
         server.close()
         for (const socket of sockets) socket.destroy()
@@ -109,10 +112,10 @@ export class Tcp {
 
   /** Joins a client's connection to the lobby that has the port. */
   async #join(client: Socket, number: number): Promise<void> {
-    const { routes, meaningOf, owners, lobby_connections } = this.#options
+    const { routes, meaningOf, owners, lobby_connections, port_limits, flows } = this.#options
     const source = await this.#sourceOf(client)
     const client_key = clientKey(source.address)
-    const leave = this.#port_limits.enter(number, client_key)
+    const leave = port_limits.enter(number, client_key)
     if (leave === null) throw new Error('This client has too many connections to the port.')
     if (client.destroyed) return leave()
     client.once('close', leave)
@@ -124,9 +127,9 @@ export class Tcp {
     const is_secure = target.protocol === 'tcp_tls'
     const open = is_secure ? await this.#secure(client) : client
     const admitted = await this.#admit(open, target, { lobby_id: owner.lobby_id, port: number, client_key })
-    const player_id = admitted?.player_id ?? null
-    const header = target.proxy_protocol ? proxyHeader('stream', source, local, player_id) : null
-    const local_address = admitted?.address ?? undefined
+    const player = admitted?.player ?? null
+    const header = target.proxy_protocol ? proxyHeader('stream', source, local, player?.player_id ?? null) : null
+    const local_address = player?.address ?? undefined
     const upstream = await connectTo(local_address === undefined ? target : { ...target, local_address }, open)
     if (upstream === null) return
     lobby_connections.enter(owner.lobby_id, client)
@@ -134,7 +137,9 @@ export class Tcp {
     if (header !== null) upstream.write(header)
     if (admitted?.kept != null) upstream.write(admitted.kept)
     // Over TLS, the certificate has shown the browser whose port this is.
-    splice(open, upstream, TIMES, is_secure ? null : createHostFilter(meaningOf))
+    const joined = splice(open, upstream, TIMES, is_secure ? null : createHostFilter(meaningOf))
+    const { lobby_id } = owner
+    flows.add(joined, { kind: 'tcp', peer: client.remoteAddress ?? '', client_key, number, lobby_id, player })
     open.resume()
   }
 
@@ -146,7 +151,7 @@ export class Tcp {
     open: Socket,
     { admission, player_network }: StreamAddress,
     { lobby_id, port, client_key }: { lobby_id: string; port: number; client_key: string },
-  ): Promise<{ player_id: string; address: string | null; kept: Buffer | null } | null> {
+  ): Promise<{ player: FlowPlayer; kept: Buffer | null } | null> {
     if (admission === undefined) return null
     const entrance = { lobby_id, port, network: player_network ?? null }
     const end = (): void => breakOff(open)
@@ -154,10 +159,10 @@ export class Tcp {
     const admitted = admission.by.includes('address')
       ? await this.#admission.byAddress(client_key, entrance, end)
       : await this.#admission.byToken(tokenOf(line), entrance, end)
-    const { player_id, address } = admitted
-    if (open.destroyed) admitted.leave()
-    else open.once('close', admitted.leave)
-    return { player_id, address, kept: admission.keep_token ? line : null }
+    const { leave, ...player } = admitted
+    if (open.destroyed) leave()
+    else open.once('close', leave)
+    return { player, kept: admission.keep_token ? line : null }
   }
 
   /** Returns the client's address: the peer's, or the one that a balancer states in its PROXY header. */

@@ -10,6 +10,7 @@ import type { LobbyPaths } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { ConnectionLimits } from '../connection-limits.ts'
+import type { FlowPlayer } from '../flows.ts'
 import {
   UDP_DATAGRAMS_PER_SECOND_MAX,
   UDP_IDLE_MS_MAX,
@@ -23,12 +24,12 @@ import {
   UNVALIDATED_BYTES_PER_CLIENT_MAX,
 } from '../limits.ts'
 import type { LobbyConnections } from '../lobby-connections.ts'
-import type { Admitted } from '../players.ts'
 import type { LobbyPort, StreamAddress } from '../routes.ts'
-import type { Allowance } from './address-validation.ts'
+import { type Allowance, type AllowanceState, createAllowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
 import { proxyHeader } from './proxy-protocol.ts'
 import type { Seats } from './seats.ts'
+import type { StreamAdmitted } from './stream-admission.ts'
 import { openUpstream, type UdpUpstream } from './udp-upstream.ts'
 
 /** A client by its key, and what is counted for it in the current second. */
@@ -55,7 +56,21 @@ export type UdpSession = {
   /** Bytes of its datagrams from the source, and to it. */
   bytesRead: number
   bytesWritten: number
+  /** Null: the lobby's server checks the seats. */
+  readonly player: FlowPlayer | null
   readonly leave: () => void
+}
+
+/** A session for another process: its connected upstream socket travels beside it. */
+export type SessionFacts = {
+  address: string
+  port: number
+  lobby_id: string
+  allowance: AllowanceState | null
+  is_handshake_done: boolean
+  /** Base64. */
+  header: string | null
+  player: FlowPlayer | null
 }
 
 /** One of the edge's udp ports. `waiting`: datagrams that wait for the look-up of the port's lobby. */
@@ -119,9 +134,9 @@ export class UdpSessions {
     source: RemoteInfo,
     target: UdpTarget,
     allowance: Allowance | null,
-    admitted: Admitted | null = null,
+    admitted: StreamAdmitted | null = null,
   ): UdpSession | null {
-    const { connection_limits, lobby_connections, seats, paths } = this.#options
+    const { connection_limits, paths } = this.#options
     const client = this.#clientOf(clientKey(source.address))
     const leave = this.#hasRoom(client) ? connection_limits.enter(source.address) : null
     if (leave === null) {
@@ -134,28 +149,53 @@ export class UdpSessions {
     const session: UdpSession = {
       ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client },
       ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
-      ...{ bytesRead: 0, bytesWritten: 0 },
-      ...{ is_handshake_done: false, is_active: true, idle_ms: 0 },
+      ...BEGUN,
+      player: admitted && playerOf(admitted),
       leave() {
         leave()
         admitted?.leave()
       },
       header: address.proxy_protocol ? proxyHeader('datagram', source, local, admitted?.player_id ?? null) : null,
     }
-    upstream.open({
-      onOpen: () => {
-        for (const datagram of session.waiting ?? []) forward(session, datagram)
-        session.waiting = null
-      },
-      onDatagram: (datagram) => this.#reply(session, datagram),
-    })
-    udp_port.sessions.set(session.key, session)
-    client.sessions.add(session)
-    lobby_connections.enter(session.lobby_id, session)
-    if (allowance === null) this.#validated.add(session)
-    else if (seats.has(session.lobby_id, client.client_key)) this.validate(session)
-    else this.#unvalidated.add(session)
+    this.#add(session)
     return session
+  }
+
+  /** Continues a session of another edge. `upstream` receives nothing yet. Returns null when there is no place. */
+  adopt(udp_port: UdpPort, upstream: UdpUpstream, facts: SessionFacts, leavePlayer: () => void): UdpSession | null {
+    const { address, port, lobby_id, allowance, header, player } = facts
+    const client = this.#clientOf(clientKey(address))
+    const leave = this.#hasRoom(client) ? this.#options.connection_limits.enter(address) : null
+    if (leave === null) {
+      this.#forgetClient(client)
+      return null
+    }
+    const session: UdpSession = {
+      ...{ udp_port, key: keyOf({ address, port }), address, port, client, lobby_id, upstream, waiting: null, player },
+      ...BEGUN,
+      allowance: allowance && createAllowance(allowance),
+      is_handshake_done: facts.is_handshake_done,
+      leave() {
+        leave()
+        leavePlayer()
+      },
+      header: header === null ? null : Buffer.from(header, 'base64'),
+    }
+    this.#add(session)
+    return session
+  }
+
+  /** The facts by which another process continues the session. Null: it has no target yet, its lobby
+   * is on a joined node, or it has ended. */
+  factsOf(session: UdpSession): SessionFacts | null {
+    const { udp_port, key, waiting, upstream, address, port, lobby_id, allowance, player } = session
+    if (upstream.socket === null || waiting !== null || udp_port.sessions.get(key) !== session) return null
+    return {
+      ...{ address, port, lobby_id, player },
+      allowance: allowance?.state() ?? null,
+      is_handshake_done: session.is_handshake_done,
+      header: session.header?.toString('base64') ?? null,
+    }
   }
 
   /** Forwards a datagram of the source to the lobby. */
@@ -190,6 +230,24 @@ export class UdpSessions {
 
   close(): void {
     this.#sweeping.close()
+  }
+
+  #add(session: UdpSession): void {
+    const { udp_port, client, lobby_id, upstream, allowance } = session
+    const { lobby_connections, seats } = this.#options
+    upstream.open({
+      onOpen: () => {
+        for (const datagram of session.waiting ?? []) forward(session, datagram)
+        session.waiting = null
+      },
+      onDatagram: (datagram) => this.#reply(session, datagram),
+    })
+    udp_port.sessions.set(session.key, session)
+    client.sessions.add(session)
+    lobby_connections.enter(lobby_id, session)
+    if (allowance === null) this.#validated.add(session)
+    else if (seats.has(lobby_id, client.client_key)) this.validate(session)
+    else this.#unvalidated.add(session)
   }
 
   /** Sends a datagram of the lobby to the source, within its allowance. */
@@ -274,8 +332,14 @@ export class UdpSessions {
   }
 }
 
-export function keyOf({ address, port }: RemoteInfo): string {
+const BEGUN = { bytesRead: 0, bytesWritten: 0, is_handshake_done: false, is_active: true, idle_ms: 0 }
+
+export function keyOf({ address, port }: Pick<RemoteInfo, 'address' | 'port'>): string {
   return `${address} ${port}`
+}
+
+function playerOf({ leave: _, ...player }: StreamAdmitted): FlowPlayer {
+  return player
 }
 
 function forward({ upstream, header }: UdpSession, datagram: Buffer): void {

@@ -1,27 +1,32 @@
 // Raw UDP: a datagram to one of the edge's ports is forwarded unchanged to the lobby that has the port. A source's first
 // datagram opens a session (udp-sessions.ts). On ports that require player tokens, the handshake does (udp-handshake.ts).
-import type { RemoteInfo } from 'node:dgram'
+import type { RemoteInfo, Socket } from 'node:dgram'
 import { ApiError } from '@muster/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
+import { datagramHandleOf } from '../hand-over/handles.ts'
 import { UDP_ADMITTING_MAX, UDP_WAITING_MAX } from '../limits.ts'
 import type { Players } from '../players.ts'
 import type { LobbyPort, Routes } from '../routes.ts'
 import { createAllowance } from './address-validation.ts'
 import type { OpenPort } from './edge-ports.ts'
-import { StreamAdmission } from './stream-admission.ts'
+import type { StreamAdmission } from './stream-admission.ts'
 import { ACCEPTED, AddressHandshake, isHandshakeMessage, REFUSED } from './udp-handshake.ts'
 import {
   type Arrival,
   keyOf,
+  type SessionFacts,
   type UdpPort,
+  type UdpSession,
   UdpSessions,
   type UdpSessionsOptions,
   type UdpTarget,
 } from './udp-sessions.ts'
 import { bindUdp } from './udp-socket.ts'
+import { adoptUpstream } from './udp-upstream.ts'
 
 export type UdpOptions = UdpSessionsOptions & {
+  admission: StreamAdmission
   players: Players
   routes: Routes
   /** The address to bind; null: every address of the machine. */
@@ -39,6 +44,7 @@ export class Udp {
   readonly #sessions: UdpSessions
   readonly #handshake: AddressHandshake
   readonly #admission: StreamAdmission
+  readonly #ports = new Map<number, UdpPort>()
   /** Sources that wait for the book, with their datagrams; by port and source. */
   readonly #admitting = new Map<string, Buffer[]>()
 
@@ -48,21 +54,65 @@ export class Udp {
     this.#sessions = new UdpSessions(options)
     this.#sessions.registerMetrics(ctx.metrics)
     this.#handshake = new AddressHandshake(ctx.elapsed)
-    this.#admission = new StreamAdmission(options.players, options.seats)
+    this.#admission = options.admission
   }
 
-  /** Opens a port; null: another program has it. */
+  /** Opens a port; null: another program has it. A port that was adopted is open already. */
   async open(number: number): Promise<OpenPort | null> {
-    const socket = await bindUdp(this.#ctx.log, number, this.#options.host)
+    const known = this.#ports.get(number)
+    const socket = known?.socket ?? (await bindUdp(this.#ctx.log, number, this.#options.host))
     if (socket === null) return null
+    const udp_port = known ?? this.#begin(number, socket)
+    const close = (): void => this.release(udp_port)
+    return { handle: () => datagramHandleOf(socket), release: close, close }
+  }
+
+  /** The open ports, each with its sessions. */
+  get ports(): ReadonlyMap<number, UdpPort> {
+    return this.#ports
+  }
+
+  factsOf(session: UdpSession): SessionFacts | null {
+    return this.#sessions.factsOf(session)
+  }
+
+  /** Continues a port of another edge. `socket` receives nothing before `startReceiving`. */
+  adoptPort(number: number, socket: Socket): void {
+    socket.on('error', ignore)
+    this.#begin(number, socket)
+  }
+
+  /** Continues a session of another edge at an adopted port. Returns false when there is no place for it. */
+  adoptSession(number: number, upstream: Socket, facts: SessionFacts): boolean {
+    const udp_port = this.#ports.get(number)
+    if (udp_port === undefined) return false
+    const { player } = facts
+    const { admission, players } = this.#options
+    const end = (): void => this.#sessions.endOf(udp_port, keyOf(facts))
+    const admitted = player && players.adopt(player, end)
+    const leaveAddress = player?.is_by_address ? admission.adopt(number, player) : null
+    const leave = (): void => {
+      leaveAddress?.()
+      admitted?.leave()
+    }
+    if (this.#sessions.adopt(udp_port, adoptUpstream(upstream), facts, leave) !== null) return true
+    leave()
+    return false
+  }
+
+  /** Ends the sessions of a port, and closes its descriptors. Where another edge has them too, they continue there. */
+  release(udp_port: UdpPort): void {
+    if (this.#ports.get(udp_port.number) !== udp_port) return
+    this.#ports.delete(udp_port.number)
+    this.#sessions.endAll(udp_port)
+    udp_port.socket.close()
+  }
+
+  #begin(number: number, socket: Socket): UdpPort {
     const udp_port: UdpPort = { number, socket, sessions: new Map(), is_looking_up: false, waiting: [] }
     socket.on('message', (datagram, source) => this.#onDatagram(udp_port, datagram, source))
-    return {
-      close: () => {
-        this.#sessions.endAll(udp_port)
-        socket.close()
-      },
-    }
+    this.#ports.set(number, udp_port)
+    return udp_port
   }
 
   close(): void {

@@ -1,0 +1,82 @@
+// The spliced connections to lobbies: raw TCP, and WebSockets after their handshake. A planned restart of the edge hands them
+// over to the next edge (hand-over/), so each has the facts by which another process continues to count and limit it.
+import type { Socket } from 'node:net'
+import type { ConnectionKind, ConnectionLimits } from './connection-limits.ts'
+import { SPLICE_IDLE_MS_MAX } from './limits.ts'
+import type { LobbyConnections } from './lobby-connections.ts'
+import type { PlayerId, Players } from './players.ts'
+import { type Splice, splice } from './splice.ts'
+import type { PortConnectionLimits } from './streams/port-connection-limits.ts'
+import type { StreamAdmission } from './streams/stream-admission.ts'
+import { breakOff } from './tls/tls.ts'
+
+/** `is_by_address`: the client's address admitted the player, and no token. */
+export type FlowPlayer = PlayerId & { address: string | null; is_by_address: boolean }
+
+/** `peer`: by which the edge's connections are limited. `number`: of the raw port; null: HTTP. */
+export type FlowFacts = {
+  kind: ConnectionKind
+  peer: string
+  client_key: string
+  number: number | null
+  lobby_id: string
+  /** Null: the lobby's server checks the seats. */
+  player: FlowPlayer | null
+}
+
+export type Flow = { readonly facts: FlowFacts; readonly splice: Splice }
+
+export type FlowsOptions = {
+  connection_limits: ConnectionLimits
+  lobby_connections: LobbyConnections
+  port_limits: PortConnectionLimits
+  admission: StreamAdmission
+  players: Players
+}
+
+export class Flows {
+  readonly #options: FlowsOptions
+  readonly #open = new Set<Flow>()
+
+  constructor(options: FlowsOptions) {
+    this.#options = options
+  }
+
+  get open(): ReadonlySet<Flow> {
+    return this.#open
+  }
+
+  add(splice: Splice, facts: FlowFacts): Flow {
+    const flow = { splice, facts }
+    this.#open.add(flow)
+    splice.client.once('close', () => this.#open.delete(flow))
+    return flow
+  }
+
+  close(): void {
+    for (const { splice } of this.#open) splice.client.destroy()
+  }
+
+  /**
+   * Joins two sockets that another edge has held. They read nothing before `splice.resume`. Returns null, and breaks both,
+   * when there is no place for the connection.
+   */
+  adopt(client: Socket, upstream: Socket, facts: FlowFacts): Flow | null {
+    const { connection_limits, lobby_connections, port_limits, players, admission } = this.#options
+    const { kind, peer, client_key, number, lobby_id, player } = facts
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    const leavePort = number === null ? () => {} : port_limits.enter(number, client_key)
+    if (leavePort === null || connection_limits.admit(kind, client, peer) === null) {
+      leavePort?.()
+      client.destroy()
+      upstream.resetAndDestroy()
+      return null
+    }
+    client.once('close', leavePort)
+    lobby_connections.enter(lobby_id, client)
+    client.once('close', () => lobby_connections.leave(lobby_id, client))
+    if (player !== null) client.once('close', players.adopt(player, () => breakOff(client)).leave)
+    if (player?.is_by_address && number !== null) client.once('close', admission.adopt(number, player))
+    return this.add(splice(client, upstream, { idle_ms: SPLICE_IDLE_MS_MAX }), facts)
+  }
+}
