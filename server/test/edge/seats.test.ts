@@ -17,7 +17,9 @@ import {
   type VersionConfig,
 } from '@muster/contract'
 import { WebSocket } from 'ws'
+import { startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { echoOf, handshake, type Line, openUdp, PLAIN_SERVER } from './seats-server.ts'
@@ -256,6 +258,43 @@ test('the first connection connects, the last one leaves after the hold, and a r
     .select('remove_reason')
     .where('player_id', '=', playerOf(platform, next))
   await until('the end is written', async () => (await reason.executeTakeFirst())?.remove_reason === 'disconnected')
+})
+
+test('players without a hold keep their seats through a planned restart of the edge', async (t) => {
+  const { platform, game } = await startGame(t, { hold_ms: 0 })
+  const seats = [await find(game), await find(game), await find(game)] as const
+  const players = seats.map((seat) => playerOf(platform, seat))
+  const [raw, voice, web] = seats
+  const kept: Socket[] = []
+  assert.equal(await echoOf(raw.ports.raw!.url, `${raw.player.token}\nhello`, { keep: kept }), 'hello')
+  const udp = await openUdp()
+  assert.equal(await handshake(udp, voice.ports.voice!.url, voice.player.token), 4)
+  const socket = new WebSocket(web.ports.web!.url.replace('http', 'ws'), ['player_token', web.player.token])
+  await once(socket, 'open')
+  t.after(() => {
+    for (const one of kept) one.destroy()
+    udp.close()
+    socket.terminate()
+  })
+  const { ctx } = platform
+  const next = await startEdge({ ...ctx, metrics: createMetrics(ctx.config) })
+  t.after(() => next.stop({ end_lobbies: false }))
+  const edges = ctx.db.selectFrom('edge_players').select('player_id').where('is_open', '=', true)
+  await until('only the next edge has the players', async () => (await edges.execute()).length === 3)
+  kept[0]!.write('again')
+  assert.equal(String((await once(kept[0]!, 'data'))[0]), 'again')
+  const { hostname, port } = new URL(voice.ports.voice!.url)
+  const heard = once(udp, 'message')
+  udp.send('again', Number(port), hostname)
+  assert.equal(String((await heard)[0]), 'again')
+  assert.equal(socket.readyState, WebSocket.OPEN)
+  assert.deepEqual((await connectedIn(platform, game, raw)).toSorted(), players.toSorted())
+  const { rows } = await ctx.pool.query('select from players where remove_reason is not null')
+  assert.equal(rows.length, 0, 'nobody has left')
+  kept[0]!.destroy()
+  await until('a player who leaves then is seen to leave', async () => {
+    return (await connectedIn(platform, game, raw)).length === 2
+  })
 })
 
 test('by address, each connection of an address gets a player of its own, and other addresses get none', async (t) => {

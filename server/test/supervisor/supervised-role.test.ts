@@ -133,6 +133,6 @@ test('an edge whose successor cannot start is stopped and started again', async 
   const [former] = role.pids()
   const restarted = role.restart()
   await until('the report', () => output().includes('cannot hand over: Port 1 is taken.'))
-  assert.equal(isThere(former!), false, 'the plain restart has stopped it')
   await assert.rejects(restarted, { name: 'StartError' })
+  assert.equal(isThere(former!), false, 'the plain restart has stopped it')
 })

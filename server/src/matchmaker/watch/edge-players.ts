@@ -60,6 +60,8 @@ class EdgePlayers {
   readonly #absent = new Map<string, Absent>()
   /** Players that were removed while they had a connection, by id, with the reason for their edge. */
   #removed = new Map<string, string>()
+  /** The last pass has found players without a connection. */
+  #found_absent = false
   /** The books have connected players that no edge has reported since they were read. */
   #must_scan = true
   /** A shard has come to this process. */
@@ -83,11 +85,13 @@ class EdgePlayers {
     this.#must_read_all = true
   }
 
+  /** A player whose absence the first pass has found may have a connection to an edge that registered meanwhile. */
   async read(): Promise<void> {
     const reads_all = this.#must_read_all
     this.#must_read_all = false
     try {
       await this.#read(reads_all)
+      if (this.#found_absent) await this.#read(false)
     } catch (error) {
       this.#must_read_all ||= reads_all
       throw error
@@ -95,6 +99,8 @@ class EdgePlayers {
   }
 
   async #read(reads_all: boolean): Promise<void> {
+    const before = new Set(this.#absent.keys())
+    this.#found_absent = false
     const { rows } = await this.#ctx.pool.query<{ edge_id: string; is_reported: boolean }>(EDGES_QUERY)
     const known = new Set(rows.map(({ edge_id }) => edge_id))
     for (const [edge_id, edge] of this.#edges) {
@@ -106,7 +112,8 @@ class EdgePlayers {
     await this.#answerRemoved()
     if (!rows.every(({ is_reported }) => is_reported)) return
     if (this.#must_scan) this.#scan()
-    await this.#endHolds()
+    this.#found_absent = [...this.#absent.keys()].some((player_id) => !before.has(player_id))
+    await this.#endHolds(before)
   }
 
   async #readEdge(edge_id: string, reads_all: boolean): Promise<void> {
@@ -214,13 +221,14 @@ class EdgePlayers {
     this.#must_scan = false
   }
 
-  async #endHolds(): Promise<void> {
+  /** `known`: players that were absent before the edges were listed. */
+  async #endHolds(known: ReadonlySet<string>): Promise<void> {
     for (const [player_id, { namespace_id }] of this.#absent) {
       if (!this.#books.has(namespace_id)) this.#absent.delete(player_id)
     }
     const now_ms = this.#ctx.elapsed()
-    const due = [...this.#absent.values()].filter(({ namespace_id, lobby_id, since_ms }) => {
-      return now_ms - since_ms >= (this.#books.lobby(namespace_id, lobby_id)?.seat_hold_ms ?? 0)
+    const due = [...this.#absent.values()].filter(({ player_id, namespace_id, lobby_id, since_ms }) => {
+      return known.has(player_id) && now_ms - since_ms >= (this.#books.lobby(namespace_id, lobby_id)?.seat_hold_ms ?? 0)
     })
     await Promise.all(
       due.map(async ({ namespace_id, player_id, lobby_id }) => {
