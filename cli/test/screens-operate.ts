@@ -108,6 +108,7 @@ export const OPERATE_STEPS: readonly OperateStep[] = [
     piped: () => ['admin-token', '--rotate'],
     before: async ({ settings }) => void (await startMuster(settings).ready),
   },
+  { name: 'restart', args: () => ['restart'] },
   { name: 'doctor', args: () => ['doctor'], figures: MACHINE },
   {
     name: 'backup',

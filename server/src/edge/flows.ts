@@ -6,8 +6,6 @@ import { SPLICE_IDLE_MS_MAX } from './limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
 import type { PlayerId, Players } from './players.ts'
 import { type Splice, splice } from './splice.ts'
-import type { PortConnectionLimits } from './streams/port-connection-limits.ts'
-import type { StreamAdmission } from './streams/stream-admission.ts'
 import { breakOff } from './tls/tls.ts'
 
 /** `is_by_address`: the client's address admitted the player, and no token. */
@@ -29,8 +27,10 @@ export type Flow = { readonly facts: FlowFacts; readonly splice: Splice }
 export type FlowsOptions = {
   connection_limits: ConnectionLimits
   lobby_connections: LobbyConnections
-  port_limits: PortConnectionLimits
-  admission: StreamAdmission
+  /** Limits of raw ports (streams/port-connection-limits.ts). `enter` returns a function to call at the end, or null. */
+  port_limits: { enter: (number: number, client_key: string) => (() => void) | null }
+  /** Counts the connections that an address admitted (streams/stream-admission.ts). */
+  admission: { adopt: (number: number, player: PlayerId) => () => void }
   players: Players
 }
 

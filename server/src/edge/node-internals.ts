@@ -10,7 +10,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import type { Logger } from 'pino'
-import { type Handle, openConnection } from './hand-over/handles.ts'
+import { type Handle, openConnection } from './handles.ts'
 import { SELF_TEST_MS_MAX } from './limits.ts'
 import type { Address } from './routes.ts'
 

@@ -6,7 +6,7 @@
 // another process (hand-over/).
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { isTcp, startReading, stopReading } from './hand-over/handles.ts'
+import { isTcp, startReading, stopReading } from './handles.ts'
 import {
   HALF_CLOSED_MS_MAX,
   HALF_CLOSED_TOTAL_MS_MAX,

@@ -236,7 +236,7 @@ function handOverPath({ config, log }: Context): string | null {
     log.info('this edge hands nothing over: the path of its socket would be too long, or the system is not Linux')
     return null
   }
-  // Whoever opens the socket gets every connection.
+  // A program that opens the socket gets every connection.
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   return path
 }

@@ -204,7 +204,7 @@ export class SupervisedRole {
     clearTimeout(process.overdue)
     process.readiness.reject(new StartError(`The ${this.role} role ${how} before it was ready.`))
     if (!was_retiring) {
-      const { replaces } = process
+      const replaces = process.replaces
       const continues = !process.is_ready && replaces !== null && this.#retiring.delete(replaces)
       this.#process = continues ? replaces : null
     }

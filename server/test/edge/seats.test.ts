@@ -290,7 +290,7 @@ test('players without a hold keep their seats through a planned restart of the e
   assert.equal(socket.readyState, WebSocket.OPEN)
   assert.deepEqual((await connectedIn(platform, game, raw)).toSorted(), players.toSorted())
   const { rows } = await ctx.pool.query('select from players where remove_reason is not null')
-  assert.equal(rows.length, 0, 'nobody has left')
+  assert.equal(rows.length, 0, 'every player still has the seat')
   kept[0]!.destroy()
   await until('a player who leaves then is seen to leave', async () => {
     return (await connectedIn(platform, game, raw)).length === 2

@@ -106,7 +106,7 @@ test('a planned restart of a role stops its process before the next one starts',
   assert.deepEqual(more, [])
   assert.notEqual(next, former)
   assert.equal(isThere(former!), false)
-  assert.ok(!output().includes('starting it again'), 'nobody reads of a failure')
+  assert.ok(!output().includes('starting it again'), 'the terminal shows no failure')
   assert.ok(pids.includes(undefined), 'there was a moment without a process')
 })
 

@@ -2,7 +2,7 @@
 // handle. The kernel delivers a handle with the bytes of its message, and in their order. Node's own channel does the same
 // between a parent and its child; these are not parent and child, so its internals are used directly.
 import type { Socket } from 'node:net'
-import { type Handle, handleOf } from './handles.ts'
+import { type Handle, handleOf } from '../handles.ts'
 
 /** Bytes of one line. */
 const LINE_BYTES_MAX = 64 * 1024
@@ -30,8 +30,9 @@ export type Received = { message: unknown; handle: Handle | null }
 
 /** Throws in a version of Node that has no such modules. */
 function internals(): PipeModule & StreamModule {
-  const { binding } = process as unknown as { binding: (name: string) => unknown }
-  return { ...(binding('pipe_wrap') as PipeModule), ...(binding('stream_wrap') as StreamModule) }
+  const bindings = process as unknown as { binding: (name: string) => unknown }
+  const pipes = bindings.binding('pipe_wrap') as PipeModule
+  return { ...pipes, ...(bindings.binding('stream_wrap') as StreamModule) }
 }
 
 export class HandleChannel {

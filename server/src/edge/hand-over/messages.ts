@@ -3,13 +3,14 @@
 // - The successor connects and sends `hello`. The edge sends `welcome`, or `refused` to another version.
 // - The edge sends a batch: listeners, raw ports, UDP sessions and connections, each with its handle, then `end`. It has stopped
 //   reading the connections, and has written everything that it had read.
-// - The successor registers, with all of it, in the database. It sends `taken`.
+// - The successor registers, with everything it received, in the database. It sends `taken`.
 // - The edge stops receiving datagrams too, sends the UDP sessions that have begun meanwhile, closes its own listeners and
 //   sends `yours`. The successor reads from now on.
 // - Connections that could not be handed over by then follow in further batches.
 //
 // Until `taken`, the edge can continue as if nothing had happened: nothing was read meanwhile, so nothing is lost.
 import type { FlowFacts } from '../flows.ts'
+import type { IdleFacts } from '../http/connections.ts'
 import type { SessionFacts } from '../streams/udp-sessions.ts'
 
 /** Of the messages and of the facts in them. */
@@ -19,7 +20,6 @@ export type ListenerName = 'http' | 'https'
 
 /** `host`: as in `edge_hosts`. */
 export type ListenerFacts = { name: ListenerName; host: string | null }
-export type IdleFacts = { peer: string; lobby_id: string | null }
 
 export type FromEdge =
   | { kind: 'welcome'; retired_name: string }

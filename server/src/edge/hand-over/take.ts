@@ -4,12 +4,12 @@ import type { Socket } from 'node:net'
 import type { Context } from '../../context.ts'
 import { StartError } from '../../start-error.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
+import { type Handle, openDatagramSocket, startReceiving } from '../handles.ts'
 import { openSharingReads } from '../node-internals.ts'
 import type { Listener } from '../proxy/listener.ts'
 import type { Udp } from '../streams/udp.ts'
 import { lookupNothing } from '../streams/udp-socket.ts'
 import { HandleChannel } from './channel.ts'
-import { type Handle, openDatagramSocket, startReceiving } from './handles.ts'
 import { type FromEdge, type FromSuccessor, HAND_OVER_VERSION, isKind, type ListenerFacts } from './messages.ts'
 
 const UDP = { lookup: lookupNothing }

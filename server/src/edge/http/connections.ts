@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
 import type { AdmittedConnection } from '../connection-limits.ts'
-import { startReading, stopReading } from '../hand-over/handles.ts'
+import { startReading, stopReading } from '../handles.ts'
 import {
   DRAIN_BYTES_MAX,
   DRAIN_MS_MAX,
@@ -25,11 +25,12 @@ import { breakResponse } from './response.ts'
 import { listen } from './socket-listeners.ts'
 import { type Ticks, ticksOf } from './ticks.ts'
 
+/** `peer`: by which the edge's connections are limited. `lobby_id`: where the last request went. */
+export type IdleFacts = { readonly peer: string; readonly lobby_id: string | null }
+
 /** A connection that waits for a request, and may wait for it in another process. */
-export type IdleConnection = {
+export type IdleConnection = IdleFacts & {
   readonly socket: Socket
-  readonly peer: string
-  readonly lobby_id: string | null
   /** Reads nothing more. Returns false when a request has begun, and then continues. */
   hold: () => boolean
   /** Continues after `hold`. */

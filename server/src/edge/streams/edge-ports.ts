@@ -10,7 +10,7 @@ import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
-import type { Handle } from '../hand-over/handles.ts'
+import type { Handle } from '../handles.ts'
 import { PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
 import type { Owners, PortOwners, Transport } from './port-owners.ts'
 

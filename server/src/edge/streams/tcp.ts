@@ -9,7 +9,7 @@ import { clientKey, isTrustedPeer, parseTrustedProxies, type TrustedProxies } fr
 import type { Context } from '../../context.ts'
 import type { ConnectionLimits } from '../connection-limits.ts'
 import type { FlowPlayer, Flows } from '../flows.ts'
-import { type Handle, handleOf } from '../hand-over/handles.ts'
+import { type Handle, handleOf } from '../handles.ts'
 import type { HostMeaning } from '../hosts.ts'
 import {
   CONNECT_MS_MAX,
