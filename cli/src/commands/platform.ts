@@ -29,6 +29,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
   addKeyCommands(program, env)
 
   addBackupCommands(program, env)
+
   program
     .command('restart')
     .description('Restart the roles of the platform of this machine, with the program as it is installed now.')
@@ -38,17 +39,6 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
         const { restartRoles } = await import('@muster/server/supervisor/restart-request')
         await restartRoles(env)
         console.log('All roles run in new processes.')
-      }),
-    )
-
-  program
-    .command('backup')
-    .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
-    .argument('<folder>', 'a folder that is not there yet')
-    .action((folder: string) =>
-      onPlatformNode(env, async () => {
-        const { backup } = await import('@muster/server/backup')
-        report(await backup(env, folder))
       }),
     )
 
