@@ -113,8 +113,8 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
       : new HandOverOffer(ctx, socket_path, {
           ...{ listeners, raw_ports, udp, reports, flows: edge.flows, idle: () => listener.idle() },
           stopAccepting() {
-      // Nodes connect again, to the next edge.
-      void edge.links.close()
+            // Nodes connect again, to the next edge.
+            void edge.links.close()
             for (const port of raw_ports.open('tcp').values()) port.release()
             listener.retire(allServers())
           },

@@ -52,6 +52,16 @@ test('backup, restore, verify', async (t) => {
     .insertInto('lobby_runs')
     .values({ lobby_id, runner_id: 'elsewhere', driver: 'process', handle: '{}', ports: '{}' })
     .execute()
+  // The matchmaker notes where the lobby runs, and the row must be a part of the backup.
+  await ctx.listener.notify('lobby_runs', lobby_id)
+  await until('the node of the lobby', async () => {
+    const lobby = await ctx.db
+      .selectFrom('lobbies')
+      .select('node_id')
+      .where('lobby_id', '=', lobby_id)
+      .executeTakeFirst()
+    return lobby?.node_id === 'elsewhere'
+  })
   await until(
     'explanations of the finds',
     async () => (await ctx.db.selectFrom('explanations').select('ray_id').execute()).length > 0,

@@ -163,7 +163,10 @@ export class HandOverOffer {
   /** Stops receiving datagrams, and sends the sessions that have begun since their port was sent. */
   async #holdPort(channel: HandleChannel, udp_port: UdpPort, given: Set<UdpSession>): Promise<Held> {
     const { udp } = this.#belongings
-    const sockets = [udp_port.socket, ...[...udp_port.sessions.values()].flatMap(({ upstream }) => upstream.socket ?? [])]
+    const sockets = [
+      udp_port.socket,
+      ...[...udp_port.sessions.values()].flatMap(({ upstream }) => upstream.socket ?? []),
+    ]
     for (const one of sockets) stopReceiving(one)
     const held: Held = {
       release: () => udp.release(udp_port),
