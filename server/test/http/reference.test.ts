@@ -193,6 +193,7 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     UPLOAD_ID: world.upload_id,
     SITE_ID: site.site_id,
     BUILD_ID: builds[0]!.build_id,
+    INVITATION_ID: unknown,
     TOKEN_ID: unknown,
     SESSION_ID: unknown,
     IDENTITY_ID: unknown,
