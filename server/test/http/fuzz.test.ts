@@ -54,6 +54,7 @@ const HELD: ReadonlySet<string> = new Set([
   'auth.tokens.refreshIdentityToken',
   'auth.identity.link.completeVerification',
   'auth.sessions.end',
+  'admin.revokeNodeInvitation',
   'parties.removeMember',
 ])
 
