@@ -19,13 +19,14 @@ const SQLITE_BUSY = 5
 /** Bytes of the holder's file. A larger file is damaged. */
 const HOLDER_BYTES_MAX = 64 * 1024
 
-type Holder = { pid: number; start_ts: string; roles: ProcessId[] }
+/** `retiring`: processes of roles that have been replaced, until they end. */
+type Holder = { pid: number; start_ts: string; roles: ProcessId[]; retiring: ProcessId[] }
 
 export type FolderLock = {
   /** The last holder, of which processes may still live. Null on the first start. */
   previous: Holder | null
   /** Writes the role processes of the holder to its file. */
-  record(roles: ProcessId[]): void
+  record(roles: ProcessId[], retiring?: ProcessId[]): void
   release(): void
 }
 
@@ -44,13 +45,13 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
     )
   }
   const previous = readHolder(holder_file)
-  const record = (roles: ProcessId[]): void => {
-    const holder: Holder = { pid: process.pid, start_ts, roles }
+  const record = (roles: ProcessId[], retiring: ProcessId[] = []): void => {
+    const holder: Holder = { pid: process.pid, start_ts, roles, retiring }
     writeFileSync(`${holder_file}.new`, JSON.stringify(holder), { mode: 0o600 })
     renameSync(`${holder_file}.new`, holder_file)
   }
   // Until the first role starts, the processes of the previous holder stay in the file.
-  record(previous?.roles ?? [])
+  record(previous?.roles ?? [], previous?.retiring)
   return { previous, record, release: () => database.close() }
 }
 
@@ -105,9 +106,9 @@ function readHolder(file: string): Holder | null {
   }
   if (text.length > HOLDER_BYTES_MAX) return null
   try {
-    const { pid, start_ts, roles } = JSON.parse(text) as Partial<Holder>
+    const { pid, start_ts, roles, retiring = [] } = JSON.parse(text) as Partial<Holder>
     if (typeof pid !== 'number' || typeof start_ts !== 'string' || !Array.isArray(roles)) return null
-    return { pid, start_ts, roles: roles.filter(isIdentity) }
+    return { pid, start_ts, roles: roles.filter(isIdentity), retiring: retiring.filter(isIdentity) }
   } catch {
     // A crash of the whole machine left it incomplete. Then none of its processes lives either.
     return null

@@ -159,7 +159,10 @@ export async function takeFolder({ config, parts, terminal, now }: Start): Promi
   makeFolders(config.data_dir)
   const lock = lockFolder(config.data_dir, now())
   parts.push({ stop: () => lock.release() })
-  const { found, killed } = await endOrphanedRoles(lock.previous?.roles ?? [])
+  const { found, killed } = await endOrphanedRoles([
+    ...(lock.previous?.roles ?? []),
+    ...(lock.previous?.retiring ?? []),
+  ])
   if (found > 0) {
     terminal.say(`${found} processes of a start that was killed have ended${killed > 0 ? `, ${killed} by force` : ''}.`)
   }
@@ -184,7 +187,11 @@ export function startRoleProcesses(
   const { env, lock, isQuiet } = options
   const started: { role: SupervisedRole; step: Step }[] = []
   const onProcess = (): void => {
-    lock.record(identitiesOf(started.flatMap(({ role }) => role.pids())))
+    const pids = started.map(({ role }) => role.pids())
+    lock.record(
+      identitiesOf(pids.flatMap(({ current }) => current ?? [])),
+      identitiesOf(pids.flatMap(({ retiring }) => retiring)),
+    )
   }
   for (const name of config.roles) {
     const step = terminal.step(name)

@@ -72,20 +72,25 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
 }
 
 /**
- * SIGUSR2 restarts the roles one after the other, with the program as it is on disk now. The database and the lobbies run on. A
- * signal during a restart changes nothing.
+ * SIGUSR2 restarts the roles one after the other, with the program as it is on disk now. The database and the lobbies run on.
+ * A signal during a restart leads to one more restart after it.
  */
 function restartOnSignal(terminal: Terminal, parts: readonly Part[], stop: AbortSignal): void {
   let is_restarting = false
+  let is_due = false
   process.on('SIGUSR2', async () => {
-    if (is_restarting || stop.aborted) return
+    is_due = true
+    if (is_restarting) return
     is_restarting = true
-    terminal.say('restarting the roles; players stay connected.')
-    for (const part of parts) {
-      if (stop.aborted) break
-      await part.restart?.().catch((error: unknown) => {
-        terminal.warn('restart', error instanceof Error ? error.message : String(error))
-      })
+    while (is_due && !stop.aborted) {
+      is_due = false
+      terminal.say('restarting the roles; players stay connected.')
+      for (const part of parts) {
+        if (stop.aborted) break
+        await part.restart?.().catch((error: unknown) => {
+          terminal.warn('restart', error instanceof Error ? error.message : String(error))
+        })
+      }
     }
     is_restarting = false
   })

@@ -78,8 +78,12 @@ export class SupervisedRole {
     this.#start()
   }
 
-  pids(): number[] {
-    return this.#processes().flatMap(({ child }) => child.pid ?? [])
+  /** `retiring`: processes that have been replaced, until they end. */
+  pids(): { current: number | null; retiring: number[] } {
+    return {
+      current: this.#process?.child.pid ?? null,
+      retiring: [...this.#retiring].flatMap(({ child }) => child.pid ?? []),
+    }
   }
 
   /** Resolves when its processes have ended. A second call waits for the first. */

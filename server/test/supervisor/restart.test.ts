@@ -25,9 +25,9 @@ test('muster restart replaces every role and keeps a connection that waits for i
   const settings = { ...(await freeSettings(temporaryFolder(t))) }
   const muster = startMuster(settings)
   await muster.ready
-  const pidsOf = (): number[] => {
+  const pidsOf = (which: 'roles' | 'retiring' = 'roles'): number[] => {
     const holder = readFileSync(join(settings.MUSTER_DATA, 'lock-holder.json'), 'utf8')
-    return (JSON.parse(holder) as { roles: { pid: number }[] }).roles.map(({ pid }) => pid)
+    return (JSON.parse(holder) as Record<typeof which, { pid: number }[]>)[which].map(({ pid }) => pid)
   }
   const before = pidsOf()
   assert.equal(before.length, ROLE_COUNT)
@@ -40,7 +40,8 @@ test('muster restart replaces every role and keeps a connection that waits for i
   assert.match(await ask(), /^HTTP\/1\.1 /)
 
   assert.deepEqual(await restart(settings), { code: 0, output: 'All roles run in new processes.\n' })
-  await until('the former edge has ended', () => pidsOf().length === ROLE_COUNT)
+  await until('the former edge has ended', () => pidsOf('retiring').length === 0)
+  assert.equal(pidsOf().length, ROLE_COUNT)
   assert.deepEqual(
     pidsOf().filter((pid) => before.includes(pid)),
     [],

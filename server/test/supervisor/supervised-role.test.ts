@@ -16,7 +16,7 @@ function supervise(
   t: TestContext,
   fate: string,
   name: 'api' | 'edge' = 'api',
-): { role: SupervisedRole; output: () => string; pids: (number | undefined)[] } {
+): { role: SupervisedRole; output: () => string; pids: (number | null)[] } {
   const folder = mkdtempSync(join(tmpdir(), 'muster-role-'))
   let output = ''
   const terminal = new Terminal(
@@ -29,7 +29,7 @@ function supervise(
     {},
   )
   const log = openRoleLog({ folder, who: name, terminal, elapsed: () => performance.now() })
-  const pids: (number | undefined)[] = []
+  const pids: (number | null)[] = []
   const role: SupervisedRole = superviseRole({
     role: name,
     program: PROGRAM,
@@ -37,7 +37,7 @@ function supervise(
     log,
     terminal,
     elapsed: () => performance.now(),
-    onProcess: () => queueMicrotask(() => pids.push(role.pids()[0])),
+    onProcess: () => queueMicrotask(() => pids.push(role.pids().current)),
   })
   t.after(async () => {
     await role.stop({ end_lobbies: false })
@@ -50,7 +50,7 @@ function supervise(
 test('a role that cannot start reports why, and is not restarted', async (t) => {
   const { role, pids } = supervise(t, 'cannot-start')
   await assert.rejects(role.first_ready, { name: 'StartError', message: 'The api role cannot start: Port 1 is taken.' })
-  assert.deepEqual(role.pids(), [])
+  assert.deepEqual(role.pids(), { current: null, retiring: [] })
   assert.equal(pids.length, 2)
 })
 
@@ -69,68 +69,68 @@ test('a role that is killed repeatedly is restarted after a growing delay, and e
   const { role, output } = supervise(t, 'lives')
   assert.equal(await role.first_ready, 'http://127.0.0.1:1')
   for (const when of ['at once', 'in 0.25 s', 'in 0.5 s']) {
-    const pid = role.pids()[0]
+    const pid = role.pids().current
     assert.ok(pid)
     process.kill(pid, 'SIGKILL')
-    await until('another process', () => role.pids().length === 1 && role.pids()[0] !== pid)
+    await until('another process', () => role.pids().current !== null && role.pids().current !== pid)
     assert.ok(output().includes(`was ended by SIGKILL; starting it again ${when}\n`), output())
   }
-  const pid = role.pids()[0]
+  const pid = role.pids().current
   assert.ok(pid)
   await role.stop({ end_lobbies: true })
   assert.equal(isThere(pid), false)
-  assert.deepEqual(role.pids(), [])
+  assert.deepEqual(role.pids(), { current: null, retiring: [] })
 })
 
 test('a role that is stopped while it waits for its restart is not started again', async (t) => {
   const { role, pids } = supervise(t, 'lives')
   await role.first_ready
   for (let death = 0; death < 2; death++) {
-    const pid = await until('a process', () => role.pids()[0])
+    const pid = await until('a process', () => role.pids().current)
     process.kill(pid, 'SIGKILL')
-    await until('its end', () => role.pids()[0] !== pid)
+    await until('its end', () => role.pids().current !== pid)
   }
   await role.stop({ end_lobbies: false })
   const seen = pids.length
   await new Promise((resolve) => setImmediate(resolve))
   assert.equal(pids.length, seen)
-  assert.deepEqual(role.pids(), [])
+  assert.deepEqual(role.pids(), { current: null, retiring: [] })
 })
 
 test('a planned restart of a role stops its process before the next one starts', async (t) => {
   const { role, output, pids } = supervise(t, 'lives')
   await role.first_ready
-  const [former] = role.pids()
+  const former = role.pids().current
   await role.restart()
-  const [next, ...more] = role.pids()
-  assert.deepEqual(more, [])
+  const { current: next, retiring } = role.pids()
+  assert.deepEqual(retiring, [])
   assert.notEqual(next, former)
   assert.equal(isThere(former!), false)
   assert.ok(!output().includes('starting it again'), 'the terminal shows no failure')
-  assert.ok(pids.includes(undefined), 'there was a moment without a process')
+  assert.ok(pids.includes(null), 'there was a moment without a process')
 })
 
 test('a planned restart of the edge keeps the former process until it has nothing left', async (t) => {
   const { role, pids } = supervise(t, 'lives', 'edge')
   await role.first_ready
-  const [former] = role.pids()
+  const former = role.pids().current
   await role.restart()
-  const [next, retiring] = role.pids()
-  assert.equal(retiring, former)
+  const { current: next, retiring } = role.pids()
+  assert.deepEqual(retiring, [former])
   assert.notEqual(next, former)
-  assert.deepEqual(pids.slice(1).includes(undefined), false, 'there was always a process')
+  assert.deepEqual(pids.slice(1).includes(null), false, 'there was always a process')
   process.kill(former!, 'SIGUSR1')
-  await until('the end of the former process', () => role.pids().length === 1)
-  assert.deepEqual(role.pids(), [next])
+  await until('the end of the former process', () => role.pids().retiring.length === 0)
+  assert.equal(role.pids().current, next)
   await role.restart()
   await role.stop({ end_lobbies: false })
-  assert.deepEqual(role.pids(), [], 'a stop ends the retiring process too')
+  assert.deepEqual(role.pids(), { current: null, retiring: [] }, 'a stop ends the retiring process too')
 })
 
 test('an edge whose successor cannot start is stopped and started again', async (t) => {
   const { role, output } = supervise(t, 'only-once', 'edge')
   await role.first_ready
-  const [former] = role.pids()
+  const former = role.pids().current
   const restarted = role.restart()
   await until('the report', () => output().includes('cannot hand over: Port 1 is taken.'))
   await assert.rejects(restarted, { name: 'StartError' })
