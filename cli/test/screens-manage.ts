@@ -228,7 +228,29 @@ const CONTEXTS: readonly ManageStep[] = [
   { name: 'logout', args: () => ['logout'], piped: ({ url }) => ['logout', '--context', contextOf(url)] },
 ]
 
-export const MANAGE_STEPS: readonly ManageStep[] = [...GAMES, ...GROUPS, ...SETTINGS, ...NODES]
+/** Its times depend on the test. */
+const NODE_TIMES: ManageStep['figures'] = [
+  [/\S+ s ago|now/g, 'JUST NOW'],
+  [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME'],
+]
+
+const NODE_DRAINS: readonly ManageStep[] = [
+  { name: 'nodes-list', args: () => ['nodes', 'list'], figures: NODE_TIMES },
+  {
+    name: 'nodes-drain',
+    args: () => ['nodes', 'drain', 'main', '--at-match-end', '--deadline', '2h'],
+    figures: NODE_TIMES,
+  },
+  { name: 'nodes-cancel', args: () => ['nodes', 'drain', 'main', '--cancel'], figures: NODE_TIMES },
+  {
+    name: 'nodes-remove',
+    args: () => ['nodes', 'remove', 'main', '--force'],
+    types: agrees,
+    piped: () => ['nodes', 'remove', 'main', '--force', '--yes'],
+  },
+]
+
+export const MANAGE_STEPS: readonly ManageStep[] = [...GAMES, ...GROUPS, ...SETTINGS, ...NODES, ...NODE_DRAINS]
 /** Without MUSTER_TOKEN, which is used instead of the token of a context. */
 export const CONTEXT_STEPS = CONTEXTS
 
@@ -254,7 +276,7 @@ export async function openManageWorld(t: TestContext): Promise<ManageWorld> {
   const mail = await startMailServer(t)
   const platform = await startPlatform(t, {
     roles: 'api,matchmaker,edge',
-    env: { MUSTER_SMTP_URL: mail.url, MUSTER_ACCESS: 'public' },
+    env: { MUSTER_NODE: 'main', MUSTER_SMTP_URL: mail.url, MUSTER_ACCESS: 'public' },
   })
   platform.stepWallClock(-PLATFORM_BEHIND_MS)
   const { client } = platform

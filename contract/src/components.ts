@@ -14,6 +14,7 @@ import { LobbyMetrics, LogsLobbySummary } from './cloud/logs.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
+import { PlatformNode } from './cloud/nodes.ts'
 import { OverviewDeploy, OverviewNamespace, Problem } from './cloud/overview.ts'
 import { ServicePerf } from './cloud/rays.ts'
 import { SiteSummary } from './cloud/sites.ts'
@@ -32,8 +33,8 @@ import { Party } from './matchmaker/parties.ts'
 import { RegionInfo } from './matchmaker/regions.ts'
 import { Empty, ErrorDetailRecord } from './records.ts'
 import { GameMode, VersionConfig } from './version-config.ts'
-
 export const COMPONENTS: Readonly<Record<string, TSchema>> = {
+  PlatformNode,
   AnalyticsDataSet,
   AuditEvent,
   BillingUsage,

@@ -292,6 +292,16 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'List the sites of the game. For a host, deploy a version whose config has `cdn.site_id`.',
     command: lines(LIST_SITES, put(`${NAMESPACE}/version`, { version_id: '$VERSION_ID' })),
   },
+  NODE_NOT_FOUND: {
+    cause: 'No role reports from a node of this name, and it was never drained.',
+    remedy: 'List the nodes and use `node_id`.',
+    command: get('/nodes'),
+  },
+  NODE_HAS_LOBBIES: {
+    cause: 'Lobbies run on the node that shall be removed. `metadata.lobby_count` says how many.',
+    remedy: 'Drain the node and wait until none is left. With `force` they end, and their players lose their seats.',
+    command: post('/nodes/drain', { node_id: 'fra-2' }),
+  },
   UPLOAD_NOT_FOUND: {
     cause: 'No upload has this id, or it belongs to another game, or a newer picture has replaced it.',
     remedy: 'Use the `upload_id` that preparing returned, or prepare the upload again.',

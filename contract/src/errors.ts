@@ -123,6 +123,10 @@ export const ERRORS = {
   },
   LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not respond with valid HTTP." },
 
+  // Nodes.
+  NODE_NOT_FOUND: { status: 404, message: 'The platform has no node of this name.' },
+  NODE_HAS_LOBBIES: { status: 409, message: 'The node runs lobbies: drain it first, or remove it with `force`.' },
+
   // Captchas. The metadata of CAPTCHA_CAPTCHA_REQUIRED is what the client needs to show the widget.
   CAPTCHA_CAPTCHA_REQUIRED: { status: 403, message: 'A captcha is required: repeat the request with its response.' },
   CAPTCHA_CAPTCHA_FAILED: { status: 400, message: 'The captcha was not solved, or its response was used before.' },

@@ -90,6 +90,7 @@ import {
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
 import { createNodeInvitation, listNodeInvitations, revokeNodeInvitation } from './cloud/node-invitations.ts'
+import { cancelNodeDrain, drainNode, listNodes, removeNode } from './cloud/nodes.ts'
 import { getOverview } from './cloud/overview.ts'
 import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
@@ -257,6 +258,10 @@ export const OPERATIONS: readonly Operation[] = [
   createNodeInvitation,
   listNodeInvitations,
   revokeNodeInvitation,
+  listNodes,
+  drainNode,
+  cancelNodeDrain,
+  removeNode,
   createSignInLink,
   createGameVersion,
   validateGameVersion,

@@ -73,6 +73,7 @@ const TEXTS: Record<string, { name: string; description: string }> = {
       'An upload has three steps: prepare it with a build, site or picture; send each file by PUT to its presigned URL; complete it.',
   },
   admin: { name: 'Administration', description: 'For the operator of the platform.' },
+  nodes: { name: 'Nodes', description: 'The machines of the platform: their load, and taking one out of service.' },
   lobbies: {
     name: 'Lobbies',
     description: 'Seats in running game servers for players, and the reports of game servers about themselves.',

@@ -1,58 +1,102 @@
-// Invitations of machines to join a platform.
-import {
-  createNodeInvitation,
-  listNodeInvitations,
-  NODE_INVITATION_TTL_MS_DEFAULT,
-  revokeNodeInvitation,
-} from '@muster/contract'
+// The nodes of a platform: their load, and taking one out of service.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cancelNodeDrain, drainNode, listNodes, type ResponseOf, removeNode } from '@muster/contract'
+import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
-import { openSession } from '../session.ts'
-import { printTable } from '../table.ts'
+import { openSession, type Session } from '../session.ts'
+import { counted, printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { ago } from '../times.ts'
+import { confirmRemoval, type RemovalOptions } from './removal.ts'
 
-export type InviteOptions = GlobalOptions & { name?: string; region?: string; ttl?: number }
+type Node = ResponseOf<typeof listNodes>['nodes'][number]
+type DrainOptions = GlobalOptions & { atMatchEnd?: boolean; deadline?: number; wait?: boolean; cancel?: boolean }
 
-export async function inviteNode(terminal: Terminal, options: InviteOptions): Promise<void> {
-  const { name, region, ttl = NODE_INVITATION_TTL_MS_DEFAULT } = options
-  const { client, url } = await openSession(terminal, options)
-  const body = { ttl, ...(name !== undefined && { name }), ...(region !== undefined && { region }) }
-  const invited = await client.call(createNodeInvitation, { body })
-  if (terminal.is_json) return terminal.json(invited)
-  terminal.note(`Inviting a machine to ${url}`)
-  terminal.note('On the new machine (Linux, Node 20 or newer):')
-  terminal.print(`npx muster join ${invited.platform_url} ${invited.invitation}`)
-  terminal.note(
-    `Good once, for the node "${invited.node_id}" in region ${invited.region}, until ${invited.expire_ts.slice(11, 16)} UTC.`,
-  )
-}
+/** Between two reads of a node that drains. */
+const PROGRESS_PAUSE_MS = 1000
+const MS_PER_S = 1000
 
-export async function listInvitations(terminal: Terminal, options: GlobalOptions): Promise<void> {
-  const { client, url } = await openSession(terminal, options)
-  const response = await client.call(listNodeInvitations, {})
-  if (terminal.is_json) return terminal.json(response)
-  terminal.note(`Invitations of ${url}`)
+export async function showNodes(terminal: Terminal, options: GlobalOptions): Promise<void> {
+  const { client } = await openSession(terminal, options)
+  const { nodes } = await client.call(listNodes, {})
+  if (terminal.is_json) return terminal.json({ nodes })
   printTable(
     terminal,
-    response.invitations,
+    nodes,
     [
-      { title: 'INVITATION', text: ({ invitation_id }) => invitation_id, is_whole: true },
-      { title: 'NODE', text: ({ node_id }) => node_id },
-      { title: 'REGION', text: ({ region }) => region },
+      { title: 'NODE', text: ({ node_id }) => node_id, is_whole: true },
       { title: 'STATE', text: ({ state }) => state },
-      { title: 'CREATED', text: ({ create_ts }) => ago(terminal, create_ts) },
+      { title: 'REGIONS', text: ({ regions }) => regions.join(',') || '-' },
+      { title: 'VERSION', text: ({ version }) => version ?? '-' },
+      { title: 'LOBBIES', text: ({ lobby_count }) => String(lobby_count), align: 'right' },
+      { title: 'PLAYERS', text: ({ player_count }) => String(player_count), align: 'right' },
+      { title: 'CORES', text: ({ cpu_cores, cpu_cores_max }) => useText(cpu_cores, cpu_cores_max), align: 'right' },
+      { title: 'MIB', text: ({ memory_mb, memory_mb_max }) => useText(memory_mb, memory_mb_max), align: 'right' },
+      { title: 'SEEN', text: ({ seen_ts }) => (seen_ts === undefined ? 'never' : ago(terminal, seen_ts)) },
     ],
-    'There is no invitation. Create one: muster nodes invite',
+    'No node reports. Does the platform run? muster doctor',
   )
 }
 
-export async function revokeInvitation(
+export async function drain(terminal: Terminal, node_id: string, options: DrainOptions): Promise<void> {
+  const { atMatchEnd, deadline, cancel, wait } = options
+  if (cancel && (atMatchEnd !== undefined || deadline !== undefined || wait !== undefined)) {
+    throw new Failure('--cancel takes no other option of drain.', { exit_code: EXIT.usage })
+  }
+  const session = await openSession(terminal, options)
+  const { node } = cancel
+    ? await session.client.call(cancelNodeDrain, { body: { node_id } })
+    : await session.client.call(drainNode, {
+        body: {
+          node_id,
+          ...(atMatchEnd ? { at_match_end: true } : {}),
+          ...(deadline === undefined ? {} : { deadline_s: Math.ceil(deadline / MS_PER_S) }),
+        },
+      })
+  if (wait) await waitUntilDrained(terminal, session, node_id)
+  if (terminal.is_json) return terminal.json({ node })
+  if (cancel) terminal.note(`${node_id} gets lobbies again.`)
+  else if (!wait) {
+    terminal.note(`${node_id} gets no new lobbies. ${remaining(node)}`)
+    terminal.note(`Cancel it: muster nodes drain ${node_id} --cancel`)
+  }
+}
+
+export async function remove(
   terminal: Terminal,
-  invitation_id: string,
-  options: GlobalOptions,
+  node_id: string,
+  options: GlobalOptions & RemovalOptions & { force?: boolean },
 ): Promise<void> {
   const { client } = await openSession(terminal, options)
-  await client.call(revokeNodeInvitation, { params: { invitation_id } })
+  const end = options.force ? ' Lobbies that it runs end, and their players lose their seats.' : ''
+  await confirmRemoval(terminal, `Remove the node ${node_id}?${end}`, options)
+  await client.call(removeNode, { body: { node_id, ...(options.force ? { force: true } : {}) } })
   if (terminal.is_json) return terminal.json({})
-  terminal.note(`Revoked the invitation ${invitation_id}.`)
+  terminal.note(`Removed ${node_id}. Stop its processes, or take it back: muster nodes drain ${node_id} --cancel`)
+}
+
+async function waitUntilDrained(terminal: Terminal, { client }: Session, node_id: string): Promise<void> {
+  let shown = ''
+  for (;;) {
+    const { nodes } = await client.call(listNodes, {})
+    const node = nodes.find((one) => one.node_id === node_id)
+    if (node?.drain === undefined) throw new Failure(`The drain of ${node_id} was cancelled.`)
+    const text = remaining(node)
+    if (text !== shown) terminal.note(`${node_id}: ${text}`)
+    shown = text
+    if (node.lobby_count === 0) return
+    await sleep(PROGRESS_PAUSE_MS, undefined, { signal: terminal.signal })
+  }
+}
+
+function remaining({ lobby_count, player_count, drain: drained }: Node): string {
+  if (lobby_count === 0) return 'It runs no lobby.'
+  const end =
+    drained?.deadline_ts === undefined ? 'when they are empty' : `when they are empty, or at ${drained.deadline_ts}`
+  const verb = lobby_count === 1 ? 'lobby ends' : 'lobbies end'
+  return `${lobby_count} ${verb} ${end}, with ${counted(player_count, 'player')}.`
+}
+
+function useText(used: number, limit: number | undefined): string {
+  return limit === undefined ? String(used) : `${used}/${limit}`
 }

@@ -3,6 +3,7 @@ import type * as contract from '@muster/contract'
 import { describe } from './describe.ts'
 
 export const addNamespaceDomain = /* @__PURE__ */ describe<typeof contract.addNamespaceDomain>('games.namespaces.addNamespaceDomain', 'POST', '/cloud/games/{game_id}/namespaces/{namespace_id}/domains', 'developer')
+export const cancelNodeDrain = /* @__PURE__ */ describe<typeof contract.cancelNodeDrain>('nodes.cancelDrain', 'POST', '/nodes/cancel-drain', null)
 export const completeAccessTokenVerification = /* @__PURE__ */ describe<typeof contract.completeAccessTokenVerification>('auth.identity.accessToken.completeVerification', 'POST', '/auth/identity/access-token/complete-verification', null)
 export const completeDeviceLink = /* @__PURE__ */ describe<typeof contract.completeDeviceLink>('devices.links.complete', 'POST', '/cloud/devices/links/complete', 'developer')
 export const completeEmailVerification = /* @__PURE__ */ describe<typeof contract.completeEmailVerification>('auth.identity.email.completeVerification', 'POST', '/auth/identity/email/complete-verification', null)
@@ -33,6 +34,7 @@ export const deleteKvBatch = /* @__PURE__ */ describe<typeof contract.deleteKvBa
 export const deleteKvEntry = /* @__PURE__ */ describe<typeof contract.deleteKvEntry>('kv.delete', 'DELETE', '/kv/entries', 'developer')
 export const deleteMatchmakerLobby = /* @__PURE__ */ describe<typeof contract.deleteMatchmakerLobby>('games.matchmaker.deleteMatchmakerLobby', 'DELETE', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}', 'developer')
 export const deleteMatchmakerLobbyPlayer = /* @__PURE__ */ describe<typeof contract.deleteMatchmakerLobbyPlayer>('games.matchmaker.deleteMatchmakerLobbyPlayer', 'DELETE', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}', 'developer')
+export const drainNode = /* @__PURE__ */ describe<typeof contract.drainNode>('nodes.drain', 'POST', '/nodes/drain', null)
 export const endOtherSessions = /* @__PURE__ */ describe<typeof contract.endOtherSessions>('auth.sessions.endOthers', 'POST', '/auth/sessions/end-others', null)
 export const endSession = /* @__PURE__ */ describe<typeof contract.endSession>('auth.sessions.end', 'DELETE', '/auth/sessions/{session_id}', null)
 export const explainRay = /* @__PURE__ */ describe<typeof contract.explainRay>('logs.explainRay', 'GET', '/cloud/rays/{ray_id}/explain', 'developer')
@@ -105,6 +107,7 @@ export const listLobbies = /* @__PURE__ */ describe<typeof contract.listLobbies>
 export const listMatchmakerLobbyPlayers = /* @__PURE__ */ describe<typeof contract.listMatchmakerLobbyPlayers>('games.matchmaker.listMatchmakerLobbyPlayers', 'GET', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players', 'viewer')
 export const listNamespaceLobbies = /* @__PURE__ */ describe<typeof contract.listNamespaceLobbies>('games.namespaces.logs.listNamespaceLobbies', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', 'viewer')
 export const listNodeInvitations = /* @__PURE__ */ describe<typeof contract.listNodeInvitations>('admin.listNodeInvitations', 'GET', '/admin/node-invitations', null)
+export const listNodes = /* @__PURE__ */ describe<typeof contract.listNodes>('nodes.list', 'GET', '/nodes', null)
 export const listRegions = /* @__PURE__ */ describe<typeof contract.listRegions>('regions.list', 'GET', '/matchmaker/regions', null)
 export const listSessions = /* @__PURE__ */ describe<typeof contract.listSessions>('auth.sessions.list', 'GET', '/auth/sessions', null)
 export const listStoredContents = /* @__PURE__ */ describe<typeof contract.listStoredContents>('uploads.listStoredContents', 'POST', '/cloud/games/{game_id}/stored-contents', 'developer')
@@ -117,6 +120,7 @@ export const refreshIdentityToken = /* @__PURE__ */ describe<typeof contract.ref
 export const refuseDeviceLink = /* @__PURE__ */ describe<typeof contract.refuseDeviceLink>('devices.links.refuse', 'POST', '/cloud/devices/links/refuse', null)
 export const removeNamespaceCdnAuthUser = /* @__PURE__ */ describe<typeof contract.removeNamespaceCdnAuthUser>('games.namespaces.removeNamespaceCdnAuthUser', 'DELETE', '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}', 'developer')
 export const removeNamespaceDomain = /* @__PURE__ */ describe<typeof contract.removeNamespaceDomain>('games.namespaces.removeNamespaceDomain', 'DELETE', '/cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}', 'developer')
+export const removeNode = /* @__PURE__ */ describe<typeof contract.removeNode>('nodes.remove', 'POST', '/nodes/remove', null)
 export const removePartyMember = /* @__PURE__ */ describe<typeof contract.removePartyMember>('parties.removeMember', 'DELETE', '/parties/members/{identity_id}', null)
 export const renameGame = /* @__PURE__ */ describe<typeof contract.renameGame>('games.renameGame', 'PUT', '/cloud/games/{game_id}/display-name', 'developer')
 export const renameGameBuild = /* @__PURE__ */ describe<typeof contract.renameGameBuild>('games.builds.renameGameBuild', 'PUT', '/cloud/games/{game_id}/builds/{build_id}/display-name', 'developer')

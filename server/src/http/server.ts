@@ -32,6 +32,7 @@ import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { nodeInvitations } from './cloud/node-invitations.ts'
+import { nodes } from './cloud/nodes.ts'
 import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
@@ -81,6 +82,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...audit,
     ...admin(runChecks),
     ...nodeInvitations,
+    ...nodes,
     ...members(records),
     ...invites,
     ...games(records),

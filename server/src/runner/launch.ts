@@ -193,9 +193,13 @@ function limitsOf({ cpu_cores, memory_mb }: WantedLobby, tier: RegionTier | unde
 /** Null for a game mode without a build. */
 export function buildOf(lobby: WantedLobby): BuildSource | null {
   const mode = modeOf(lobby)
-  const build_id = mode === undefined ? null : buildIdOf(mode)
-  if (mode === undefined || build_id === null) return null
-  return { build_id, user: mode.image.user, registry_image: mode.registry_image }
+  return mode === undefined ? null : sourceOf(mode)
+}
+
+/** The build of a game mode; null: it has none. */
+export function sourceOf(mode: GameModeConfig): BuildSource | null {
+  const build_id = buildIdOf(mode)
+  return build_id === null ? null : { build_id, user: mode.image.user, registry_image: mode.registry_image }
 }
 
 function buildIdOf({ image_id, registry_image }: GameModeConfig): string | null {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Context, RunningRole } from '../context.ts'
 import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
+import { BuildsAhead } from './builds-ahead.ts'
 import { openDockerDriver } from './drivers/docker/docker.ts'
 import type { Driver } from './drivers/driver.ts'
 import { useDriver } from './drivers/driver-choice.ts'
@@ -27,10 +28,13 @@ const SWEEP_RUNS_MS = 60_000
  * ends all lobbies and records their exits; otherwise they continue, and the next start takes them over.
  */
 export async function startRunner(ctx: Context): Promise<RunningRole> {
-  const wakes = { wake: (): void => undefined }
+  const wakes = { wake: (): void => undefined, unpackNext: (): void => undefined }
   const { data_dir } = ctx.config
   const driver = await openDriver(ctx, () => wakes.wake())
-  const builds = await openBuilds(ctx, join(data_dir, 'builds'), driver.images, () => wakes.wake())
+  const builds = await openBuilds(ctx, join(data_dir, 'builds'), driver.images, () => {
+    wakes.wake()
+    wakes.unpackNext()
+  })
   const traces = new StartTraces(ctx)
   const ports = createPorts(randomInt(PORT_COUNT))
   const loop = new ReconcileLoop(ctx, driver, builds, ports, traces)
@@ -52,6 +56,9 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const report = startReport(ctx, ports)
   const answers = new LogAnswers(ctx, driver)
   loop.wake()
+  // A joined node may read the builds of its own lobbies only.
+  const ahead = ctx.config.link === null ? new BuildsAhead(ctx, builds) : null
+  if (ahead !== null) wakes.unpackNext = () => ahead.next()
 
   return {
     address: null,
@@ -60,6 +67,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       clearInterval(sweeping)
       await sweeper.stop()
       await report.close()
+      await ahead?.close()
       await answers.close()
       unsubscribe()
       traces.close()

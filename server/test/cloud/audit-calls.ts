@@ -57,6 +57,7 @@ const ORDER = [
   ...['games.namespaces.updateNamespaceCdnAuthUser', 'games.namespaces.removeNamespaceCdnAuthUser'],
   'games.matchmaker.deleteMatchmakerLobbyPlayer',
   ...['games.matchmaker.setMatchmakerVersionDraining', 'games.matchmaker.deleteMatchmakerLobby'],
+  ...['nodes.drain', 'nodes.cancelDrain', 'nodes.remove'],
   ...['games.namespaces.deleteGameNamespace', 'games.deleteGame', 'groups.delete'],
 ]
 
@@ -131,6 +132,7 @@ export async function auditCallsOf(
     'games.namespaces.deleteGameNamespace': () => ({
       params: { game_id, namespace_id: spare_namespace.namespace_id },
     }),
+    'nodes.remove': () => ({ body: { node_id: platform.ctx.config.node_id } }),
     'games.matchmaker.deleteMatchmakerLobby': () => ({ params: lobby }),
     'games.matchmaker.deleteMatchmakerLobbyPlayer': () => ({
       params: { ...lobby, player_id: idOf(platform, seat) },

@@ -1,0 +1,210 @@
+// The nodes of the platform: what their roles report, what their lobbies use, and their drains. A node is known from the
+// reports of its roles; a row of `nodes` is what the operator decided about it. The matchmaker reads both every second
+// (matchmaker/watch/nodes.ts), and a notification wakes it.
+import {
+  ApiError,
+  type BodyOf,
+  type cancelNodeDrain,
+  type drainNode,
+  type listNodes,
+  NODES_MAX,
+  type ResponseOf,
+  type removeNode,
+} from '@muster/contract'
+import type { Transaction } from 'kysely'
+import { sql } from 'kysely'
+import { type ChangeContext, changes } from '../audit/changes.ts'
+import type { Members } from '../audit/members.ts'
+import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
+import { timestamp } from './times.ts'
+
+type Node = ResponseOf<typeof listNodes>['nodes'][number]
+type NodeRow = {
+  node_id: string
+  roles: string[]
+  regions: string[] | null
+  version: string | null
+  cpu_cores_max: number | null
+  memory_mb_max: number | null
+  disk_free_bytes: number | null
+  seen_ts: Date | null
+  is_fresh: boolean
+  lobby_count: number
+  player_count: number
+  cpu_cores: number
+  memory_mb: number
+  drain_ts: Date | null
+  drain_at_match_end: boolean | null
+  drain_deadline_ts: Date | null
+  removed_ts: Date | null
+}
+
+/** Runners report every second, matchmakers about as often. By the database's clock. */
+const FRESH = '20 seconds'
+/** Cores are fractions; sums are rounded to a ten-thousandth. */
+const CORE_PARTS = 10_000
+
+export async function listAllNodes(ctx: Context): Promise<{ nodes: Node[] }> {
+  return { nodes: await readNodes(ctx, null) }
+}
+
+export async function drain(ctx: ChangeContext, body: BodyOf<typeof drainNode>): Promise<{ node: Node }> {
+  const { node_id, at_match_end = false, deadline_s } = body
+  await requireNode(ctx, node_id)
+  await changes(ctx, {}, async (trx) => {
+    const before = await lockNode(trx, node_id)
+    const deadline = deadline_s === undefined ? null : sql<Date>`now() + make_interval(secs => ${deadline_s})`
+    const after = await trx
+      .updateTable('nodes')
+      .set({
+        drain_ts: sql<Date>`coalesce(drain_ts, now())`,
+        drain_at_match_end: at_match_end,
+        drain_deadline_ts: deadline,
+      })
+      .where('node_id', '=', node_id)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    return { before: membersOf(before), after: membersOf(after) }
+  })
+  return told(ctx, node_id)
+}
+
+export async function cancelDrain(ctx: ChangeContext, body: BodyOf<typeof cancelNodeDrain>): Promise<{ node: Node }> {
+  const { node_id } = body
+  await requireNode(ctx, node_id)
+  await changes(ctx, {}, async (trx) => {
+    const before = await lockNode(trx, node_id)
+    const cancelled = { drain_ts: null, drain_at_match_end: false, drain_deadline_ts: null, removed_ts: null }
+    await trx.updateTable('nodes').set(cancelled).where('node_id', '=', node_id).execute()
+    return { before: membersOf(before), after: membersOf({ node_id, ...cancelled }) }
+  })
+  return told(ctx, node_id)
+}
+
+/** A node that runs lobbies is removed with `force` only. The matchmaker ends its lobbies. */
+export async function remove(ctx: ChangeContext, body: BodyOf<typeof removeNode>): Promise<Record<string, never>> {
+  const { node_id, force = false } = body
+  const { lobby_count } = await requireNode(ctx, node_id)
+  if (lobby_count > 0 && !force) throw new ApiError('NODE_HAS_LOBBIES', { node_id, lobby_count })
+  await changes(ctx, {}, async (trx) => {
+    const before = await lockNode(trx, node_id)
+    const after = await trx
+      .updateTable('nodes')
+      .set({ removed_ts: sql<Date>`coalesce(removed_ts, now())` })
+      .where('node_id', '=', node_id)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    return { before: membersOf(before), after: { ...membersOf(after), force } }
+  })
+  await ctx.listener.notify('nodes', node_id)
+  return {}
+}
+
+async function told(ctx: Context, node_id: string): Promise<{ node: Node }> {
+  await ctx.listener.notify('nodes', node_id)
+  return { node: await requireNode(ctx, node_id) }
+}
+
+async function requireNode(ctx: Context, node_id: string): Promise<Node> {
+  const [node] = await readNodes(ctx, node_id)
+  if (node === undefined) throw new ApiError('NODE_NOT_FOUND', { node_id })
+  return node
+}
+
+type Decided = {
+  node_id: string
+  drain_ts: Date | null
+  drain_at_match_end: boolean
+  drain_deadline_ts: Date | null
+  removed_ts: Date | null
+}
+
+/** Returns the row of the node, which is made where it is missing. */
+async function lockNode(trx: Transaction<Schema>, node_id: string): Promise<Decided> {
+  await trx
+    .insertInto('nodes')
+    .values({ node_id })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  return trx.selectFrom('nodes').where('node_id', '=', node_id).selectAll().forUpdate().executeTakeFirstOrThrow()
+}
+
+function membersOf({ node_id, drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts }: Decided): Members {
+  return {
+    node_id,
+    is_draining: drain_ts !== null,
+    at_match_end: drain_at_match_end,
+    deadline_ts: drain_deadline_ts === null ? null : timestamp(drain_deadline_ts),
+    is_removed: removed_ts !== null,
+  }
+}
+
+/** `only`: null: all nodes. A removed node is listed while it reports or has lobbies, or when it is asked for. */
+async function readNodes({ pool }: Context, only: string | null): Promise<Node[]> {
+  const { rows } = await pool.query<NodeRow>(
+    `with known as (
+        select runner_id as node_id, 'runner' as role, ts as seen_ts from runners
+        union all select node_id, 'matchmaker', seen_ts from matchmakers
+        union all select node_id, 'edge', coalesce(silent_ts, now()) from edges
+        union all select node_id, null, null from nodes
+        union all select distinct node_id, null, null::timestamptz from lobbies where stop_ts is null and node_id is not null
+      ), named as (
+        select node_id, array_remove(array_agg(distinct role), null) as roles, max(seen_ts) as seen_ts
+        from known where $1::text is null or node_id = $1 group by node_id
+      ), used as (
+        select node_id, count(*)::integer as lobby_count, sum(player_count)::integer as player_count,
+          sum(cpu_cores)::float8 as cpu_cores, sum(memory_mb)::float8 as memory_mb
+        from lobbies where stop_ts is null and node_id is not null group by node_id
+      )
+      select named.node_id, named.roles, regions, version, runners.cpu_cores as cpu_cores_max,
+        runners.memory_mb as memory_mb_max, disk_free_bytes, named.seen_ts,
+        coalesce(named.seen_ts > now() - interval '${FRESH}', false) as is_fresh,
+        coalesce(lobby_count, 0) as lobby_count, coalesce(player_count, 0) as player_count,
+        coalesce(used.cpu_cores, 0) as cpu_cores, coalesce(used.memory_mb, 0) as memory_mb,
+        drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts
+      from named
+      left join runners on runners.runner_id = named.node_id
+      left join used on used.node_id = named.node_id
+      left join nodes on nodes.node_id = named.node_id
+      where removed_ts is null or $1::text is not null or lobby_count > 0
+        or named.seen_ts > now() - interval '${FRESH}'
+      order by named.node_id limit ${NODES_MAX}`,
+    [only],
+  )
+  return rows.map(nodeOf)
+}
+
+function nodeOf(row: NodeRow): Node {
+  const { node_id, roles, regions, lobby_count, player_count, memory_mb, drain_ts } = row
+  return {
+    node_id,
+    state: stateOf(row),
+    roles,
+    regions: regions ?? [],
+    ...(row.version === null ? {} : { version: row.version }),
+    lobby_count,
+    player_count,
+    cpu_cores: Math.round(row.cpu_cores * CORE_PARTS) / CORE_PARTS,
+    ...(row.cpu_cores_max === null ? {} : { cpu_cores_max: row.cpu_cores_max }),
+    memory_mb,
+    ...(row.memory_mb_max === null ? {} : { memory_mb_max: row.memory_mb_max }),
+    ...(row.disk_free_bytes === null ? {} : { disk_free_bytes: row.disk_free_bytes }),
+    ...(row.seen_ts === null ? {} : { seen_ts: timestamp(row.seen_ts) }),
+    ...(drain_ts === null
+      ? {}
+      : {
+          drain: {
+            begin_ts: timestamp(drain_ts),
+            at_match_end: row.drain_at_match_end === true,
+            ...(row.drain_deadline_ts === null ? {} : { deadline_ts: timestamp(row.drain_deadline_ts) }),
+          },
+        }),
+  }
+}
+
+function stateOf({ removed_ts, drain_ts, lobby_count, is_fresh }: NodeRow): Node['state'] {
+  if (removed_ts !== null) return 'removed'
+  if (drain_ts !== null) return lobby_count === 0 ? 'drained' : 'draining'
+  return is_fresh ? 'open' : 'away'
+}
