@@ -55,6 +55,7 @@ const HELD: ReadonlySet<string> = new Set([
   'auth.identity.link.completeVerification',
   'auth.sessions.end',
   'admin.revokeNodeInvitation',
+  'nodes.remove',
   'parties.removeMember',
 ])
 
