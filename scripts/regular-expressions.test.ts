@@ -18,12 +18,14 @@ const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours 
 /** Files that build expressions at run time. */
 const MADE = new Map([
   ['cli/src/watch/logs.ts', 'From the filter that the user of the command has typed.'],
+  ['contract/src/registry-image.ts', 'From fixed parts.'],
   ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
   ['contract/src/visible-text.ts', 'From another expression, with other flags.'],
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
   ['server/src/cloud/exports.ts', 'From fixed parts.'],
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
+  ['server/src/objects/s3/xml.ts', 'From names of elements that the code fixes.'],
   ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
   ['server/src/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
 ])

@@ -108,7 +108,6 @@ export const OPERATE_STEPS: readonly OperateStep[] = [
     piped: () => ['admin-token', '--rotate'],
     before: async ({ settings }) => void (await startMuster(settings).ready),
   },
-  { name: 'restart', args: () => ['restart'] },
   { name: 'doctor', args: () => ['doctor'], figures: MACHINE },
   {
     name: 'backup',
