@@ -263,11 +263,11 @@ async function listen(
     try {
       for (const host of edge_hosts) {
         const server = create()
-        const handle = inherited?.takeListener({ name, host }) ?? null
+        const handle = inherited?.takeListener({ name, host, port }) ?? null
         if (handle !== null) server.listen(handle)
         else if (!(await listenOn(server, port, host ?? undefined))) continue
-        listeners.push({ name, host, server })
         port = portOf(server)
+        listeners.push({ name, host, port, server })
       }
       if (listeners.length > 0) return listeners
       throw new Error(`This machine has no address ${edge_hosts.join(' or ')}; set MUSTER_EDGE_HOST to one of its own.`)

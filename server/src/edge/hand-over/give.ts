@@ -130,8 +130,8 @@ export class HandOverOffer {
 
   async #giveListeners(channel: HandleChannel): Promise<void> {
     const { listeners, raw_ports } = this.#belongings
-    for (const { name, host, server } of listeners) {
-      await channel.send({ kind: 'listener', name, host } satisfies FromEdge, handleOf(server))
+    for (const { name, host, port, server } of listeners) {
+      await channel.send({ kind: 'listener', name, host, port } satisfies FromEdge, handleOf(server))
     }
     for (const [number, port] of raw_ports.open('tcp')) {
       await channel.send({ kind: 'tcp_port', number } satisfies FromEdge, port.handle())

@@ -18,8 +18,8 @@ export const HAND_OVER_VERSION = 1
 
 export type ListenerName = 'http' | 'https'
 
-/** `host`: as in `edge_hosts`. */
-export type ListenerFacts = { name: ListenerName; host: string | null }
+/** `host`: as in `edge_hosts`. `port`: that it listens at, or that is wanted; 0: any. */
+export type ListenerFacts = { name: ListenerName; host: string | null; port: number }
 
 export type FromEdge =
   | { kind: 'welcome'; retired_name: string }

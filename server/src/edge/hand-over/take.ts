@@ -18,28 +18,35 @@ export type Heir = { flows: Flows; udp: Udp; listener: Listener; players: { writ
 
 /** Handles of what the previous edge listened on. Those that nothing takes are closed. */
 export class Inheritance {
-  readonly #listeners = new Map<string, Handle>()
+  readonly #listeners = new Map<string, { port: number; handle: Handle }>()
   readonly #tcp_ports = new Map<number, Handle>()
 
-  addListener({ name, host }: ListenerFacts, handle: Handle): void {
-    this.#listeners.set(`${name} ${host}`, handle)
+  addListener({ name, host, port }: ListenerFacts, handle: Handle): void {
+    this.#listeners.set(`${name} ${host}`, { port, handle })
   }
 
   addPort(number: number, handle: Handle): void {
     this.#tcp_ports.set(number, handle)
   }
 
-  /** Null: the previous edge had no such listener. */
-  takeListener({ name, host }: ListenerFacts): Handle | null {
-    return take(this.#listeners, `${name} ${host}`)
+  /** Null: the previous edge had no such listener, or the setting of its port has changed. */
+  takeListener({ name, host, port }: ListenerFacts): Handle | null {
+    const key = `${name} ${host}`
+    const inherited = this.#listeners.get(key)
+    if (inherited === undefined || (port !== 0 && port !== inherited.port)) return null
+    this.#listeners.delete(key)
+    return inherited.handle
   }
 
   takePort(number: number): Handle | null {
-    return take(this.#tcp_ports, number)
+    const handle = this.#tcp_ports.get(number) ?? null
+    this.#tcp_ports.delete(number)
+    return handle
   }
 
   close(): void {
-    for (const handle of [...this.#listeners.values(), ...this.#tcp_ports.values()]) handle.close()
+    for (const { handle } of this.#listeners.values()) handle.close()
+    for (const handle of this.#tcp_ports.values()) handle.close()
     this.#listeners.clear()
     this.#tcp_ports.clear()
   }
@@ -147,10 +154,4 @@ export class Predecessor {
     this.inheritance.close()
     this.#channel.close()
   }
-}
-
-function take<K>(handles: Map<K, Handle>, key: K): Handle | null {
-  const handle = handles.get(key) ?? null
-  handles.delete(key)
-  return handle
 }

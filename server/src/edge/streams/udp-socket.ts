@@ -4,9 +4,6 @@ import { once } from 'node:events'
 import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 
-/** Holds the datagrams that arrive while the edge is busy, or is being replaced. */
-const RECEIVE_BUFFER_BYTES = 4 * 1024 ** 2
-
 /** Replaces the DNS look-up of a socket: only addresses are used here, and nothing waits for a look-up. */
 export const lookupNothing = (address: string, ...rest: unknown[]): void => {
   const callback = rest.at(-1) as (error: null, address: string, family: number) => void
@@ -24,8 +21,6 @@ export async function bindUdp(log: Logger, port: number, host: string | null): P
       await listening
       // A datagram that cannot be sent is lost, as datagrams are.
       socket.on('error', () => {})
-      // The system grants less where its own limit is smaller.
-      socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
       return socket
     } catch (error) {
       socket.close()

@@ -115,7 +115,9 @@ export class Udp {
     return udp_port
   }
 
+  /** Also closes adopted ports that were never opened again. */
   close(): void {
+    for (const udp_port of [...this.#ports.values()]) this.release(udp_port)
     this.#sessions.close()
   }
 
