@@ -577,13 +577,13 @@ type MatchmakerTable = {
 /** Which matchmaker to ask about a shard. Never needed for safety (matchmaker/shards/fence.ts). */
 type ShardLeaseTable = { shard: number; writer: string | null; served_ms: number; is_served: boolean }
 
-/** The ports of lobbies, over all shards. `free_ts`: its lobby has ended, and it may be claimed from then on. */
+/** The ports of lobbies, over all shards. `free_ms`: its lobby has ended, and it may be claimed from this book time on. */
 type PortClaimTable = {
   transport: 'tcp' | 'udp'
   port: number
   shard: number
   lobby_id: string
-  free_ts: Date | null
+  free_ms: number | null
 }
 
 type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }

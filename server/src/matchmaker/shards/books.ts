@@ -65,8 +65,8 @@ export class Books {
   readonly #watchers = new Set<CommitWatcher>()
   readonly #waiters = new SeatWaiters()
   #more_ports = Promise.withResolvers<void>()
-  /** Ended lobbies whose ports are still claimed. */
-  #unused_ports = new Set<string>()
+  /** Ended lobbies whose ports are still claimed, with the book time of their end. */
+  #unused_ports = new Map<string, number>()
   #is_waiting_over = false
   #is_closed = false
 
@@ -157,7 +157,7 @@ export class Books {
     const { pool, log } = this.#options
     try {
       const shards = this.shards()
-      this.#ports.setElsewhere(await claimsOfOthers(pool, shards))
+      this.#ports.setElsewhere(await claimsOfOthers(pool, shards, this.nowMs()))
       this.capacity.replaceOthers(await usesOfOthers(pool, shards))
     } catch (error) {
       log.warn({ err: error }, 'what lobbies of other processes use could not be read; trying again')
@@ -168,11 +168,11 @@ export class Books {
   async releasePorts(): Promise<void> {
     const ended = this.#unused_ports
     if (ended.size === 0) return
-    this.#unused_ports = new Set()
+    this.#unused_ports = new Map()
     try {
-      await releaseClaims(this.#options.pool, [...ended])
+      await releaseClaims(this.#options.pool, ended)
     } catch (error) {
-      for (const lobby_id of ended) this.#unused_ports.add(lobby_id)
+      for (const [lobby_id, stop_ms] of ended) this.#unused_ports.set(lobby_id, stop_ms)
       throw error
     }
   }
@@ -250,13 +250,23 @@ export class Books {
       shard,
       onCommit: (namespace_id, changes) => this.#onCommit(namespace_id, changes),
       onReload: () => this.#onReload(shard),
-      onClaimRefused: () => this.readOthers(),
-      onPortsUnused: (lobby_id) => this.#unused_ports.add(lobby_id),
+      onClaimRefused: () => this.#readClaims(),
+      onPortsUnused: (lobby_id, stop_ms) => void this.#unused_ports.set(lobby_id, stop_ms),
       onDeposed: (deposed) => {
         this.#forget(shard, deposed)
         this.#options.onDeposed(shard)
       },
     })
+  }
+
+  /** A claim was refused: of a lobby of another process, or of one that has ended here and is not released yet. */
+  async #readClaims(): Promise<void> {
+    try {
+      await this.releasePorts()
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'ports of ended lobbies could not be released; trying again')
+    }
+    await this.readOthers()
   }
 
   #tick(): void {

@@ -15,6 +15,8 @@ const RESPONSE_MS_MAX = 5_000
 
 const UNIQUE_VIOLATION = '23505'
 
+const NO_CLAIMS = { claims: [], now_ms: 0 }
+
 /** A key whose row was removed as old is still taken: there are rows after it. */
 const APPEND_SQL = `
   insert into journal (shard, seq, writer, payload) select $1::smallint, $2::bigint, $3::uuid, $4::bytea
@@ -35,11 +37,11 @@ export type AppendOutcome =
   | { kind: 'claim_refused'; error: unknown }
   | { kind: 'unknown'; error: unknown }
 
-/** `claims`: ports of new lobbies in the row. Where one of them is taken, nothing is written. */
+/** `claims`: ports of new lobbies in the row; `now_ms`: the book time. Where one of them is taken, nothing is written. */
 export async function append(
   pool: Pool,
   row: { shard: number; seq: number; writer: string; payload: Buffer },
-  claims: readonly PortClaim[] = [],
+  { claims, now_ms }: { claims: readonly PortClaim[]; now_ms: number } = NO_CLAIMS,
 ): Promise<AppendOutcome> {
   const values = [row.shard, row.seq, row.writer, row.payload]
   try {
@@ -47,7 +49,7 @@ export async function append(
       timed(
         claims.length === 0
           ? { name: 'journal-append', text: APPEND_SQL, values }
-          : { name: 'journal-append-ports', text: APPEND_PORTS_SQL, values: [...values, ...columnsOf(claims)] },
+          : { name: 'journal-append-ports', text: APPEND_PORTS_SQL, values: [...values, ...columnsOf(claims), now_ms] },
       ),
     )
     return { kind: rowCount === 1 ? 'committed' : 'deposed' }

@@ -66,8 +66,8 @@ export type ShardOptions = {
   onDeposed: (shard: Shard) => void
   /** A port that was chosen belongs to a lobby of another process. Resolves when the claims of others have been read. */
   onClaimRefused: () => Promise<void>
-  /** The end of a lobby with ports is durable. */
-  onPortsUnused: (lobby_id: string) => void
+  /** The end of a lobby with ports is durable. `stop_ms`: in book time. */
+  onPortsUnused: (lobby_id: string, stop_ms: number) => void
 }
 
 type FailedAppend = Exclude<AppendOutcome, { kind: 'committed' }>
@@ -304,7 +304,7 @@ export class Shard {
     const payload = encodePage({ format: 1, ms, entries })
     const since = performance.now()
     const row = { shard, seq: this.#seq + 1, writer: this.#writer, payload }
-    const outcome = await append(pool, row, claimsOf(entries))
+    const outcome = await append(pool, row, { claims: claimsOf(entries), now_ms: ms })
     metrics.append_seconds.observe({ outcome: outcome.kind }, (performance.now() - since) / 1_000)
     metrics.batch_commands.observe(batch.pendings.length)
     if (outcome.kind !== 'committed') return outcome
@@ -329,7 +329,7 @@ export class Shard {
       if (lobby === undefined) continue
       capacity.release(shard, lobby)
       ports.retire(shard, lobby)
-      if (lobby.edge_ports.length > 0) onPortsUnused(lobby.lobby_id)
+      if (lobby.edge_ports.length > 0) onPortsUnused(lobby.lobby_id, lobby.stop_ms ?? this.#durable_ms)
     }
   }
 
@@ -439,7 +439,7 @@ export class Shard {
     // It may have been closed meanwhile.
     if (this.#state !== 'recovering') return
     this.#books = books
-    await replaceClaims(pool, shard, books.values())
+    await replaceClaims(pool, shard, books.values(), takeover.ms)
     if (this.#state !== 'recovering') return
     capacity.replace(shard, books.values())
     ports.replace(shard, books.values())
