@@ -4,7 +4,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { ApiError, findLobby } from '@muster/contract'
+import { type ApiError, findLobby } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
 import { freePorts } from '../free-ports.ts'
 import { failureOf, LONG_MS, withKey } from '../http/steps.ts'
@@ -28,12 +28,9 @@ test('a response that one matchmaker has claimed is refused by the next, and a s
     MUSTER_LOBBY_API_PORT: String(lobby_api_port),
   })
   await until('the first matchmaker', () => first.output().includes(`:${matchmaker_port}`))
-  const { standby, url } = await startStandby(t, platform, provider)
   platform.playServers()
   const game = await gameWith(platform, SECRET)
   const broken = await gameWith(platform, WRONG_SECRET)
-  const heir = createClient({ url, token: game.public_token })
-  await until('the other to stand by', () => find(heir).then(() => false, isNotAvailable))
   const errors: ApiError[] = []
   const refused = async (code: string, player: Client, response: string): Promise<void> => {
     const error = await failureOf(find(player, response))
@@ -57,6 +54,8 @@ test('a response that one matchmaker has claimed is refused by the next, and a s
   await assert.rejects(lost)
   provider.misbehave(null)
 
+  const { standby, url } = await startStandby(t, platform, provider)
+  const heir = createClient({ url, token: game.public_token })
   await until('the other matchmaker to take over', () => find(heir).then(Boolean, () => false))
   await refused('CAPTCHA_CAPTCHA_FAILED', heir, spent)
   await refused('CAPTCHA_CAPTCHA_FAILED', heir, claimed)
@@ -70,9 +69,7 @@ test('a response that one matchmaker has claimed is refused by the next, and a s
   for (const secret of [SECRET, WRONG_SECRET, spent, claimed]) assert.ok(!said.includes(secret), secret)
 })
 
-const isNotAvailable = (error: unknown): boolean => error instanceof ApiError && error.code === 'API_NOT_AVAILABLE'
-
-/** The standby is another node, with a data folder of its own and the keys of the first. */
+/** The next matchmaker is another node, with a data folder of its own and the keys of the first. */
 async function startStandby(t: TestContext, platform: Platform, provider: CaptchaServer) {
   const folder = await mkdtemp(join(tmpdir(), 'muster-standby-'))
   t.after(() => rm(folder, { recursive: true, force: true }))

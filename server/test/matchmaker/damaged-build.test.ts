@@ -23,13 +23,21 @@ async function find(platform: Platform, game: TestGame) {
 test('a find of a damaged build tries one lobby, says why, and succeeds once the same build was uploaded again', async (t) => {
   const files = { 'server.mjs': LEAST_SERVER }
   const env = { MUSTER_SANDBOX: 'off' }
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner', env })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker', env })
   const { ctx, client, api_url } = platform
   const game = await platform.game({ files })
   const [file] = await ctx.db.selectFrom('upload_files').select('object_key').execute()
   const path = ctx.objects.localPath(file!.object_key)!
   const archive = await readFile(path)
   await changeByte(path, 0.5, 1)
+  // A runner that had seen the deploy would have unpacked the build by now.
+  const { database_url, data_dir, lobby_api_port } = ctx.config
+  const runner = await startPlatform(t, {
+    roles: 'runner',
+    env: { ...env, MUSTER_LOBBY_API_PORT: String(lobby_api_port) },
+    database_url: database_url!,
+    data_dir,
+  })
 
   const refused = await find(platform, game)
   assert.deepEqual([refused.status, refused.code], [400, 'MATCHMAKER_LOBBY_STOPPED'])
@@ -49,6 +57,9 @@ test('a find of a damaged build tries one lobby, says why, and succeeds once the
   })
   // The runner remembers a failure for ten seconds.
   platform.advance(10_001)
+  runner.advance(10_001)
   const seat = await find(platform, game)
   assert.deepEqual([seat.status, seat.code], [200, undefined])
+  // Its data folder is the platform's, which is removed first.
+  await runner.close()
 })
