@@ -73,7 +73,7 @@ export class Listener {
       for (const socket of this.#sockets) socket.destroy()
     }, STOP_MS_MAX)
     // Connections that another edge handed over belong to no server.
-    const ended = [...this.#sockets].filter(({ closed }) => !closed).map((socket) => once(socket, 'close'))
+    const ended = [...this.#sockets].filter(({ closed }) => !closed).map(closeOf)
     await Promise.all([...closed, ...ended])
     clearTimeout(timer)
   }
@@ -104,4 +104,9 @@ export class Listener {
     this.#handshakes.set(ends, admitted)
     socket.once('close', () => this.#handshakes.delete(ends))
   }
+}
+
+/** A broken connection closes too, and its error says nothing more. */
+function closeOf(socket: Socket): Promise<void> {
+  return new Promise((resolve) => void socket.once('close', () => resolve()))
 }

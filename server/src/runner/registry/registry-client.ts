@@ -92,9 +92,7 @@ export class RegistryClient {
         ? null
         : `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`
     if (!/^bearer /i.test(challenge)) return basic
-    const members = new Map(
-      [...challenge.matchAll(/\b([a-z]{1,32})="([^"]*)"/g)].map(([, name, value]) => [name, value]),
-    )
+    const members = new Map([...challenge.matchAll(/\b([a-z]+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
     const realm = members.get('realm')
     if (realm === undefined || !URL.canParse(realm)) return basic
     const url = this.#checked(new URL(realm))

@@ -11,6 +11,7 @@ import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { withoutControls } from '@muster/contract'
 import { pack } from 'tar-stream'
 import { isInNamespace, NAMESPACES_FOLDER, namespacePath } from '../../network/namespace.ts'
 import { type ContainerInspect, platformLabel } from './container.ts'
@@ -147,7 +148,7 @@ async function enter({ pid, socket, error }: Opened, namespace: string): Promise
 }
 
 /** The engine's frames have a header of eight bytes. */
-const printable = (text: string): string => text.replaceAll(/[^ -~]+/g, ' ').trim() || 'no output'
+const printable = (text: string): string => withoutControls(text).trim() || 'no output'
 
 /** Of the container and of its image. */
 const nameOf = (platform: string): string => `${platform}-network`
