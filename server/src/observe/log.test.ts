@@ -82,6 +82,7 @@ test('what is no secret is written as it is, and long adversarial lines cost not
 test('a credential of the settings is hidden as it is, as it is said, and in quotes', () => {
   const config = readConfig({
     DATABASE_URL: 'postgres://muster:data%2Fbase@db.example.com/muster',
+    MUSTER_DATABASE_LISTEN_URL: 'postgres://muster:listening@db.example.com/muster',
     MUSTER_SMTP_URL: 'smtp://ada:p%22q%5Crstu@mail.example.com',
     MUSTER_METRICS_TOKEN: 'metrics-token',
     MUSTER_OTLP_URL: 'https://otlp.example.com',
@@ -94,7 +95,8 @@ test('a credential of the settings is hidden as it is, as it is said, and in quo
   const log = createLog({ who: 'test', level: 'info', secrets: credentialsOf(config), to })
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const said = ['data/base', 'data%2Fbase', 'p"q\\rstu', base64('p"q\\rstu'), base64('\0ada\0p"q\\rstu')]
-  for (const secret of [...said, 'metrics-token', 'collector', 'turnstile-secret']) log.warn(`535 who is ${secret}?`)
-  assert.equal(lines.length, 8)
+  for (const secret of [...said, 'listening', 'metrics-token', 'collector', 'turnstile-secret'])
+    log.warn(`535 who is ${secret}?`)
+  assert.equal(lines.length, 9)
   for (const line of lines) assert.equal((JSON.parse(line) as { msg: string }).msg, '535 who is [hidden]?')
 })

@@ -7,14 +7,19 @@ const LENGTH_MIN = 8
 
 export function credentialsOf({
   database_url,
+  database_listen_url,
   mail,
   metrics,
   otlp,
   login_turnstile,
   s3,
-}: Pick<Config, 'database_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile' | 's3'>): string[] {
+}: Pick<
+  Config,
+  'database_url' | 'database_listen_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile' | 's3'
+>): string[] {
   const secrets = [
     ...loginOf(database_url),
+    ...loginOf(database_listen_url),
     ...loginOf(mail?.smtp_url ?? null),
     metrics?.token ?? '',
     login_turnstile?.secret_key ?? '',
