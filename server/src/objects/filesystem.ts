@@ -21,6 +21,7 @@ import {
   type Objects,
   type OpenObject,
   type PutOptions,
+  publishWithin,
   requireKey,
   type StoredObject,
 } from './objects.ts'
@@ -69,15 +70,7 @@ class FilesystemObjects implements Objects {
       const sidecar = await receive(arrived, body, content_length)
       await writeSidecar(arrived_sidecar, sidecar)
       const stored = storedObject(sidecar)
-      let published = false
-      const publishOnce = async (): Promise<StoredObject> => {
-        if (published) throw new Error('An object cannot be published twice.')
-        published = true
-        await this.#publish(key, arrived, arrived_sidecar)
-        return stored
-      }
-      await (options.within ?? ((publish) => publish()))(publishOnce)
-      if (!published) throw new Error('An object was neither published nor refused.')
+      await publishWithin(options, stored, () => this.#publish(key, arrived, arrived_sidecar))
       return stored
     } finally {
       await rm(arrived, { force: true })

@@ -120,3 +120,20 @@ export function isObjectKey(text: string): boolean {
 export function requireKey(key: string): void {
   if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
 }
+
+/** Runs `publish` once, where `options.within` asks for it. Throws when it is asked for twice or never. */
+export async function publishWithin(
+  { within }: PutOptions,
+  stored: StoredObject,
+  publish: () => Promise<void>,
+): Promise<void> {
+  let published = false
+  const publishOnce = async (): Promise<StoredObject> => {
+    if (published) throw new Error('An object cannot be published twice.')
+    published = true
+    await publish()
+    return stored
+  }
+  await (within === undefined ? publishOnce() : within(publishOnce))
+  if (!published) throw new Error('An object was neither published nor refused.')
+}

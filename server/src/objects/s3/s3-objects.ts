@@ -19,6 +19,7 @@ import {
   type Objects,
   type OpenObject,
   type PutOptions,
+  publishWithin,
   requireKey,
   type StoredObject,
 } from '../objects.ts'
@@ -73,15 +74,7 @@ class S3Objects implements Objects {
     const received = await this.#receive(key, body, content_length)
     try {
       const stored = { content_length, sha256: received.sha256 }
-      let published = false
-      const publishOnce = async (): Promise<StoredObject> => {
-        if (published) throw new Error('An object cannot be published twice.')
-        published = true
-        await this.#send(key, received)
-        return stored
-      }
-      await (options.within ?? ((publish) => publish()))(publishOnce)
-      if (!published) throw new Error('An object was neither published nor refused.')
+      await publishWithin(options, stored, () => this.#send(key, received))
       return stored
     } finally {
       await received.remove()
