@@ -19,6 +19,7 @@ const ROOT_FILES = [
   'mail',
   'parking-protocol',
   'platform-version',
+  'private-authority',
   'shard-protocol',
   'procfs',
   'schema-check',
@@ -75,6 +76,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   'link-call': [],
   'parking-protocol': [],
   'platform-version': [],
+  // Of links between nodes, and of a development machine's own names.
+  'private-authority': [],
   'shard-protocol': [],
   procfs: [],
   semaphore: [],
