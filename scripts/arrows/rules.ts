@@ -266,7 +266,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'tls',
     ],
     cdn: ['http', 'limits', 'lookups'],
-    flows: ['connection-limits', 'limits', 'lobby-connections', 'players', 'splice', 'tls'],
+    flows: ['connection-limits', 'lobby-connections', 'players', 'splice', 'tls'],
     http: ['connection-limits', 'handles', 'hosts', 'limits', 'routes', 'tls'],
     'report-connections': ['limits', 'lobby-connections', 'players'],
     players: ['limits', 'player-addresses'],

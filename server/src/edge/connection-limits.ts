@@ -58,13 +58,21 @@ export class ConnectionLimits {
     return this.#take(address, null)?.leave ?? null
   }
 
-  /** Admits a connection until it closes. Returns null when there is no place; the connection has then been reset. */
-  admit(kind: ConnectionKind, socket: Socket, peer = socket.remoteAddress): AdmittedConnection | null {
+  /**
+   * Admits a connection until it closes. Returns null when there is no place; the connection has then been reset, or closed
+   * in this process only, where another one has it too (`is_shared`).
+   */
+  admit(
+    kind: ConnectionKind,
+    socket: Socket,
+    { peer = socket.remoteAddress, is_shared = false }: { peer?: string | undefined; is_shared?: boolean } = {},
+  ): AdmittedConnection | null {
     const admitted: AdmittedConnection = { isBusy: () => true, peer: peer ?? '' }
     const displace = (): void => void socket.destroy()
     const place = peer === undefined ? null : this.#take(peer, displace, () => admitted.isBusy())
     if (place === null) {
-      socket.resetAndDestroy()
+      if (is_shared) socket.destroy()
+      else socket.resetAndDestroy()
       return null
     }
     const traffic = this.#traffic[kind]

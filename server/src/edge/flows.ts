@@ -2,10 +2,9 @@
 // over to the next edge (hand-over/), so each has the facts by which another process continues to count and limit it.
 import type { Socket } from 'node:net'
 import type { ConnectionKind, ConnectionLimits } from './connection-limits.ts'
-import { SPLICE_IDLE_MS_MAX } from './limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
 import type { PlayerId, Players } from './players.ts'
-import { type Splice, splice } from './splice.ts'
+import { type Splice, spliceHeld } from './splice.ts'
 import { breakOff } from './tls/tls.ts'
 
 /** `is_by_address`: the client's address admitted the player, and no token. */
@@ -58,18 +57,18 @@ export class Flows {
   }
 
   /**
-   * Joins two sockets that another edge has held. They read nothing before `splice.resume`. Returns null, and breaks both,
-   * when there is no place for the connection.
+   * Joins two sockets that another edge has too. They read nothing before `splice.resume`. Returns null, and closes the
+   * descriptors of this process, when there is no place for the connection. The other edge keeps it then.
    */
   adopt(client: Socket, upstream: Socket, facts: FlowFacts): Flow | null {
     const { connection_limits, lobby_connections, port_limits, players, admission } = this.#options
     const { kind, peer, client_key, number, lobby_id, player } = facts
     for (const socket of [client, upstream]) socket.on('error', () => {})
     const leavePort = number === null ? () => {} : port_limits.enter(number, client_key)
-    if (leavePort === null || connection_limits.admit(kind, client, peer) === null) {
+    if (leavePort === null || connection_limits.admit(kind, client, { peer, is_shared: true }) === null) {
       leavePort?.()
       client.destroy()
-      upstream.resetAndDestroy()
+      upstream.destroy()
       return null
     }
     client.once('close', leavePort)
@@ -77,6 +76,6 @@ export class Flows {
     client.once('close', () => lobby_connections.leave(lobby_id, client))
     if (player !== null) client.once('close', players.adopt(player, () => breakOff(client)).leave)
     if (player?.is_by_address && number !== null) client.once('close', admission.adopt(number, player))
-    return this.add(splice(client, upstream, { idle_ms: SPLICE_IDLE_MS_MAX }), facts)
+    return this.add(spliceHeld(client, upstream), facts)
   }
 }

@@ -46,11 +46,11 @@ export const HALF_CLOSED_MS_MAX = 30_000
 /** Milliseconds that a spliced connection lasts after one side has ended, whatever the other side still sends. */
 export const HALF_CLOSED_TOTAL_MS_MAX = 5 * 60_000
 /** Milliseconds that a splice waits until everything it has read is written, before it is handed over. */
-export const HOLD_MS_MAX = 200
+export const HOLD_MS_MAX = 50
 /** Milliseconds between two checks of that. */
 export const HOLD_PAUSE_MS = 2
 /** Milliseconds that an edge waits for each message of its successor. */
-export const GIVE_MS_MAX = 15_000
+export const GIVE_MS_MAX = 30_000
 /** Milliseconds between two checks of a retiring edge for connections that can be handed over, or have ended. */
 export const RETIRING_CHECK_MS = 250
 /** Milliseconds of silence after which TCP itself checks whether the peer still exists. */

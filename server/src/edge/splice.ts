@@ -39,8 +39,15 @@ export function splice(
   times: SpliceTimes = AFTER_HANDSHAKE,
   filter: FirstBytesFilter | null = null,
 ): Splice {
-  return new Splice(client, upstream, times, filter)
+  return new Splice(client, upstream, { times, filter, is_held: false })
 }
+
+/** Joins two sockets that another process had, and still has. This process reads and resets nothing before `resume`. */
+export function spliceHeld(client: Socket, upstream: Socket): Splice {
+  return new Splice(client, upstream, { times: AFTER_HANDSHAKE, filter: null, is_held: true })
+}
+
+type SpliceOptions = { times: SpliceTimes; filter: FirstBytesFilter | null; is_held: boolean }
 
 export class Splice {
   readonly client: Socket
@@ -48,13 +55,14 @@ export class Splice {
   /** Null once the first bytes have passed, and where none are inspected. */
   #undecided: FirstBytesFilter | null
   #is_half_closed = false
-  #is_held = false
+  #is_held: boolean
   readonly #unlisten: (() => void)[] = []
 
-  constructor(client: Socket, upstream: Socket, times: SpliceTimes, filter: FirstBytesFilter | null) {
+  constructor(client: Socket, upstream: Socket, { times, filter, is_held }: SpliceOptions) {
     this.client = client
     this.upstream = upstream
     this.#undecided = filter
+    this.#is_held = is_held
     this.#listen(client, 'timeout', () => this.#resetBoth())
     client.setTimeout(times.first_byte_ms ?? times.idle_ms)
     if (times.first_byte_ms !== undefined) this.#awaitFirstByte(times.idle_ms)
@@ -68,12 +76,12 @@ export class Splice {
     this.#forward(client, upstream)
     this.#forward(upstream, client)
     this.#listen(client, 'close', () => {
-      if (!upstream.destroyed) breakOff(upstream)
+      if (!upstream.destroyed) this.#breakOff(upstream)
     })
     this.#listen(upstream, 'close', () => {
       if (client.destroyed) return
       if (upstream.readableEnded) this.#startHalfClosed()
-      else breakOff(client)
+      else this.#breakOff(client)
     })
   }
 
@@ -165,8 +173,14 @@ export class Splice {
   }
 
   #resetBoth(): void {
-    breakOff(this.client)
-    breakOff(this.upstream)
+    this.#breakOff(this.client)
+    this.#breakOff(this.upstream)
+  }
+
+  /** While another process may have the connection too, only the descriptor is closed. */
+  #breakOff(socket: Socket): void {
+    if (this.#is_held) socket.destroy()
+    else breakOff(socket)
   }
 
   #listen(socket: Socket, event: string, listener: (...args: never[]) => void): void {

@@ -4,8 +4,8 @@
 import type { Socket } from 'node:net'
 import { type Handle, handleOf } from '../handles.ts'
 
-/** Bytes of one line. */
-const LINE_BYTES_MAX = 64 * 1024
+/** Bytes of one line. The largest datagram in base64 takes 88 KiB. */
+const LINE_BYTES_MAX = 128 * 1024
 const NEWLINE = 0x0a
 
 type Write = { oncomplete: (status: number) => void }

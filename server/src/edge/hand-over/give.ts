@@ -1,20 +1,22 @@
 // The side of the edge that is replaced. It waits for a successor at a unix socket in the data folder, hands everything over,
-// and retires: it keeps the connections that cannot move (TLS, and requests under way) until they end.
+// and retires: it keeps the connections that cannot move (TLS, links of nodes, and requests under way) until they end.
 //
-// States: serving -> giving -> retiring -> retired; a successor that fails before it has taken anything leads back to serving.
+// States: serving -> giving -> letting go -> retiring -> retired. It serves as before while it gives. A successor that fails
+// before it receives `yours` leads back to serving.
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import type { Flows } from '../flows.ts'
-import { datagramHandleOf, handleOf, startReceiving, stopReceiving } from '../handles.ts'
+import { handleOf } from '../handles.ts'
 import type { IdleConnection } from '../http/connections.ts'
 import { GIVE_MS_MAX, RETIRING_CHECK_MS } from '../limits.ts'
 import type { ConnectionReports } from '../report-connections.ts'
 import type { EdgePorts } from '../streams/edge-ports.ts'
 import type { Udp } from '../streams/udp.ts'
-import type { UdpPort, UdpSession } from '../streams/udp-sessions.ts'
 import { HandleChannel } from './channel.ts'
+import { GivenConnections, type Held } from './given-connections.ts'
+import { GivenDatagrams } from './given-datagrams.ts'
 import { type FromEdge, HAND_OVER_VERSION, isKind, type ListenerFacts } from './messages.ts'
 
 export type Belongings = {
@@ -30,9 +32,6 @@ export type Belongings = {
   openCount: () => number
 }
 
-/** What was held for the successor: it continues there, or here. */
-type Held = { release: () => void; resume: () => void }
-
 export class HandOverOffer {
   /** Resolves when a successor has taken over. */
   readonly handed_over: Promise<void>
@@ -45,6 +44,8 @@ export class HandOverOffer {
   readonly #server: Server
   #is_giving = false
   #is_closed = false
+  /** Of the next connection that is sent to the successor. */
+  #next_id = 0
 
   /** `path`: of the socket. Nothing may listen there. */
   constructor(ctx: Context, path: string, belongings: Belongings) {
@@ -77,54 +78,61 @@ export class HandOverOffer {
 
   async #serve(channel: HandleChannel): Promise<void> {
     const { log } = this.#ctx
+    const held: Held[] = []
     try {
-      const held = await this.#give(channel)
-      this.close()
-      this.#belongings.stopAccepting()
-      await channel.send({ kind: 'yours' } satisfies FromEdge)
-      for (const one of held) one.release()
-      this.#handed_over.resolve()
-      log.info({ handed_over: held.length }, 'the next edge has taken over')
+      await this.#give(channel, held)
     } catch (error) {
+      for (const one of held.toReversed()) one.resume()
       await channel.send({ kind: 'kept' } satisfies FromEdge).catch(() => {})
       channel.close()
       this.#is_giving = false
-      if (this.#is_closed) throw error
       log.warn({ err: error }, 'a successor has not taken over; this edge continues')
       return
     }
+    // The successor reads by now. Nothing here leads back.
+    for (const one of held) one.release()
+    this.close()
+    this.#belongings.stopAccepting()
+    await channel.send({ kind: 'closed' } satisfies FromEdge).catch(() => {})
+    this.#handed_over.resolve()
+    log.info({ handed_over: held.length }, 'the next edge has taken over')
     await this.#retire(channel)
     channel.close()
     this.#retired.resolve()
   }
 
-  /** Sends everything. Resolves when the successor has taken it; otherwise everything continues here. */
-  async #give(channel: HandleChannel): Promise<Held[]> {
-    const { raw_ports, reports } = this.#belongings
+  /**
+   * Sends everything. Resolves when the successor has `yours`. Otherwise everything in `held` continues here.
+   */
+  async #give(channel: HandleChannel, held: Held[]): Promise<void> {
+    const { raw_ports, reports, udp } = this.#belongings
     const hello = await expect(channel, 'hello')
     if (hello.version !== HAND_OVER_VERSION) {
       await channel.send({ kind: 'refused', reason: 'It is of another version.' } satisfies FromEdge)
       throw new Error('The successor is of another version.')
     }
-    const held: Held[] = []
+    const retired_name = await reports.retire()
+    held.push({ release: () => {}, resume: () => void reports.stay() })
+    await raw_ports.freeze()
+    held.push({ release: () => {}, resume: () => raw_ports.thaw() })
+    await channel.send({ kind: 'welcome', retired_name } satisfies FromEdge)
+    await this.#giveListeners(channel)
+    const datagrams = new GivenDatagrams(channel, udp)
+    await datagrams.send()
+    const connections = await this.#giveConnections(channel)
     try {
-      const retired_name = await reports.retire()
-      held.push({ release: () => {}, resume: () => void reports.stay() })
-      await raw_ports.freeze()
-      held.push({ release: () => {}, resume: () => raw_ports.thaw() })
-      await channel.send({ kind: 'welcome', retired_name } satisfies FromEdge)
-      await this.#giveListeners(channel)
-      const udp_ports = [...this.#belongings.udp.ports.values()]
-      const given = new Set<UdpSession>()
-      for (const udp_port of udp_ports) await this.#givePort(channel, udp_port, given)
-      await this.#giveConnections(channel, held)
-      await expect(channel, 'taken')
-      // Last, and nothing slow follows: their buffers fill from here on.
-      for (const udp_port of udp_ports) held.push(await this.#holdPort(channel, udp_port, given))
-      return held
-    } catch (error) {
-      for (const one of held.toReversed()) one.resume()
-      throw error
+      await datagrams.update({ has_turns: true })
+      await channel.send({ kind: 'prepare' } satisfies FromEdge)
+      connections.keep((await expect(channel, 'prepared')).refused)
+      const held_connections = await connections.hold()
+      held.push(...held_connections.held)
+      // Last, because the buffers of the system hold only some hundred datagrams.
+      const held_datagrams = await datagrams.hold()
+      held.push(held_datagrams.held)
+      const pause = { connections_ms: held_connections.begin_ms, datagrams_ms: held_datagrams.begin_ms }
+      await channel.send({ kind: 'yours', ...pause } satisfies FromEdge)
+    } finally {
+      connections.close()
     }
   }
 
@@ -138,70 +146,22 @@ export class HandOverOffer {
     }
   }
 
-  /**
-   * Sends a UDP port with its sessions. Both edges may read datagrams of one socket, so this one forwards them until the
-   * successor is ready: the system's buffer is too small for a longer pause.
-   */
-  async #givePort(channel: HandleChannel, udp_port: UdpPort, given: Set<UdpSession>): Promise<void> {
-    const { number, socket } = udp_port
-    const type = socket.address().family === 'IPv6' ? 'udp6' : 'udp4'
-    await channel.send({ kind: 'udp_port', number, type } satisfies FromEdge, datagramHandleOf(socket))
-    await this.#giveSessions(channel, udp_port, given)
-  }
-
-  /** Sends the sessions that are not in `given` yet. */
-  async #giveSessions(channel: HandleChannel, udp_port: UdpPort, given: Set<UdpSession>): Promise<void> {
-    for (const session of udp_port.sessions.values()) {
-      const facts = given.has(session) ? null : this.#belongings.udp.factsOf(session)
-      const handle = session.upstream.socket && datagramHandleOf(session.upstream.socket)
-      if (facts === null || handle === null) continue
-      given.add(session)
-      await channel.send({ kind: 'session', number: udp_port.number, facts } satisfies FromEdge, handle)
-    }
-  }
-
-  /** Stops receiving datagrams, and sends the sessions that have begun since their port was sent. */
-  async #holdPort(channel: HandleChannel, udp_port: UdpPort, given: Set<UdpSession>): Promise<Held> {
-    const { udp } = this.#belongings
-    const sockets = [
-      udp_port.socket,
-      ...[...udp_port.sessions.values()].flatMap(({ upstream }) => upstream.socket ?? []),
-    ]
-    for (const one of sockets) stopReceiving(one)
-    const held: Held = {
-      release: () => udp.release(udp_port),
-      resume: () => {
-        for (const one of sockets) startReceiving(one)
-      },
-    }
+  /** Sends the connections that may be held, and the end of the batch. Resolves when the successor has registered them. */
+  async #giveConnections(channel: HandleChannel): Promise<GivenConnections> {
+    const { flows, idle } = this.#belongings
+    const connections = new GivenConnections(channel, this.#next_id, { flows, idle })
     try {
-      await this.#giveSessions(channel, udp_port, given)
-      return held
+      await connections.send()
+      await channel.send({ kind: 'end' } satisfies FromEdge)
+      const { refused } = await expect(channel, 'taken')
+      connections.keep(refused)
+      return connections
     } catch (error) {
-      held.resume()
+      connections.close()
       throw error
+    } finally {
+      this.#next_id = connections.next_id
     }
-  }
-
-  /** Sends the connections that can be held now, and the end of the batch. */
-  async #giveConnections(channel: HandleChannel, held: Held[]): Promise<void> {
-    const flows = [...this.#belongings.flows.open]
-    const are_held = await Promise.all(flows.map(({ splice }) => splice.hold()))
-    const ready = flows.filter((_, index) => are_held[index])
-    const idle = this.#belongings.idle().filter((connection) => connection.hold())
-    held.push(...ready.map(({ splice }) => splice), ...idle)
-    for (const { splice, facts } of ready) {
-      const [client, upstream] = [handleOf(splice.client), handleOf(splice.upstream)]
-      // A connection that was closed meanwhile has ended for both.
-      if (client === null || upstream === null) continue
-      const sent = channel.send({ kind: 'flow', facts } satisfies FromEdge, client)
-      await Promise.all([sent, channel.send({ kind: 'upstream' } satisfies FromEdge, upstream)])
-    }
-    for (const { socket, peer, lobby_id } of idle) {
-      const handle = handleOf(socket)
-      if (handle !== null) await channel.send({ kind: 'idle', peer, lobby_id } satisfies FromEdge, handle)
-    }
-    await channel.send({ kind: 'end' } satisfies FromEdge)
   }
 
   /** Hands over what becomes ready, until nothing is left or the configured time is over. */
@@ -215,10 +175,12 @@ export class HandOverOffer {
       if (!has_more || channel.is_closed) continue
       const held: Held[] = []
       try {
-        await this.#giveConnections(channel, held)
-        await expect(channel, 'taken')
+        const connections = await this.#giveConnections(channel)
+        const { held: more, begin_ms } = await connections.hold()
+        held.push(...more)
+        await channel.send({ kind: 'yours', connections_ms: begin_ms, datagrams_ms: null } satisfies FromEdge)
         for (const one of held) one.release()
-        await channel.send({ kind: 'yours' } satisfies FromEdge)
+        await channel.send({ kind: 'closed' } satisfies FromEdge)
       } catch (error) {
         for (const one of held) one.resume()
         await channel.send({ kind: 'kept' } satisfies FromEdge).catch(() => {})
@@ -230,7 +192,7 @@ export class HandOverOffer {
   }
 }
 
-type Expected = { hello: { version: number }; taken: object }
+type Expected = { hello: { version: number }; taken: { refused: number[] }; prepared: { refused: number[] } }
 
 async function expect<K extends keyof Expected>(channel: HandleChannel, kind: K): Promise<Expected[K]> {
   const late = new AbortController()

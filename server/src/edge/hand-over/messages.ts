@@ -1,25 +1,31 @@
 // What an edge sends to its successor, in this order:
 //
 // - The successor connects and sends `hello`. The edge sends `welcome`, or `refused` to another version.
-// - The edge sends a batch: listeners, raw ports, UDP sessions and connections, each with its handle, then `end`. It has stopped
-//   reading the connections, and has written everything that it had read.
-// - The successor registers, with everything it received, in the database. It sends `taken`.
-// - The edge stops receiving datagrams too, sends the UDP sessions that have begun meanwhile, closes its own listeners and
-//   sends `yours`. The successor reads from now on.
+// - The edge sends a batch: listeners, raw ports, UDP sessions and connections, each with its handle, then `end`. It continues
+//   to carry all of them. The successor reads nothing yet.
+// - The successor registers, with everything it received, in the database. It sends `taken`, with what it had no place for.
+// - The edge sends what has changed of the UDP sessions, and `prepare`. The successor has read all of that when it sends
+//   `prepared`. Only now the pause begins, in which neither edge reads.
+// - The edge stops reading, writes what it has read, and sends what differs: connections that stay with it or have ended
+//   (`without`), sessions that have begun, changed or ended, and datagrams that it has read but not forwarded. Then `yours`.
+//   The successor reads from now on. The edge closes its own descriptors, and sends `closed`.
 // - Connections that could not be handed over by then follow in further batches.
 //
-// Until `taken`, the edge can continue as if nothing had happened: nothing was read meanwhile, so nothing is lost.
+// Until `yours`, the edge can continue as if nothing had happened.
 import type { FlowFacts } from '../flows.ts'
 import type { IdleFacts } from '../http/connections.ts'
-import type { SessionFacts } from '../streams/udp-sessions.ts'
+import type { DatagramFacts, SessionFacts } from '../streams/udp-sessions.ts'
 
 /** Of the messages and of the facts in them. */
-export const HAND_OVER_VERSION = 1
+export const HAND_OVER_VERSION = 2
 
 export type ListenerName = 'http' | 'https'
 
 /** `host`: as in `edge_hosts`. `port`: that it listens at, or that is wanted; 0: any. */
 export type ListenerFacts = { name: ListenerName; host: string | null; port: number }
+
+/** When the edge stopped reading, by `monotonicMs`. Null: it had nothing to read. */
+export type PauseBegin = { connections_ms: number | null; datagrams_ms: number | null }
 
 export type FromEdge =
   | { kind: 'welcome'; retired_name: string }
@@ -27,21 +33,39 @@ export type FromEdge =
   | ({ kind: 'listener' } & ListenerFacts)
   | { kind: 'tcp_port'; number: number }
   | { kind: 'udp_port'; number: number; type: 'udp4' | 'udp6' }
+  /** Without a handle where the lobby is on a joined node. */
   | { kind: 'session'; number: number; facts: SessionFacts }
-  /** The client's socket; `upstream` follows with the other one. */
-  | { kind: 'flow'; facts: FlowFacts }
+  /** Sessions that were sent before, as they are now. */
+  | { kind: 'sessions_changed'; number: number; sessions: SessionFacts[] }
+  | { kind: 'sessions_ended'; number: number; keys: string[] }
+  | { kind: 'datagrams'; number: number; datagrams: DatagramFacts[] }
+  /** The client's socket; `upstream` follows with the other one. `id`: of the connection, in this hand-over. */
+  | { kind: 'flow'; id: number; facts: FlowFacts }
   | { kind: 'upstream' }
-  | ({ kind: 'idle' } & IdleFacts)
+  | ({ kind: 'idle'; id: number } & IdleFacts)
   | { kind: 'end' }
-  | { kind: 'yours' }
+  /** Connections that were sent before, and that the successor must forget. */
+  | { kind: 'without'; ids: number[] }
+  | { kind: 'prepare' }
+  | ({ kind: 'yours' } & PauseBegin)
+  | { kind: 'closed' }
   /** Instead of `yours`: the edge continues, and the successor must not. */
   | { kind: 'kept' }
 
-export type FromSuccessor = { kind: 'hello'; version: number } | { kind: 'taken' }
+/** `refused`: ids of connections that stay with the edge. */
+export type FromSuccessor =
+  | { kind: 'hello'; version: number }
+  | { kind: 'taken'; refused: number[] }
+  | { kind: 'prepared'; refused: number[] }
 
 /** Both sides are the same program, of one version. A kind is all that must be checked. */
 export function isKind<K extends string>(value: unknown, ...kinds: readonly K[]): value is { kind: K } {
   return (
     typeof value === 'object' && value !== null && kinds.some((kind) => kind === (value as { kind?: unknown }).kind)
   )
+}
+
+/** The clock that all processes of a machine share. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000
 }

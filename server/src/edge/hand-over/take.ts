@@ -1,6 +1,5 @@
 // The side of the edge that takes over. It receives everything from the edge before it, and reads nothing of it until that
 // edge has let go.
-import type { Socket } from 'node:net'
 import type { Context } from '../../context.ts'
 import { StartError } from '../../start-error.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
@@ -10,47 +9,22 @@ import type { Listener } from '../proxy/listener.ts'
 import type { Udp } from '../streams/udp.ts'
 import { lookupNothing } from '../streams/udp-socket.ts'
 import { HandleChannel } from './channel.ts'
-import { type FromEdge, type FromSuccessor, HAND_OVER_VERSION, isKind, type ListenerFacts } from './messages.ts'
+import { Inheritance } from './inheritance.ts'
+import {
+  type FromEdge,
+  type FromSuccessor,
+  HAND_OVER_VERSION,
+  isKind,
+  monotonicMs,
+  type PauseBegin,
+} from './messages.ts'
 
 const UDP = { lookup: lookupNothing }
 
 export type Heir = { flows: Flows; udp: Udp; listener: Listener; players: { written: () => Promise<void> } }
 
-/** Handles of what the previous edge listened on. Those that nothing takes are closed. */
-export class Inheritance {
-  readonly #listeners = new Map<string, { port: number; handle: Handle }>()
-  readonly #tcp_ports = new Map<number, Handle>()
-
-  addListener({ name, host, port }: ListenerFacts, handle: Handle): void {
-    this.#listeners.set(`${name} ${host}`, { port, handle })
-  }
-
-  addPort(number: number, handle: Handle): void {
-    this.#tcp_ports.set(number, handle)
-  }
-
-  /** Null: the previous edge had no such listener, or the setting of its port has changed. */
-  takeListener({ name, host, port }: ListenerFacts): Handle | null {
-    const key = `${name} ${host}`
-    const inherited = this.#listeners.get(key)
-    if (inherited === undefined || (port !== 0 && port !== inherited.port)) return null
-    this.#listeners.delete(key)
-    return inherited.handle
-  }
-
-  takePort(number: number): Handle | null {
-    const handle = this.#tcp_ports.get(number) ?? null
-    this.#tcp_ports.delete(number)
-    return handle
-  }
-
-  close(): void {
-    for (const { handle } of this.#listeners.values()) handle.close()
-    for (const handle of this.#tcp_ports.values()) handle.close()
-    this.#listeners.clear()
-    this.#tcp_ports.clear()
-  }
-}
+/** A connection that both edges have. `drop`: closes the descriptors of this process; the other edge keeps the connection. */
+type Shared = { resume: () => void; drop: () => void }
 
 export class Predecessor {
   readonly inheritance = new Inheritance()
@@ -59,9 +33,13 @@ export class Predecessor {
   /** By which the edge before is registered until it ends. */
   readonly #retired_name: string
   /** The first half of a flow, whose upstream connection follows. */
-  #client: { facts: FlowFacts; socket: Socket } | null = null
-  /** What continues once the edge before has let go. */
-  #resumes: (() => void)[] = []
+  #client: { id: number; facts: FlowFacts; handle: Handle } | null = null
+  /** What begins to receive once the edge before has let go, in this order: datagrams, then `#shared`. */
+  #receivers: (() => void)[] = []
+  /** By the id of the connection. */
+  #shared = new Map<number, Shared>()
+  /** Ids of connections that this edge has no place for. */
+  #refused: number[] = []
 
   private constructor(ctx: Context, channel: HandleChannel, retired_name: string) {
     this.#ctx = ctx
@@ -89,49 +67,109 @@ export class Predecessor {
 
   /** Receives one batch. Resolves with false when the edge before has ended, or keeps what it has. */
   async receive(heir: Heir): Promise<boolean> {
-    return (await this.#receiveUntil('end', heir)) === 'end'
+    const received = await this.#receiveUntil('end', heir)
+    return received !== null && received !== 'kept'
   }
 
-  /** Everything received is registered. Resolves when the edge before has let go of it. */
+  /** Everything received is registered. Resolves when the edge before has let go, and this edge reads. */
   async take(heir: Heir): Promise<void> {
-    await this.#channel.send({ kind: 'taken' } satisfies FromSuccessor)
+    await this.#channel.send({ kind: 'taken', refused: this.#refused.splice(0) } satisfies FromSuccessor)
+    const yours = await this.#receiveUntil('yours', heir)
     // An edge that has ended instead has let go too.
-    if ((await this.#receiveUntil('yours', heir)) === 'kept') throw new Error('The edge before this one continues.')
-    const resumes = this.#resumes
-    this.#resumes = []
-    for (const resume of resumes) resume()
+    if (yours === 'kept') throw new Error('The edge before this one continues.')
+    const [receivers, shared] = [this.#receivers, this.#shared]
+    this.#receivers = []
+    this.#shared = new Map()
+    for (const receive of receivers) receive()
+    const receiving_ms = monotonicMs()
+    for (const { resume } of shared.values()) resume()
+    this.#report(yours, { receiving_ms, count: shared.size })
+    await this.#receiveUntil('closed', heir)
   }
 
-  /** Resolves with the kind of the message that was waited for, or that came instead; null: the other edge has ended. */
-  async #receiveUntil(kind: 'end' | 'yours', heir: Heir): Promise<'end' | 'yours' | 'kept' | null> {
+  /** How long nobody read. */
+  #report(begin: PauseBegin | null, { receiving_ms, count }: { receiving_ms: number; count: number }): void {
+    const since = (begin_ms: number | null | undefined, end_ms: number): number | null =>
+      begin_ms == null ? null : Math.round((end_ms - begin_ms) * 10) / 10
+    const datagrams_pause_ms = since(begin?.datagrams_ms, receiving_ms)
+    const connections_pause_ms = since(begin?.connections_ms, monotonicMs())
+    this.#ctx.log.info({ connections: count, connections_pause_ms, datagrams_pause_ms }, 'this edge reads from now on')
+  }
+
+  /** Resolves with the message that was waited for, or with `kept` instead; null: the other edge has ended. */
+  async #receiveUntil<K extends 'end' | 'yours' | 'closed'>(
+    kind: K,
+    heir: Heir,
+  ): Promise<Extract<FromEdge, { kind: K }> | 'kept' | null> {
     for (let received = await this.#channel.receive(); received !== null; received = await this.#channel.receive()) {
       const message = received.message as FromEdge
-      if (message.kind === kind || message.kind === 'kept') return message.kind as typeof kind | 'kept'
-      if (received.handle !== null) await this.#adopt(message, received.handle, heir)
+      if (message.kind === kind) return message as Extract<FromEdge, { kind: K }>
+      if (message.kind === 'kept') return 'kept'
+      if (message.kind === 'prepare') {
+        await this.#channel.send({ kind: 'prepared', refused: this.#refused.splice(0) } satisfies FromSuccessor)
+      } else if (received.handle !== null) await this.#adopt(message, received.handle, heir)
+      else this.#change(message, heir)
     }
     return null
   }
 
-  async #adopt(message: FromEdge, handle: Handle, { flows, udp, listener }: Heir): Promise<void> {
+  async #adopt(message: FromEdge, handle: Handle, heir: Heir): Promise<void> {
+    const { udp, listener } = heir
     if (message.kind === 'listener') this.inheritance.addListener(message, handle)
     else if (message.kind === 'tcp_port') this.inheritance.addPort(message.number, handle)
     else if (message.kind === 'udp_port') {
       const socket = await openDatagramSocket(handle, { ...UDP, type: message.type, is_connected: false })
       udp.adoptPort(message.number, socket)
-      this.#resumes.push(() => startReceiving(socket))
+      this.#receivers.push(() => startReceiving(socket))
     } else if (message.kind === 'session') {
       const upstream = await openDatagramSocket(handle, { ...UDP, type: 'udp4', is_connected: true })
-      if (udp.adoptSession(message.number, upstream, message.facts)) this.#resumes.push(() => startReceiving(upstream))
+      if (udp.adoptSession(message.number, upstream, message.facts))
+        this.#receivers.push(() => startReceiving(upstream))
       else upstream.close()
-    } else if (message.kind === 'flow') this.#client = { facts: message.facts, socket: openSharingReads(handle) }
-    else if (message.kind === 'upstream' && this.#client !== null) {
-      const flow = flows.adopt(this.#client.socket, openSharingReads(handle), this.#client.facts)
-      if (flow !== null) this.#resumes.push(() => flow.splice.resume())
-      this.#client = null
-    } else if (message.kind === 'idle') {
-      const resume = listener.adopt(openSharingReads(handle), message)
-      if (resume !== null) this.#resumes.push(resume)
+    } else if (message.kind === 'flow') this.#client = { id: message.id, facts: message.facts, handle }
+    else if (message.kind === 'upstream') this.#adoptFlow(handle, heir)
+    else if (message.kind === 'idle') {
+      const resume = (): void => listener.adopt(openSharingReads(handle), message)
+      this.#shared.set(message.id, { resume, drop: () => handle.close() })
     }
+  }
+
+  #adoptFlow(upstream: Handle, { flows }: Heir): void {
+    if (this.#client === null) {
+      upstream.close()
+      return
+    }
+    const { id, facts, handle } = this.#client
+    this.#client = null
+    const client = openSharingReads(handle)
+    const flow = flows.adopt(client, openSharingReads(upstream), facts)
+    if (flow === null) {
+      this.#refused.push(id)
+      return
+    }
+    this.#shared.set(id, { resume: () => flow.splice.resume(), drop: () => flow.splice.release() })
+    // It has lost its place before it was taken over.
+    client.once('close', () => {
+      if (this.#shared.delete(id)) this.#refused.push(id)
+    })
+  }
+
+  /** The edge before this one has changed what it sent. */
+  #change(message: FromEdge, { udp }: Heir): void {
+    if (message.kind === 'session') udp.adoptSession(message.number, null, message.facts)
+    else if (message.kind === 'sessions_changed') {
+      for (const facts of message.sessions) udp.changeSession(message.number, facts)
+    } else if (message.kind === 'sessions_ended') for (const key of message.keys) udp.endSession(message.number, key)
+    else if (message.kind === 'datagrams') {
+      const { number, datagrams } = message
+      this.#receivers.push(() => udp.deliver(number, datagrams))
+    } else if (message.kind === 'without') for (const id of message.ids) this.#drop(id)
+  }
+
+  #drop(id: number): void {
+    const shared = this.#shared.get(id)
+    this.#shared.delete(id)
+    shared?.drop()
   }
 
   /** Takes what the edge before hands over while it retires. Resolves when it has ended, and removes its registration. */
@@ -146,11 +184,13 @@ export class Predecessor {
     } catch (error) {
       log.warn({ err: error }, 'the edge before this one is no longer followed')
     } finally {
-      this.#channel.close()
+      this.close()
     }
   }
 
+  /** The other edge keeps what it has not let go of. */
   close(): void {
+    for (const id of [...this.#shared.keys()]) this.#drop(id)
     this.inheritance.close()
     this.#channel.close()
   }

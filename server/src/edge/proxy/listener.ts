@@ -34,12 +34,12 @@ export class Listener {
     return this.#createPlain(PROXY_PEER)
   }
 
-  /** Serves a connection of another edge. It reads nothing before the returned function is called. Null: there is no place. */
-  adopt(socket: Socket, { peer, lobby_id }: IdleFacts): (() => void) | null {
+  /** Serves a connection that another edge has let go of. */
+  adopt(socket: Socket, { peer, lobby_id }: IdleFacts): void {
     const admitted = this.#admit(socket, peer)
-    if (admitted === null) return null
+    if (admitted === null) return
     this.#http.serve(socket, admitted, lobby_id)
-    return () => void socket.resume()
+    socket.resume()
   }
 
   secure(options: TlsOptions): Server {
@@ -87,10 +87,10 @@ export class Listener {
   }
 
   /** Counts a connection before anything is read from it. */
-  #admit(socket: Socket, peer = socket.remoteAddress): AdmittedConnection | null {
+  #admit(socket: Socket, peer?: string): AdmittedConnection | null {
     // A peer may break a connection at any moment, also while nothing else listens to it.
     socket.on('error', () => {})
-    const admitted = this.#connection_limits.admit('http', socket, peer)
+    const admitted = this.#connection_limits.admit('http', socket, peer === undefined ? {} : { peer })
     if (admitted === null) return null
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))

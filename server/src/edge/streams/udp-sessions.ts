@@ -6,7 +6,7 @@
 // silent, when its lobby has ended, or when another source needs the place.
 import type { RemoteInfo, Socket } from 'node:dgram'
 import { clientKey } from '../../addresses/client-ip.ts'
-import type { LobbyPaths } from '../../links/platform/lobby-paths.ts'
+import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { ConnectionLimits } from '../connection-limits.ts'
@@ -61,7 +61,10 @@ export type UdpSession = {
   readonly leave: () => void
 }
 
-/** A session for another process: its connected upstream socket travels beside it. */
+/** A datagram that was read and not forwarded yet. `data`: base64. */
+export type DatagramFacts = { source: RemoteInfo; data: string }
+
+/** A session for another process: its connected upstream socket travels beside it, if it has one. */
 export type SessionFacts = {
   address: string
   port: number
@@ -71,6 +74,8 @@ export type SessionFacts = {
   /** Base64. */
   header: string | null
   player: FlowPlayer | null
+  /** The port of a lobby on a joined node, which has no upstream socket here; null: on this machine. */
+  node_port: NodePort | null
 }
 
 /** One of the edge's udp ports. `waiting`: datagrams that wait for the look-up of the port's lobby. */
@@ -80,6 +85,8 @@ export type UdpPort = {
   readonly sessions: Map<string, UdpSession>
   is_looking_up: boolean
   readonly waiting: Arrival[]
+  /** Another edge has the port: no session begins here any more. */
+  is_released: boolean
 }
 export type Arrival = { datagram: Buffer; source: RemoteInfo }
 /** The lobby that a port belongs to, and its address. */
@@ -137,6 +144,7 @@ export class UdpSessions {
     admitted: StreamAdmitted | null = null,
   ): UdpSession | null {
     const { connection_limits, paths } = this.#options
+    if (udp_port.is_released) return null
     const client = this.#clientOf(clientKey(source.address))
     const leave = this.#hasRoom(client) ? connection_limits.enter(source.address) : null
     if (leave === null) {
@@ -185,17 +193,24 @@ export class UdpSessions {
     return session
   }
 
-  /** The facts by which another process continues the session. Null: it has no target yet, its lobby
-   * is on a joined node, or it has ended. */
+  /** The facts by which another process continues the session. Null: it has no target yet, or it has ended. */
   factsOf(session: UdpSession): SessionFacts | null {
     const { udp_port, key, waiting, upstream, address, port, lobby_id, allowance, player } = session
-    if (upstream.socket === null || waiting !== null || udp_port.sessions.get(key) !== session) return null
+    if (waiting !== null || udp_port.sessions.get(key) !== session) return null
     return {
-      ...{ address, port, lobby_id, player },
+      ...{ address, port, lobby_id, player, node_port: upstream.node_port },
       allowance: allowance?.state() ?? null,
       is_handshake_done: session.is_handshake_done,
       header: session.header?.toString('base64') ?? null,
     }
+  }
+
+  /** The same session is now as another edge says. */
+  change(session: UdpSession, { allowance, is_handshake_done }: SessionFacts): void {
+    session.is_handshake_done = is_handshake_done
+    session.is_active = true
+    if (allowance !== null) session.allowance = createAllowance(allowance)
+    else if (session.allowance !== null) this.validate(session)
   }
 
   /** Forwards a datagram of the source to the lobby. */

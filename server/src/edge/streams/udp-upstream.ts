@@ -1,13 +1,15 @@
 // The way of one UDP source to its lobby: a socket on this machine, or a stream of datagrams over the link of a joined node.
 import { createSocket, type Socket } from 'node:dgram'
 import type { DatagramChannel } from '../../links/datagrams.ts'
-import type { LobbyPaths } from '../../links/platform/lobby-paths.ts'
+import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
 import type { StreamAddress } from '../routes.ts'
 import { lookupNothing } from './udp-socket.ts'
 
 export type UdpUpstream = {
   /** Null: over a link. */
   readonly socket: Socket | null
+  /** The port that the link leads to; null: not over a link. */
+  readonly node_port: NodePort | null
   /** Called once. `onOpen`: from then on datagrams may be sent. */
   open: (on: { onOpen: () => void; onDatagram: (datagram: Buffer) => void }) => void
   /** Parts of one datagram. */
@@ -21,7 +23,7 @@ export function openUpstream(
   local_address: string | null,
   paths: Pick<LobbyPaths, 'datagrams'>,
 ): UdpUpstream {
-  if (node_id !== undefined) return overLink(() => paths.datagrams({ node_id, hostname, port }))
+  if (node_id !== undefined) return openOverLink({ node_id, hostname, port }, paths)
   const socket = createSocket({ type: 'udp4', lookup: lookupNothing })
   // ECONNREFUSED, reported by ICMP: the server does not listen now. This says nothing about the next datagram.
   socket.on('error', ignore)
@@ -49,15 +51,15 @@ export function adoptUpstream(socket: Socket): UdpUpstream {
 }
 
 function overSocket(socket: Socket): Omit<UdpUpstream, 'open'> {
-  return { socket, send: (...parts) => socket.send(parts, ignore), close: () => socket.close() }
+  return { socket, node_port: null, send: (...parts) => socket.send(parts, ignore), close: () => socket.close() }
 }
 
-/** `openChannel` returns null while the link is down. Datagrams are lost then, and the next one tries again. */
-function overLink(openChannel: () => DatagramChannel | null): UdpUpstream {
+/** While the link is down, datagrams are lost, and the next one tries again. */
+export function openOverLink(node_port: NodePort, paths: Pick<LobbyPaths, 'datagrams'>): UdpUpstream {
   let channel: DatagramChannel | null = null
   let receive: (datagram: Buffer) => void = ignore
   const reopen = (): DatagramChannel | null => {
-    const opened = openChannel()
+    const opened = paths.datagrams(node_port)
     channel = opened
     opened?.onDatagram((datagram) => receive(datagram))
     opened?.onEnd(() => {
@@ -66,7 +68,7 @@ function overLink(openChannel: () => DatagramChannel | null): UdpUpstream {
     return opened
   }
   return {
-    socket: null,
+    ...{ socket: null, node_port },
     open({ onOpen, onDatagram }) {
       receive = onDatagram
       queueMicrotask(onOpen)

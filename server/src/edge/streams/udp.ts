@@ -14,6 +14,7 @@ import type { StreamAdmission } from './stream-admission.ts'
 import { ACCEPTED, AddressHandshake, isHandshakeMessage, REFUSED } from './udp-handshake.ts'
 import {
   type Arrival,
+  type DatagramFacts,
   keyOf,
   type SessionFacts,
   type UdpPort,
@@ -23,7 +24,7 @@ import {
   type UdpTarget,
 } from './udp-sessions.ts'
 import { bindUdp } from './udp-socket.ts'
-import { adoptUpstream } from './udp-upstream.ts'
+import { adoptUpstream, openOverLink } from './udp-upstream.ts'
 
 export type UdpOptions = UdpSessionsOptions & {
   admission: StreamAdmission
@@ -46,7 +47,7 @@ export class Udp {
   readonly #admission: StreamAdmission
   readonly #ports = new Map<number, UdpPort>()
   /** Sources that wait for the book, with their datagrams; by port and source. */
-  readonly #admitting = new Map<string, Buffer[]>()
+  readonly #admitting = new Map<string, { udp_port: UdpPort; arrivals: Arrival[] }>()
 
   constructor(ctx: Context, options: UdpOptions) {
     this.#ctx = ctx
@@ -82,12 +83,17 @@ export class Udp {
     this.#begin(number, socket)
   }
 
-  /** Continues a session of another edge at an adopted port. Returns false when there is no place for it. */
-  adoptSession(number: number, upstream: Socket, facts: SessionFacts): boolean {
+  /**
+   * Continues a session of another edge at an adopted port. `upstream`: null where the lobby is on a joined node. Returns
+   * false when there is no place for it.
+   */
+  adoptSession(number: number, upstream: Socket | null, facts: SessionFacts): boolean {
     const udp_port = this.#ports.get(number)
     if (udp_port === undefined) return false
-    const { player } = facts
-    const { admission, players } = this.#options
+    const { player, node_port } = facts
+    const { admission, players, paths } = this.#options
+    if (upstream === null && node_port === null) return false
+    const to_lobby = upstream === null ? openOverLink(node_port!, paths) : adoptUpstream(upstream)
     const end = (): void => this.#sessions.endOf(udp_port, keyOf(facts))
     const admitted = player && players.adopt(player, end)
     const leaveAddress = player?.is_by_address ? admission.adopt(number, player) : null
@@ -95,21 +101,58 @@ export class Udp {
       leaveAddress?.()
       admitted?.leave()
     }
-    if (this.#sessions.adopt(udp_port, adoptUpstream(upstream), facts, leave) !== null) return true
+    if (this.#sessions.adopt(udp_port, to_lobby, facts, leave) !== null) return true
     leave()
     return false
+  }
+
+  /** An adopted session has changed at the other edge. */
+  changeSession(number: number, facts: SessionFacts): void {
+    const session = this.#ports.get(number)?.sessions.get(keyOf(facts))
+    if (session !== undefined) this.#sessions.change(session, facts)
+  }
+
+  /** An adopted session has ended at the other edge. */
+  endSession(number: number, key: string): void {
+    const udp_port = this.#ports.get(number)
+    if (udp_port !== undefined) this.#sessions.endOf(udp_port, key)
+  }
+
+  /** Whether a session of the port waits for its socket, or a datagram to be sent. Neither lasts long. */
+  isBusy({ socket, sessions }: UdpPort): boolean {
+    const isOpening = ({ waiting }: UdpSession): boolean => waiting !== null
+    const isSending = ({ upstream }: UdpSession): boolean => (upstream.socket?.getSendQueueCount() ?? 0) > 0
+    return socket.getSendQueueCount() > 0 || [...sessions.values()].some((one) => isOpening(one) || isSending(one))
+  }
+
+  /** Removes and returns the datagrams of a port that were read and not forwarded yet. */
+  takePending(udp_port: UdpPort): DatagramFacts[] {
+    const of_admission = [...this.#admitting.values()].filter((one) => one.udp_port === udp_port)
+    const arrivals = [udp_port, ...of_admission.map(({ arrivals }) => ({ waiting: arrivals }))].flatMap(({ waiting }) =>
+      waiting.splice(0),
+    )
+    return arrivals.map(({ datagram, source }) => ({ source, data: datagram.toString('base64') }))
+  }
+
+  /** Forwards datagrams that another edge has read. */
+  deliver(number: number, datagrams: readonly DatagramFacts[]): void {
+    const udp_port = this.#ports.get(number)
+    if (udp_port === undefined) return
+    for (const { source, data } of datagrams) this.#onDatagram(udp_port, Buffer.from(data, 'base64'), source)
   }
 
   /** Ends the sessions of a port, and closes its descriptors. Where another edge has them too, they continue there. */
   release(udp_port: UdpPort): void {
     if (this.#ports.get(udp_port.number) !== udp_port) return
     this.#ports.delete(udp_port.number)
+    udp_port.is_released = true
     this.#sessions.endAll(udp_port)
     udp_port.socket.close()
   }
 
   #begin(number: number, socket: Socket): UdpPort {
-    const udp_port: UdpPort = { number, socket, sessions: new Map(), is_looking_up: false, waiting: [] }
+    const begun = { sessions: new Map(), is_looking_up: false, waiting: [], is_released: false }
+    const udp_port: UdpPort = { number, socket, ...begun }
     socket.on('message', (datagram, source) => this.#onDatagram(udp_port, datagram, source))
     this.#ports.set(number, udp_port)
     return udp_port
@@ -189,23 +232,24 @@ export class Udp {
   }
 
   /** The datagrams of a source wait until its player has been admitted. */
-  async #admitByAddress(udp_port: UdpPort, { datagram, source }: Arrival, target: UdpTarget): Promise<void> {
+  async #admitByAddress(udp_port: UdpPort, arrival: Arrival, target: UdpTarget): Promise<void> {
+    const { source } = arrival
     const key = `${udp_port.number} ${keyOf(source)}`
-    const waiting = this.#admitting.get(key)
-    if (waiting !== undefined) {
-      if (waiting.length < UDP_WAITING_MAX) waiting.push(datagram)
+    const known = this.#admitting.get(key)
+    if (known !== undefined) {
+      if (known.arrivals.length < UDP_WAITING_MAX) known.arrivals.push(arrival)
       return
     }
     if (this.#admitting.size >= UDP_ADMITTING_MAX) return
-    const datagrams = [datagram]
-    this.#admitting.set(key, datagrams)
+    const arrivals = [arrival]
+    this.#admitting.set(key, { udp_port, arrivals })
     try {
       const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
       const admitted = await this.#admission.byAddress(clientKey(source.address), entranceOf(udp_port, target), end)
       const allowance = LOOPBACK.test(source.address) ? null : createAllowance()
       const session = this.#sessions.begin(udp_port, source, target, allowance, admitted)
       if (session === null) admitted.leave()
-      else for (const one of datagrams) this.#sessions.receive(session, one)
+      else for (const { datagram } of arrivals) this.#sessions.receive(session, datagram)
     } catch (error) {
       this.#ctx.log.debug({ err: error }, 'a source without a seat is not forwarded')
     } finally {
@@ -249,7 +293,7 @@ export class Udp {
   async #admitByToken(udp_port: UdpPort, source: RemoteInfo, target: UdpTarget, token: string): Promise<void> {
     const key = `${udp_port.number} ${keyOf(source)}`
     if (this.#admitting.has(key) || this.#admitting.size >= UDP_ADMITTING_MAX) return
-    this.#admitting.set(key, [])
+    this.#admitting.set(key, { udp_port, arrivals: [] })
     try {
       const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
       const admitted = await this.#admission.byToken(token, entranceOf(udp_port, target), end)
