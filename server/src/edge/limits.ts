@@ -51,6 +51,10 @@ export const HOLD_MS_MAX = 50
 export const HOLD_PAUSE_MS = 2
 /** Milliseconds that an edge waits for each message of its successor. */
 export const GIVE_MS_MAX = 30_000
+/** Bytes of the receive buffer of a raw UDP port during a hand-over. At other times it would hold more forged datagrams too. */
+export const HAND_OVER_BUFFER_BYTES = 4 * 1024 * 1024
+/** Milliseconds for which it stays so large after the hand-over. */
+export const HAND_OVER_BUFFER_MS = 5_000
 /** Milliseconds between two checks of a retiring edge for connections that can be handed over, or have ended. */
 export const RETIRING_CHECK_MS = 250
 /** Milliseconds of silence after which TCP itself checks whether the peer still exists. */

@@ -118,6 +118,7 @@ export class HandOverOffer {
     await channel.send({ kind: 'welcome', retired_name } satisfies FromEdge)
     await this.#giveListeners(channel)
     const datagrams = new GivenDatagrams(channel, udp)
+    held.push({ release: () => {}, resume: () => datagrams.keep() })
     await datagrams.send()
     const connections = await this.#giveConnections(channel)
     try {

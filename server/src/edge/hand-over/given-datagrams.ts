@@ -1,8 +1,10 @@
 // The UDP ports that an edge gives to its successor, with their sessions. All descriptors are sent ahead, while this edge
 // forwards datagrams on. `update` sends what has changed since, as often as wanted. `hold` stops receiving, and sends the last
 // differences: sessions that have begun or ended, and datagrams that were read and not forwarded yet.
+import type { Socket } from 'node:dgram'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { datagramHandleOf, startReceiving, stopReceiving } from '../handles.ts'
+import { HAND_OVER_BUFFER_BYTES } from '../limits.ts'
 import type { Udp } from '../streams/udp.ts'
 import type { DatagramFacts, SessionFacts, UdpPort, UdpSession } from '../streams/udp-sessions.ts'
 import type { HandleChannel } from './channel.ts'
@@ -22,6 +24,8 @@ export class GivenDatagrams {
   readonly #channel: HandleChannel
   readonly #udp: Udp
   readonly #ports: readonly UdpPort[]
+  /** What their buffers held before. */
+  readonly #buffer_bytes = new Map<Socket, number>()
   /** The facts as they were sent last, as JSON. */
   readonly #sent = new Map<UdpSession, string>()
 
@@ -34,10 +38,20 @@ export class GivenDatagrams {
   /** Sends all ports and sessions. */
   async send(): Promise<void> {
     for (const { number, socket } of this.#ports) {
+      const buffer_bytes = enlargeBuffer(socket)
+      this.#buffer_bytes.set(socket, buffer_bytes)
       const type = socket.address().family === 'IPv6' ? 'udp6' : 'udp4'
-      await this.#channel.send({ kind: 'udp_port', number, type } satisfies FromEdge, datagramHandleOf(socket))
+      await this.#channel.send(
+        { kind: 'udp_port', number, type, buffer_bytes } satisfies FromEdge,
+        datagramHandleOf(socket),
+      )
     }
     await this.update({ has_turns: true })
+  }
+
+  /** Everything continues here. */
+  keep(): void {
+    for (const [socket, bytes] of this.#buffer_bytes) socket.setRecvBufferSize(bytes)
   }
 
   /** Sends what differs. `has_turns`: datagrams are forwarded meanwhile. */
@@ -134,4 +148,11 @@ export class GivenDatagrams {
     }
     if (some.length > 0) await this.#channel.send({ kind: 'datagrams', number, datagrams: some } satisfies FromEdge)
   }
+}
+
+/** Returns the bytes that restore the buffer. The system counts twice of what was set, and may allow less than was asked for. */
+function enlargeBuffer(socket: Socket): number {
+  const bytes = Math.floor(socket.getRecvBufferSize() / 2)
+  if (bytes < HAND_OVER_BUFFER_BYTES) socket.setRecvBufferSize(HAND_OVER_BUFFER_BYTES)
+  return bytes
 }

@@ -32,7 +32,8 @@ export type FromEdge =
   | { kind: 'refused'; reason: string }
   | ({ kind: 'listener' } & ListenerFacts)
   | { kind: 'tcp_port'; number: number }
-  | { kind: 'udp_port'; number: number; type: 'udp4' | 'udp6' }
+  /** `buffer_bytes`: of its receive buffer, which is larger during the hand-over. */
+  | { kind: 'udp_port'; number: number; type: 'udp4' | 'udp6'; buffer_bytes: number }
   /** Without a handle where the lobby is on a joined node. */
   | { kind: 'session'; number: number; facts: SessionFacts }
   /** Sessions that were sent before, as they are now. */

@@ -4,6 +4,7 @@ import type { Context } from '../../context.ts'
 import { StartError } from '../../start-error.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
 import { type Handle, openDatagramSocket, startReceiving } from '../handles.ts'
+import { HAND_OVER_BUFFER_MS } from '../limits.ts'
 import { openSharingReads } from '../node-internals.ts'
 import type { Listener } from '../proxy/listener.ts'
 import type { Udp } from '../streams/udp.ts'
@@ -87,7 +88,7 @@ export class Predecessor {
     await this.#receiveUntil('closed', heir)
   }
 
-  /** How long nobody read. */
+  /** How long neither edge read. */
   #report(begin: PauseBegin | null, { receiving_ms, count }: { receiving_ms: number; count: number }): void {
     const since = (begin_ms: number | null | undefined, end_ms: number): number | null =>
       begin_ms == null ? null : Math.round((end_ms - begin_ms) * 10) / 10
@@ -120,7 +121,12 @@ export class Predecessor {
     else if (message.kind === 'udp_port') {
       const socket = await openDatagramSocket(handle, { ...UDP, type: message.type, is_connected: false })
       udp.adoptPort(message.number, socket)
-      this.#receivers.push(() => startReceiving(socket))
+      this.#receivers.push(() => {
+        startReceiving(socket)
+        const restore = (): void => socket.setRecvBufferSize(message.buffer_bytes)
+        const timer = setTimeout(restore, HAND_OVER_BUFFER_MS).unref()
+        socket.once('close', () => clearTimeout(timer))
+      })
     } else if (message.kind === 'session') {
       const upstream = await openDatagramSocket(handle, { ...UDP, type: 'udp4', is_connected: true })
       if (udp.adoptSession(message.number, upstream, message.facts))
