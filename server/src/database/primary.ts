@@ -20,7 +20,7 @@ const OTHERS_MS_MAX = 500
 const FIND_MS_MAX = 5_000
 
 /** A commit without a response after this time is tried again on a new connection. */
-const CANDIDATE_MS_MAX = 20_000
+const CANDIDATE_MS_MAX = 10_000
 
 /** A record that holds nothing. Its commit waits for the standbys like any other. */
 const COMMIT_SQL = "select pg_logical_emit_message(true, 'muster', '')"

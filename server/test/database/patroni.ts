@@ -92,11 +92,11 @@ export class PatroniCluster implements ReplicatedDatabase {
     return `postgres://muster:${PASSWORD}@${hosts}/muster?target_session_attrs=read-write`
   }
 
-  /** In turn: the machine of the primary loses power; PostgreSQL alone is killed, and Patroni sees it. */
+  /** In turn: PostgreSQL alone is killed, and Patroni sees it; the machine of the primary loses power. */
   async strike(_random: Random): Promise<string> {
     const primary = await this.#primary()
     if (primary === null) throw new Error('there is no primary to kill')
-    const is_machine = this.#strikes++ % 2 === 0
+    const is_machine = this.#strikes++ % 2 === 1
     if (is_machine) {
       await this.#kill(primary)
       this.#dead = primary

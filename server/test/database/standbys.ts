@@ -3,7 +3,7 @@
 // standby again.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { appendFile, chown, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -16,7 +16,6 @@ import { until } from '../until.ts'
 import { silent } from './harness.ts'
 
 const SETTINGS = {
-  listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: '100',
   shared_buffers: '32MB',
@@ -27,7 +26,12 @@ const SETTINGS = {
   log_min_messages: 'log',
 }
 
-type Server = { folder: string; port: number; process: ChildProcess | null }
+/** Where a server runs, and the words before a command that runs it there. */
+export type Place = { address: string; enter: readonly string[] }
+
+const LOOPBACK: Place = { address: '127.0.0.1', enter: [] }
+
+type Server = { folder: string; place: Place; port: number; process: ChildProcess | null }
 
 export class Standbys {
   readonly #folder: string
@@ -36,19 +40,23 @@ export class Standbys {
   readonly #servers: Server[]
   #primary = 0
 
-  private constructor(folder: string, binaries: Binaries, account: Account, ports: readonly number[]) {
+  private constructor(folder: string, parts: { binaries: Binaries; account: Account; servers: Server[] }) {
     this.#folder = folder
-    this.#binaries = binaries
-    this.#account = account
-    this.#servers = ports.map((port, index) => ({ folder: join(folder, String(index)), port, process: null }))
+    this.#binaries = parts.binaries
+    this.#account = parts.account
+    this.#servers = parts.servers
   }
 
-  /** A primary and `count - 1` standbys, with the empty database `muster`. */
-  static async start(count: number): Promise<Standbys> {
+  /** A primary and `count - 1` standbys, with the empty database `muster`; on loopback, or on the machines of a cluster. */
+  static async start(count: number, places: readonly Place[] = []): Promise<Standbys> {
     const folder = await mkdtemp(join(tmpdir(), 'muster-standbys-'))
     const account = await findAccount(folder, silent)
     if (account !== null) await chown(folder, account.uid, account.gid)
-    const cluster = new Standbys(folder, await findBinaries(), account, await freePorts(count))
+    const ports = await freePorts(count)
+    const servers = ports.map((port, index) => {
+      return { folder: join(folder, String(index)), place: places[index] ?? LOOPBACK, port, process: null }
+    })
+    const cluster = new Standbys(folder, { binaries: await findBinaries(), account, servers })
     try {
       await cluster.#make()
       for (let index = 1; index < count; index++) await cluster.join(index)
@@ -61,7 +69,7 @@ export class Standbys {
 
   /** Of all servers, as an operator writes it. */
   get url(): string {
-    const hosts = this.#servers.map(({ port }) => `127.0.0.1:${port}`).join(',')
+    const hosts = this.#servers.map(({ place, port }) => `${place.address}:${port}`).join(',')
     return `postgres://muster@${hosts}/muster?target_session_attrs=read-write`
   }
 
@@ -76,13 +84,14 @@ export class Standbys {
   }
 
   urlOf(index: number): string {
-    return `postgres://muster@127.0.0.1:${this.#servers[index]!.port}/muster`
+    const { place, port } = this.#servers[index]!
+    return `postgres://muster@${place.address}:${port}/muster`
   }
 
   /** One statement as the superuser, on one server. */
   async ask<R extends pg.QueryResultRow>(index: number, statement: string, values: unknown[] = []): Promise<R[]> {
     const client = new pg.Client({
-      connectionString: `postgres://postgres@127.0.0.1:${this.#servers[index]!.port}/muster`,
+      connectionString: superuserUrl(this.#servers[index]!),
     })
     client.on('error', () => undefined)
     await client.connect()
@@ -133,7 +142,7 @@ export class Standbys {
   async join(index: number): Promise<void> {
     const server = this.#servers[index]!
     await rm(server.folder, { recursive: true, force: true })
-    const client = new pg.Client({ connectionString: this.#superuserUrl() })
+    const client = new pg.Client({ connectionString: superuserUrl(this.#servers[this.#primary]!) })
     await client.connect()
     try {
       await client.query("select pg_backup_start('copy', true)")
@@ -174,8 +183,10 @@ export class Standbys {
       [`--pgdata=${first.folder}`, '--username=postgres', '--auth=trust', '--no-sync', ...locale],
       { account: this.#account, folder: first.folder },
     )
+    const access = ['host all all samenet trust', 'host replication all samenet trust']
+    await appendFile(join(first.folder, 'pg_hba.conf'), `${access.join('\n')}\n`)
     await this.#run(first)
-    const client = new pg.Client({ connectionString: this.#superuserUrl('postgres') })
+    const client = new pg.Client({ connectionString: superuserUrl(first, 'postgres') })
     await client.connect()
     await client.query('create role muster login')
     await client.query('create database muster owner muster')
@@ -185,18 +196,23 @@ export class Standbys {
   }
 
   async #run(server: Server): Promise<void> {
-    const settings = { ...SETTINGS, port: String(server.port) }
-    server.process = spawn(
+    const settings = { ...SETTINGS, listen_addresses: server.place.address, port: String(server.port) }
+    const account = this.#account
+    const user = account === null ? [] : [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups']
+    const [program, ...args] = [
+      ...server.place.enter,
+      // It ends with this process, whichever way that ends.
+      ...['setpriv', ...user, '--pdeathsig', 'KILL'],
       this.#binaries.postgres,
-      ['-D', server.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-      {
-        cwd: server.folder,
-        env: PROGRAM_ENVIRONMENT,
-        stdio: ['ignore', 'ignore', 'pipe'],
-        detached: true,
-        ...(this.#account && { uid: this.#account.uid, gid: this.#account.gid }),
-      },
-    )
+      ...['-D', server.folder],
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ]
+    server.process = spawn(program!, args, {
+      cwd: '/',
+      env: PROGRAM_ENVIRONMENT,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      detached: true,
+    })
     let said = ''
     server.process.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
       said = (said + chunk).slice(-10_000)
@@ -205,26 +221,28 @@ export class Standbys {
       throw new Error(`PostgreSQL ended:\n${said}`)
     })
     ended.catch(() => undefined)
-    const url = `postgres://postgres@127.0.0.1:${server.port}/postgres`
-    await Promise.race([ended, until('PostgreSQL to accept connections', () => accepts(url))])
+    await Promise.race([
+      ended,
+      until('PostgreSQL to accept connections', () => accepts(superuserUrl(server, 'postgres'))),
+    ])
   }
 
   #processesOf(server: Server): Promise<number[]> {
     return findProcesses(server.folder, this.#account)
   }
 
-  #superuserUrl(name = 'muster'): string {
-    return `postgres://postgres@127.0.0.1:${this.#servers[this.#primary]!.port}/${name}`
-  }
-
   #conninfo(index: number): string {
-    const { port } = this.#servers[this.#primary]!
-    return `host=127.0.0.1 port=${port} user=postgres application_name=server${index}`
+    const { place, port } = this.#servers[this.#primary]!
+    return `host=${place.address} port=${port} user=postgres application_name=server${index}`
   }
 
   #ownSettings(index: number): string {
     return `synchronous_standby_names = 'ANY 1 (*)'\nprimary_conninfo = '${this.#conninfo(index)}'\n`
   }
+}
+
+function superuserUrl({ place, port }: Server, name = 'muster'): string {
+  return `postgres://postgres@${place.address}:${port}/${name}`
 }
 
 async function accepts(url: string): Promise<boolean> {
