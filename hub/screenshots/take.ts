@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 import {
   createGroupInvite,
+  createNodeInvitation,
   playerConnected,
   prepareDeviceLink,
   putKvEntry,
@@ -37,6 +38,7 @@ const README: Readonly<Record<string, string>> = {
   '/games/$game_id/namespaces/$namespace_id/matchmaker': 'hub-matchmaker.png',
 }
 
+const ENV = { MUSTER_RAYS_PER_SECOND: '100', MUSTER_NODE: 'fra-1', MUSTER_CAPACITY_CORES: '8' }
 const MODE = { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS, taggable: true }
 const GAME_MODES = { duel: { ...MODE, max_players: 2 }, arena: { ...MODE, max_players: 8 } }
 const PLAYERS = 17
@@ -52,7 +54,7 @@ setInterval(() => {
 `
 
 test('every page has its picture', async (t) => {
-  const hub = await openHub(t, { roles: 'api,matchmaker,runner,edge', env: { MUSTER_RAYS_PER_SECOND: '100' } })
+  const hub = await openHub(t, { roles: 'api,matchmaker,runner,edge', env: ENV })
   if (hub === null) return
   const ids = await playedGame(hub)
   for (const { name, ...look } of LOOKS) {
@@ -103,6 +105,7 @@ async function playedGame(hub: OpenHub): Promise<Record<string, string>> {
   }
   const played = await play(hub, game)
   const { code } = await client.call(createGroupInvite, { params: { group_id }, body: {} })
+  await client.call(createNodeInvitation, { body: { name: 'attic' } })
   const { device_link_token } = await client.call(prepareDeviceLink, { body: { name: 'ada-laptop' } })
   return { group_id, game_id, namespace_id, version_id, code, device_link_token, ...played }
 }

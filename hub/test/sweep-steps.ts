@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import {
   createGroupInvite,
+  createNodeInvitation,
   listGameRays,
   playerConnected,
   prepareDeviceLink,
@@ -69,6 +70,7 @@ const SHOWN: Readonly<Record<string, string>> = {
   '/games/$game_id/namespaces/$namespace_id/kv': marked('key'),
   '/games/$game_id/namespaces/$namespace_id/lobbies/$lobby_id': marked('log'),
   '/groups/$group_id': marked('person'),
+  '/platform/nodes': 'attic',
 }
 
 export type SweptHub = OpenHub & {
@@ -104,6 +106,7 @@ export async function openSweptHub(t: TestContext): Promise<SweptHub | null> {
   const { client } = platform
   const { group_id } = game
   const { code } = await client.call(createGroupInvite, { params: { group_id }, body: {} })
+  await client.call(createNodeInvitation, { body: { name: 'attic' } })
   const { device_link_token } = await client.call(prepareDeviceLink, { body: { name: 'ada-laptop' } })
   const viewer = await joined(platform, mail, { group_id, role: 'viewer', email: 'viewer@example.com' })
   await viewer.client.call(updateProfile, { body: { display_name: marked('person') } })

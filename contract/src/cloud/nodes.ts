@@ -41,6 +41,20 @@ export const PlatformNode = object(
       Type.Number({ minimum: 0, description: 'Memory for lobbies in MiB. Absent without a limit.' }),
     ),
     disk_free_bytes: Type.Optional(Bytes('Free disk space. Absent without a runner.')),
+    link: Type.Optional(
+      object(
+        {
+          round_trip_ms: Type.Optional(
+            Type.Number({ minimum: 0, description: 'Round trip over its link in milliseconds. Absent at first.' }),
+          ),
+          clock_offset_ms: Type.Optional(
+            Type.Number({ description: 'Its clock minus that of the platform, in milliseconds. Absent at first.' }),
+          ),
+          certificate_expire_ts: Timestamp('When its certificate ends. The node renews it long before.'),
+        },
+        'The link of a node that has joined by an invitation. Absent for other nodes.',
+      ),
+    ),
     seen_ts: Type.Optional(Timestamp('When one of its roles last reported. Absent when none has.')),
     drain: Type.Optional(
       object(

@@ -38,12 +38,17 @@ type NodeRow = {
   drain_at_match_end: boolean | null
   drain_deadline_ts: Date | null
   removed_ts: Date | null
+  round_trip_ms: number | null
+  clock_offset_ms: number | null
+  certificate_expire_ts: Date | null
 }
 
 /** Runners report every second, matchmakers about as often. By the database's clock. */
 const FRESH = '20 seconds'
 /** Cores are fractions; sums are rounded to a ten-thousandth. */
 const CORE_PARTS = 10_000
+/** Round trips are rounded to a hundredth of a millisecond. */
+const MS_PARTS = 100
 
 export async function listAllNodes(ctx: Context): Promise<{ nodes: Node[] }> {
   return { nodes: await readNodes(ctx, null) }
@@ -157,16 +162,17 @@ async function readNodes({ pool }: Context, only: string | null): Promise<Node[]
           sum(cpu_cores)::float8 as cpu_cores, sum(memory_mb)::float8 as memory_mb
         from lobbies where stop_ts is null and node_id is not null group by node_id
       )
-      select named.node_id, named.roles, regions, version, runners.cpu_cores as cpu_cores_max,
+      select named.node_id, named.roles, regions, runners.version, runners.cpu_cores as cpu_cores_max,
         runners.memory_mb as memory_mb_max, disk_free_bytes, named.seen_ts,
         coalesce(named.seen_ts > now() - interval '${FRESH}', false) as is_fresh,
         coalesce(lobby_count, 0) as lobby_count, coalesce(player_count, 0) as player_count,
         coalesce(used.cpu_cores, 0) as cpu_cores, coalesce(used.memory_mb, 0) as memory_mb,
-        drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts
+        drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts, round_trip_ms, clock_offset_ms, certificate_expire_ts
       from named
       left join runners on runners.runner_id = named.node_id
       left join used on used.node_id = named.node_id
       left join nodes on nodes.node_id = named.node_id
+      left join node_links on node_links.node_id = named.node_id
       where removed_ts is null or $1::text is not null or lobby_count > 0
         or named.seen_ts > now() - interval '${FRESH}'
       order by named.node_id limit ${NODES_MAX}`,
@@ -190,6 +196,7 @@ function nodeOf(row: NodeRow): Node {
     memory_mb,
     ...(row.memory_mb_max === null ? {} : { memory_mb_max: row.memory_mb_max }),
     ...(row.disk_free_bytes === null ? {} : { disk_free_bytes: row.disk_free_bytes }),
+    ...(row.certificate_expire_ts === null ? {} : { link: linkOf(row, row.certificate_expire_ts) }),
     ...(row.seen_ts === null ? {} : { seen_ts: timestamp(row.seen_ts) }),
     ...(drain_ts === null
       ? {}
@@ -200,6 +207,14 @@ function nodeOf(row: NodeRow): Node {
             ...(row.drain_deadline_ts === null ? {} : { deadline_ts: timestamp(row.drain_deadline_ts) }),
           },
         }),
+  }
+}
+
+function linkOf({ round_trip_ms, clock_offset_ms }: NodeRow, certificate_expire_ts: Date): NonNullable<Node['link']> {
+  return {
+    ...(round_trip_ms === null ? {} : { round_trip_ms: Math.round(round_trip_ms * MS_PARTS) / MS_PARTS }),
+    ...(clock_offset_ms === null ? {} : { clock_offset_ms: Math.round(clock_offset_ms) }),
+    certificate_expire_ts: timestamp(certificate_expire_ts),
   }
 }
 

@@ -8,6 +8,7 @@ import { Tabs } from '../../shell/tabs.tsx'
 
 const TABS = [
   { text: 'Health', to: platformLink(), is_exact: true },
+  { text: 'Nodes', to: platformLink('nodes') },
   { text: 'Regions', to: platformLink('regions') },
   { text: 'Groups', to: platformLink('groups') },
   { text: 'People', to: platformLink('people') },

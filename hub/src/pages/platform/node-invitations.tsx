@@ -1,0 +1,219 @@
+// Invitations of machines: the one-time command for a new machine, and the list with the revocation of each.
+import type { createNodeInvitation, listNodeInvitations, ResponseOf } from '@muster/contract'
+import { useState } from 'react'
+import {
+  createNodeInvitation as create,
+  listAdminRegions,
+  listNodeInvitations as listInvitations,
+  revokeNodeInvitation,
+} from '../../api/operations.gen.ts'
+import { useCall, useChange } from '../../api/queries.ts'
+import { Button } from '../../parts/button.tsx'
+import { CodeLine } from '../../parts/copy.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
+import { CheckField, SelectField, TextField } from '../../parts/fields.tsx'
+import { ConfirmDialog, Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Badge, Pending, type Tone } from '../../parts/notice.tsx'
+import { Section } from '../../parts/page.tsx'
+import { Ago } from '../../parts/time.tsx'
+import { errorAt } from '../forms.ts'
+
+type Invitation = ResponseOf<typeof listNodeInvitations>['invitations'][number]
+type Invited = ResponseOf<typeof createNodeInvitation>
+
+const INVITATIONS_EVERY_MS = 5_000
+const MINUTE_MS = 60_000
+const LIFETIMES = [
+  { value: String(15 * MINUTE_MS), text: '15 minutes', command: '15m' },
+  { value: String(60 * MINUTE_MS), text: '1 hour', command: '1h' },
+  { value: String(24 * 60 * MINUTE_MS), text: '1 day', command: '1d' },
+  { value: String(7 * 24 * 60 * MINUTE_MS), text: '7 days', command: '7d' },
+]
+const TONES: Record<Invitation['state'], Tone> = { open: 'warn', used: 'good', expired: 'plain', revoked: 'plain' }
+
+export function NodeInvitations() {
+  const read = useCall(listInvitations, {}, { every_ms: INVITATIONS_EVERY_MS })
+  const [is_new, setNew] = useState(false)
+  const [invited, setInvited] = useState<Invited | null>(null)
+  const [revoked, setRevoked] = useState<Invitation | null>(null)
+  const [has_past, setPast] = useState(false)
+  const invitations = (read.data?.invitations ?? []).filter(({ state }) => has_past || state === 'open')
+  return (
+    <Section
+      title="Invitations"
+      lead="An invitation lets one machine join, once. The machine opens one connection to the platform; none of its ports has to be open."
+      actions={
+        <>
+          <CheckField label="Past ones too" checked={has_past} onChange={setPast} />
+          <Button kind="primary" onClick={() => setNew(true)}>
+            Invite a machine
+          </Button>
+          <CopyAs operation={listInvitations} input={{}} muster="nodes invitations" />
+        </>
+      }
+    >
+      <Pending read={read} />
+      {read.data === undefined ? null : (
+        <DataTable
+          label="Invitations"
+          rows={invitations}
+          rowId={({ invitation_id }) => invitation_id}
+          columns={columnsOf(setRevoked)}
+          empty={has_past ? 'No machine was invited yet.' : 'No invitation is open.'}
+        />
+      )}
+      {is_new ? (
+        <NewInvitation
+          onClose={() => setNew(false)}
+          onCreated={(response) => {
+            setNew(false)
+            setInvited(response)
+          }}
+        />
+      ) : null}
+      {invited === null ? null : <JoinCommand invited={invited} onClose={() => setInvited(null)} />}
+      {revoked === null ? null : <Revoke invitation={revoked} onClose={() => setRevoked(null)} />}
+    </Section>
+  )
+}
+
+function columnsOf(onRevoke: (invitation: Invitation) => void): Column<Invitation>[] {
+  return [
+    { id: 'node', title: 'Node', sortBy: ({ node_id }) => node_id, cell: ({ node_id }) => node_id },
+    { id: 'region', title: 'Region', sortBy: ({ region }) => region, cell: ({ region }) => region },
+    {
+      id: 'state',
+      title: 'State',
+      sortBy: ({ state }) => state,
+      cell: ({ state, use_ip }) => (
+        <>
+          <Badge tone={TONES[state]}>{state}</Badge> {use_ip === undefined ? null : <>from {use_ip}</>}
+        </>
+      ),
+    },
+    {
+      id: 'end',
+      title: 'When',
+      sortBy: ({ use_ts, expire_ts }) => use_ts ?? expire_ts,
+      cell: ({ state, use_ts, expire_ts, create_ts }) => {
+        if (use_ts !== undefined) return <Ago ts={use_ts} />
+        if (state === 'revoked')
+          return (
+            <>
+              created <Ago ts={create_ts} />
+            </>
+          )
+        return (
+          <>
+            {state === 'open' ? 'expires' : 'expired'} <Ago ts={expire_ts} />
+          </>
+        )
+      },
+    },
+    {
+      id: 'actions',
+      title: 'Actions',
+      cell: (invitation) =>
+        invitation.state === 'open' ? (
+          <Button
+            kind="quiet"
+            onClick={() => onRevoke(invitation)}
+            aria-label={`Revoke the invitation of ${invitation.node_id}`}
+          >
+            Revoke
+          </Button>
+        ) : null,
+    },
+  ]
+}
+
+type NewInvitationProps = { onCreated: (invited: Invited) => void; onClose: () => void }
+
+function NewInvitation({ onCreated, onClose }: NewInvitationProps) {
+  const regions = useCall(listAdminRegions, {}).data?.regions ?? []
+  const [name, setName] = useState('')
+  const [chosen, setRegion] = useState('')
+  const [ttl, setTtl] = useState(LIFETIMES[0]!.value)
+  const invite = useChange(create, { onDone: onCreated, shows_errors: true })
+  const region = chosen === '' ? (regions[0]?.region_name_id ?? '') : chosen
+  const body = { ttl: Number(ttl), region, ...(name === '' ? {} : { name }) }
+  const lifetime = LIFETIMES.find(({ value }) => value === ttl)!.command
+  return (
+    <FormDialog
+      title="Invite a machine"
+      submit="Invite"
+      is_busy={invite.isPending}
+      is_ready={region !== ''}
+      error={invite.error}
+      onSubmit={() => invite.mutate({ body })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name of the node"
+        hint="Lower-case letters, digits and single hyphens. Empty: a random name."
+        value={name}
+        onChange={setName}
+        autoComplete="off"
+        error={errorAt(invite.error, 'name')}
+      />
+      <SelectField
+        label="Region"
+        hint="It runs lobbies of this region."
+        value={region}
+        onChange={setRegion}
+        options={regions.map(({ region_name_id, region_display_name }) => ({
+          value: region_name_id,
+          text: region_display_name,
+        }))}
+      />
+      <SelectField label="Valid for" value={ttl} onChange={setTtl} options={LIFETIMES} />
+      <div>
+        <CopyAs
+          operation={create}
+          input={{ body }}
+          muster={`nodes invite${name === '' ? '' : ` --name ${name}`} --region ${region} --ttl ${lifetime}`}
+        />
+      </div>
+    </FormDialog>
+  )
+}
+
+function JoinCommand({ invited, onClose }: { invited: Invited; onClose: () => void }) {
+  const { node_id, region, platform_url, invitation, expire_ts } = invited
+  return (
+    <Dialog title={`Join as ${node_id}`} is_wide onClose={onClose}>
+      <p>Run this on the new machine (Linux, Node 20 or newer). It is shown only once:</p>
+      <CodeLine text={`npx muster join ${platform_url} ${invitation}`} />
+      <p>
+        It works once, for the node {node_id} in region {region}. It expires <Ago ts={expire_ts} />. Everyone who has it
+        can join: keep it secret.
+      </p>
+    </Dialog>
+  )
+}
+
+function Revoke({ invitation: { invitation_id, node_id }, onClose }: { invitation: Invitation; onClose: () => void }) {
+  const revoke = useChange(revokeNodeInvitation, {
+    done: 'The invitation is revoked.',
+    onDone: onClose,
+    shows_errors: true,
+  })
+  const input = { params: { invitation_id } }
+  return (
+    <ConfirmDialog
+      title={`Revoke the invitation of ${node_id}`}
+      submit="Revoke"
+      is_danger
+      is_busy={revoke.isPending}
+      error={revoke.error}
+      onSubmit={() => revoke.mutate(input)}
+      onClose={onClose}
+    >
+      <p>No machine can join with it any more. This cannot be undone.</p>
+      <div>
+        <CopyAs operation={revokeNodeInvitation} input={input} muster={`nodes uninvite ${invitation_id}`} />
+      </div>
+    </ConfirmDialog>
+  )
+}
