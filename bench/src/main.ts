@@ -14,6 +14,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   idle: () => import('./idle/run.ts'),
   images: () => import('./images/run.ts'),
   rays: () => import('./find/rays.ts'),
+  scale: () => import('./scale/run.ts'),
   shards: () => import('./shards/run.ts'),
   tail: () => import('./find/tail.ts'),
   upload: () => import('./upload/run.ts'),
