@@ -27,6 +27,7 @@ const ROOT_FILES = [
   'start-error',
   'start-garbage',
   'suggestion',
+  'tcp-probe',
   'timer-while-needed',
   'toml',
   'text-position',
@@ -83,6 +84,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   semaphore: [],
   'schema-check': ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
+  // The edge and the matchmakers learn which matchmakers they cannot reach.
+  'tcp-probe': [],
   'timer-while-needed': [],
   'text-position': [],
   toml: ['text-position'],

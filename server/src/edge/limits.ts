@@ -229,7 +229,7 @@ export const MATCHMAKERS_MAX = 64
 /** Credentials whose shard is remembered. */
 export const SHARD_CREDENTIALS_MAX = 50_000
 /** Milliseconds between two probes of a matchmaker, where there are several. */
-export const MATCHMAKER_PROBE_EVERY_MS = 1_000
+export const MATCHMAKER_PROBE_EVERY_MS = 500
 /** Milliseconds until a probe must be answered. */
 export const MATCHMAKER_PROBE_MS_MAX = 750
 /** Probes in a row that fail before a matchmaker counts as unreachable. */

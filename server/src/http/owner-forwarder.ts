@@ -2,7 +2,7 @@
 // process to another, its requests wait here. A request is sent again only where nothing of it was carried out: the connection
 // was refused, or the other process did not have the shard. A repeatable request is also sent again when its process has lost
 // the shard, or the connection. The response is small, and kept until all of it is there.
-import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -21,18 +21,20 @@ import {
   PROGRESS_HEADER,
   RELAY_HEADER,
 } from '../shard-protocol.ts'
+import { whenLate } from '../tcp-probe.ts'
 import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
+import { OwnerConnections, targetOf } from './owner-connections.ts'
 import { rayOf } from './ray.ts'
 
 /** Requests being forwarded. */
 const FORWARDED_MAX = 16_384
-/** Idle connections to one process. */
-const FREE_SOCKETS_MAX = 256
 /** How long a request waits for a process that has its shard. The books wait as long for their journal. */
 const OWNER_WAIT_MS_MAX = 5_000
 /** Between two tries to find it. */
 const OWNER_PAUSE_MS = 50
 const CONNECT_MS_MAX = 1_000
+/** The same where another process can send the request on. */
+const CONNECT_RELAYED_MS_MAX = 300
 /** After this time without a byte a connection is closed. It is longer than any long poll. */
 const SILENCE_MS_MAX = 120_000
 /** The longest response: a page of lobbies with their states. */
@@ -74,7 +76,7 @@ export class OwnerForwarder {
   readonly #ctx: Context
   readonly #owners: ShardOwners
   readonly #proof: string
-  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX })
+  readonly #connections = new OwnerConnections()
   #count = 0
 
   constructor(ctx: Context, owners: ShardOwners) {
@@ -147,6 +149,7 @@ export class OwnerForwarder {
   /** The response of the process that has the shard of `moved`. Null: it is this process. Throws API_NOT_AVAILABLE. */
   async ask(asked: Asked, caller: Caller, moved: ShardMoved): Promise<OwnersResponse | null> {
     if (this.#count >= FORWARDED_MAX) throw notAvailable()
+    this.#ctx.metrics.forwarded_requests.inc()
     this.#count++
     try {
       return await this.#ask(asked, caller, moved)
@@ -156,7 +159,7 @@ export class OwnerForwarder {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#connections.close()
   }
 
   async #ask(asked: Asked, caller: Caller, moved: ShardMoved): Promise<OwnersResponse | null> {
@@ -181,14 +184,23 @@ export class OwnerForwarder {
 
   /** Directly and, where no connection can be made, through another process. */
   async #tryBoth(asked: Asked, caller: Caller, moved: ShardMoved, owner: Process): Promise<Try> {
-    const tried = await this.#try(asked, caller, moved, { ...owner, via: owner.address })
-    if (tried.kind !== 'unsent') return tried
-    const relay = this.#owners.peers().find((address) => address !== owner.address)
-    return relay === undefined ? tried : this.#try(asked, caller, moved, { ...owner, via: relay })
+    const { address } = owner
+    const relay = this.#owners.peers().find((other) => other !== address && !this.#connections.isAway(other))
+    const direct = { ...owner, via: address, connect_ms: relay === undefined ? CONNECT_MS_MAX : CONNECT_RELAYED_MS_MAX }
+    if (relay === undefined) return this.#try(asked, caller, moved, direct)
+    const relayed = { ...owner, via: relay, connect_ms: CONNECT_MS_MAX }
+    const [first, second] = this.#connections.isAway(address) ? [relayed, direct] : [direct, relayed]
+    const tried = await this.#try(asked, caller, moved, first)
+    return tried.kind === 'unsent' ? this.#try(asked, caller, moved, second) : tried
   }
 
   /** `via`: where the request is sent: to the owner, or to a process that sends it on. */
-  async #try(asked: Asked, caller: Caller, moved: ShardMoved, owner: Process & { via: string }): Promise<Try> {
+  async #try(
+    asked: Asked,
+    caller: Caller,
+    moved: ShardMoved,
+    owner: Process & { via: string; connect_ms: number },
+  ): Promise<Try> {
     const ending = new AbortController()
     const signal = AbortSignal.any([ending.signal, asked.gone])
     const headers = {
@@ -199,8 +211,8 @@ export class OwnerForwarder {
       ...(moved.progress === null ? {} : { [PROGRESS_HEADER]: encodeHeader(moved.progress) }),
       ...(asked.body === null ? {} : { 'content-length': asked.body.length }),
     }
-    const [host, port] = splitAddress(owner.via)
-    const target = { host, port, agent: this.#agent, timeout: SILENCE_MS_MAX, signal }
+    const { agent, end } = this.#connections.begin(owner.via)
+    const target = { ...targetOf(owner.via), agent, timeout: SILENCE_MS_MAX, signal }
     const call = request({ ...target, method: asked.method, path: asked.path, headers })
     call.on('timeout', () => call.destroy())
     let is_sent = false
@@ -209,7 +221,7 @@ export class OwnerForwarder {
       ? this.#owners.onLost(owner.writer, moved.shard, () => ending.abort())
       : () => {}
     try {
-      await connected(call)
+      await connected(call, owner.connect_ms)
       is_sent = true
       call.end(asked.body ?? undefined)
       const response = await responseOf(call)
@@ -218,8 +230,10 @@ export class OwnerForwarder {
       return { kind: 'moved', progress: progress === 'none' ? null : decodeHeader<SeatProgress>(progress) }
     } catch (error) {
       if (!isOutage(error)) throw error
+      if (!is_sent && !signal.aborted) this.#connections.failed(owner.via)
       return { kind: is_sent ? 'lost' : 'unsent' }
     } finally {
+      end()
       unfollow()
     }
   }
@@ -232,20 +246,15 @@ function namespaceOf(caller: Caller): string | null {
     : null
 }
 
-function splitAddress(address: string): [host: string, port: number] {
-  const colon = address.lastIndexOf(':')
-  return [address.slice(0, colon).replace(/^\[|\]$/g, ''), Number(address.slice(colon + 1))]
-}
-
-function connected(call: ClientRequest): Promise<void> {
+function connected(call: ClientRequest, ms: number): Promise<void> {
   return new Promise((resolve, reject) => {
     call.once('error', reject)
     call.once('socket', (socket) => {
       if (!socket.connecting) return resolve()
-      const late = setTimeout(() => call.destroy(), CONNECT_MS_MAX)
-      socket.once('close', () => clearTimeout(late))
+      const cancel = whenLate(socket, ms, () => call.destroy())
+      socket.once('close', cancel)
       socket.once('connect', () => {
-        clearTimeout(late)
+        cancel()
         resolve()
       })
     })

@@ -1,6 +1,6 @@
 // `npm run faults -- --rounds N --seed S --fault KIND`: harms a running platform under load and checks that nothing
-// acknowledged is lost. Exits with 1 when something is wrong. KIND is `kill` unless given; `disk-full` and
-// `owner-without-edges` need root.
+// acknowledged is lost. Exits with 1 when something is wrong. KIND is `kill` unless given; `owner` takes those of
+// an owner in turn. `disk-full`, `owner` and `owner-without-edges` need root.
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { mountSmallDisk } from '../small-disk.ts'
@@ -15,7 +15,8 @@ const SEED_MAX = 2 ** 32 - 1
 type Tell = (number: number, round: Round) => void
 const FAULTS: Record<string, (options: RunOptions, tell: Tell) => Promise<RunResult>> = {
   kill: runKillRounds,
-  ...Object.fromEntries(OWNER_FAULTS.map((fault) => [fault, ofOwner(fault)])),
+  ...Object.fromEntries(OWNER_FAULTS.map((fault) => [fault, ofOwner([fault])])),
+  owner: ofOwner(OWNER_FAULTS),
   'disk-full': onSmallDisk,
 }
 
@@ -41,10 +42,10 @@ print(wrong.length === 0 ? 'Nothing is wrong.' : `${wrong.length} findings; --se
 if (wrong.length > 0) process.exitCode = 1
 
 /** Cutting the owner off from the edges needs root, and a network of its own. */
-function ofOwner(fault: OwnerFault) {
+function ofOwner(faults: readonly OwnerFault[]) {
   return async (options: RunOptions, tell: Tell): Promise<RunResult> => {
-    if (fault === 'owner-without-edges') inFirewall()
-    return runShardOwner({ ...options, fault }, tell)
+    if (faults.includes('owner-without-edges')) inFirewall()
+    return runShardOwner({ ...options, faults }, tell)
   }
 }
 

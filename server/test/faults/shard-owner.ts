@@ -29,16 +29,24 @@ const OTHER_USER = 65_534
 export const OWNER_FAULTS = ['owner-killed', 'owner-stopped', 'owner-without-database', 'owner-without-edges'] as const
 export type OwnerFault = (typeof OWNER_FAULTS)[number]
 
-/** `stop_ms`: how long the owner is suspended. */
-export type OwnerOptions = RunOptions & { fault: OwnerFault; stop_ms?: number }
+/** `faults`: of the rounds, in turn. `stop_ms`: how long the owner is suspended. */
+export type OwnerOptions = RunOptions & { faults: readonly OwnerFault[]; stop_ms?: number }
 
-type Further = { folder: string; port: string; child: ChildProcess; proxy: DatabaseProxy; node_id: string }
+type Further = {
+  folder: string
+  port: string
+  child: ChildProcess
+  proxy: DatabaseProxy
+  node_id: string
+  is_other_user: boolean
+}
 
 export async function runShardOwner(
   options: OwnerOptions,
   tell: (number: number, round: Round) => void,
 ): Promise<RunResult> {
-  const { fault, seed } = options
+  const { faults, seed } = options
+  const uses_firewall = faults.includes('owner-without-edges')
   const folder = await mkdtemp(join(tmpdir(), 'muster-faults-'))
   await chmod(folder, 0o711)
   const endings: (() => unknown)[] = []
@@ -48,16 +56,18 @@ export async function runShardOwner(
       const { platform, history, random } = run
       const further: Further[] = []
       for (let number = 1; number <= FURTHER_COUNT; number++)
-        further.push(await start(platform, number, fault, endings))
+        further.push(await start(platform, number, uses_firewall, endings))
       const load = playerLoad({ platform, history, random: random.fork('load') }, [
         platform.as(platform.game.cloud_token),
       ])
+      let round_count = 0
       const harm = async (): Promise<Harm> => {
+        const fault = faults[round_count++ % faults.length]!
         await untilEven(platform)
         const owner = random.pick(further)
         await giveProbes(platform, owner)
         await acknowledge(history, random.int(BEFORE_ACKNOWLEDGED_MAX))
-        const restore = await harmOwner(platform, owner, options)
+        const restore = await harmOwner(platform, owner, { fault, stop_ms: options.stop_ms ?? STOP_MS })
         return { what: fault, whole_after_ms: 0, may_end: [], restore }
       }
       return playRounds(run, load, options, harm, tell)
@@ -72,13 +82,13 @@ export async function runShardOwner(
 async function harmOwner(
   platform: FaultyPlatform,
   owner: Further,
-  { fault, stop_ms = STOP_MS }: OwnerOptions,
+  { fault, stop_ms }: { fault: OwnerFault; stop_ms: number },
 ): Promise<() => Promise<void>> {
   switch (fault) {
     case 'owner-killed':
       owner.child.kill('SIGKILL')
       return async () => {
-        owner.child = await launch(platform, owner, fault)
+        owner.child = await launch(platform, owner)
       }
     case 'owner-stopped': {
       owner.child.kill('SIGSTOP')
@@ -101,7 +111,7 @@ async function harmOwner(
 async function start(
   platform: FaultyPlatform,
   number: number,
-  fault: OwnerFault,
+  is_other_user: boolean,
   endings: (() => unknown)[],
 ): Promise<Further> {
   const folder = join(platform.folder, `matchmaker-${number}`)
@@ -110,8 +120,8 @@ async function start(
   const after = (end: () => unknown): void => void endings.push(end)
   const proxy = await openDatabaseProxy({ after }, platform.database_url)
   const port = String((await freeSettings(folder)).MUSTER_MATCHMAKER_PORT)
-  const further = { folder, port, proxy, node_id: `matchmaker-${number}` }
-  const child = await launch(platform, further, fault)
+  const further = { folder, port, proxy, node_id: `matchmaker-${number}`, is_other_user }
+  const child = await launch(platform, further)
   const started: Further = { ...further, child }
   endings.push(async () => {
     if (started.child.exitCode !== null || started.child.signalCode !== null) return
@@ -124,11 +134,9 @@ async function start(
 
 async function launch(
   platform: FaultyPlatform,
-  { folder, port, proxy, node_id }: Omit<Further, 'child'>,
-  fault: OwnerFault,
+  { folder, port, proxy, node_id, is_other_user }: Omit<Further, 'child'>,
 ): Promise<ChildProcess> {
   const { PATH, HOME } = process.env
-  const is_other_user = fault === 'owner-without-edges'
   if (is_other_user) {
     execFileSync('chown', ['-R', String(OTHER_USER), folder])
     const socket_folder = new URLSearchParams(proxy.url.split('?')[1]).get('host')!
@@ -165,14 +173,20 @@ function readLeases(platform: FaultyPlatform): Promise<Lease[]> {
 
 /** `node_id`: must be among those with a share. */
 async function untilEven(platform: FaultyPlatform, node_id?: string): Promise<void> {
-  await until('even shares of all shards', async () => {
+  const counts = new Map<string, number>()
+  const isEven = async (): Promise<boolean> => {
     const leases = await readLeases(platform)
-    const counts = new Map<string, number>()
+    counts.clear()
     for (const lease of leases) counts.set(lease.node_id, (counts.get(lease.node_id) ?? 0) + 1)
     if (leases.length !== SHARD_COUNT || (node_id !== undefined && !counts.has(node_id))) return false
     const is_complete = node_id !== undefined || counts.size === FURTHER_COUNT + 1
     return is_complete && Math.max(...counts.values()) - Math.min(...counts.values()) <= 1
-  })
+  }
+  try {
+    await until('even shares of all shards', isEven)
+  } catch (error) {
+    throw new Error(`${(error as Error).message} Served: ${JSON.stringify([...counts])}`)
+  }
 }
 
 /** The owner gets the shard in which the next find is measured, for another one of its shards. */
@@ -205,6 +219,11 @@ export function inFirewall(): void {
     process.exit(status ?? 1)
   }
   execFileSync('ip', ['link', 'set', 'lo', 'up'])
+  allowDropping()
+}
+
+/** To be called in a network namespace of its own. */
+export function allowDropping(): void {
   nft('add table inet faults')
   nft('add chain inet faults out { type filter hook output priority 0; }')
 }

@@ -1,12 +1,13 @@
 // Which matchmaker a request goes to: the one that has the shard of its namespace. The edge learns the shard of a credential
 // from a response (shard-protocol.ts); it never changes. Who has a shard is read from the leases. Any other matchmaker is
 // right too, since it sends the request on. So a request goes to another one where the edge does not know the shard, or cannot
-// reach its matchmaker. Each one is tried every second where there are several: a network that drops packets refuses nothing.
-import { connect } from 'node:net'
+// reach its matchmaker. Each one is probed twice a second where there are several: a network that drops packets refuses
+// nothing.
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
 import { ASK_SHARD_HEADER } from '../../shard-protocol.ts'
+import { canConnect } from '../../tcp-probe.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import {
@@ -119,19 +120,13 @@ export class Matchmakers {
 
   #probeAll(): void {
     if (this.#known.size <= 1) return
-    for (const known of this.#known.values()) this.#probe(known)
+    for (const known of this.#known.values()) void this.#probe(known)
   }
 
-  #probe(known: Known): void {
-    const { hostname, port } = known.address
-    const socket = connect({ host: hostname, port })
-    const late = setTimeout(() => socket.destroy(new Error('The probe takes too long.')), MATCHMAKER_PROBE_MS_MAX)
-    socket.once('connect', () => {
-      known.failures = 0
-      socket.destroy()
-    })
-    socket.once('error', () => this.#fail(known, 1))
-    socket.once('close', () => clearTimeout(late))
+  async #probe(known: Known): Promise<void> {
+    const { hostname: host, port } = known.address
+    if (await canConnect({ host, port }, MATCHMAKER_PROBE_MS_MAX)) known.failures = 0
+    else this.#fail(known, 1)
   }
 
   #fail(known: Known, count: number): void {

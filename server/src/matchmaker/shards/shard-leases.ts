@@ -49,6 +49,8 @@ export class ShardLeases {
   #last_beat_ms = Number.NEGATIVE_INFINITY
   /** Shards with a lease of this process, whose books are in it and count as served. */
   readonly #served = new Set<number>()
+  /** Of these: their leases do not say yet that they are served. */
+  readonly #unmarked = new Set<number>()
   readonly #opening = new Map<number, Promise<void>>()
   readonly #giving = new Set<number>()
   #is_leaving = false
@@ -265,6 +267,7 @@ export class ShardLeases {
     })
     const taken = wanted.length === 0 ? [] : await leases.takeLeases(pool, this.#writer, wanted)
     if (taken.length > 0) log.info({ shard_count: taken.length }, 'took shards that no live process has')
+    await this.#mark()
     await this.#open([...own, ...taken])
     const dead = view.members.filter((member) => !living.includes(member))
     if (dead.length > 0) await leases.removeDead(pool, dead)
@@ -309,15 +312,26 @@ export class ShardLeases {
   }
 
   async #onOpened(shards: readonly number[]): Promise<void> {
-    const { pool, log } = this.#options
     for (const shard of shards) this.#opening.delete(shard)
-    const open = shards.filter((shard) => this.#books.servedNow([shard]) !== null)
-    for (const shard of open) this.#served.add(shard)
+    for (const shard of shards) {
+      if (this.#books.servedNow([shard]) === null) continue
+      this.#served.add(shard)
+      this.#unmarked.add(shard)
+    }
+    await this.#mark()
+  }
+
+  /** Until a shard is marked, a crash adds more time to its seats. What fails is tried again after the next heartbeat. */
+  async #mark(): Promise<void> {
+    const { pool, log } = this.#options
+    const marked = [...this.#unmarked].filter((shard) => this.#served.has(shard))
+    this.#unmarked.clear()
+    if (marked.length === 0) return
     try {
-      await leases.markServed(pool, this.#writer, open)
+      await leases.markServed(pool, this.#writer, marked)
     } catch (error) {
-      // They are marked with the next ones. Until then a crash adds more time to their seats.
-      log.warn({ err: error }, 'shards could not be marked as served')
+      for (const shard of marked) this.#unmarked.add(shard)
+      log.warn({ err: error }, 'shards could not be marked as served; trying again')
     }
   }
 

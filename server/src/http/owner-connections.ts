@@ -1,0 +1,82 @@
+// Connections to the matchmakers that have other shards, and which of them cannot be reached. A network that drops packets
+// refuses nothing, so each process from which a response is due is probed once a second. After two failures its connections
+// are closed, and requests for it go through another process until a probe succeeds.
+import { Agent } from 'node:http'
+import { canConnect } from '../tcp-probe.ts'
+
+/** Idle connections to one process. */
+const FREE_SOCKETS_MAX = 256
+const PROBE_EVERY_MS = 1_000
+const PROBE_MS_MAX = 750
+/** Probes in a row that fail before a process counts as unreachable. */
+const PROBES_MAX = 2
+/** Probes without a request until the process is forgotten. */
+const UNASKED_MAX = 60
+
+/** `asked`: requests under way. `failures`: probes in a row that failed. `unasked`: probes since the last request. */
+type Process = { agent: Agent; asked: number; failures: number; unasked: number; timer: NodeJS.Timeout }
+
+export class OwnerConnections {
+  readonly #processes = new Map<string, Process>()
+
+  /** Whether it could not be reached when it was asked or probed last. */
+  isAway(address: string): boolean {
+    return (this.#processes.get(address)?.failures ?? 0) >= PROBES_MAX
+  }
+
+  /** A request to the process begins. `end` is to be called when it has ended. */
+  begin(address: string): { agent: Agent; end: () => void } {
+    const process = this.#processOf(address)
+    process.asked++
+    process.unasked = 0
+    return { agent: process.agent, end: () => void process.asked-- }
+  }
+
+  /** No connection could be made. */
+  failed(address: string): void {
+    this.#onFailure(this.#processOf(address), PROBES_MAX)
+  }
+
+  close(): void {
+    for (const [address, process] of this.#processes) this.#forget(address, process)
+  }
+
+  #processOf(address: string): Process {
+    const known = this.#processes.get(address)
+    if (known !== undefined) return known
+    const timer = setInterval(() => void this.#probe(address, process), PROBE_EVERY_MS)
+    const process: Process = { agent: newAgent(), asked: 0, failures: 0, unasked: 0, timer }
+    this.#processes.set(address, process)
+    return process
+  }
+
+  async #probe(address: string, process: Process): Promise<void> {
+    if (process.asked === 0 && ++process.unasked > UNASKED_MAX) this.#forget(address, process)
+    else if (process.asked === 0 && process.failures === 0) return
+    else if (await canConnect(targetOf(address), PROBE_MS_MAX)) process.failures = 0
+    else this.#onFailure(process, 1)
+  }
+
+  #onFailure(process: Process, count: number): void {
+    const was_away = process.failures >= PROBES_MAX
+    process.failures += count
+    if (was_away || process.failures < PROBES_MAX) return
+    process.agent.destroy()
+    process.agent = newAgent()
+  }
+
+  #forget(address: string, { timer, agent }: Process): void {
+    clearInterval(timer)
+    agent.destroy()
+    this.#processes.delete(address)
+  }
+}
+
+export function targetOf(address: string): { host: string; port: number } {
+  const colon = address.lastIndexOf(':')
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
+}
+
+function newAgent(): Agent {
+  return new Agent({ keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX })
+}
