@@ -8,13 +8,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@muster/contract/client'
 import { type Config, readConfig } from '@muster/server/config'
-import { ROLE_FLAGS, type Role } from '@muster/server/config/roles'
+import { ROLE_FLAGS, ROLES, type Role } from '@muster/server/config/roles'
 import { connect } from '@muster/server/database/connect'
 import { startEmbedded } from '@muster/server/database/embedded/embedded'
 import { migrate } from '@muster/server/database/migrate'
 import { createLog } from '@muster/server/observe/log'
 import { type Keys, openKeys } from '@muster/server/tokens/keys'
 
+/** The matchmaker's port lies so far after the first one for metrics. */
+const METRICS_OFFSET = ROLES.indexOf('matchmaker')
 const PROGRAM = fileURLToPath(import.meta.resolve('@muster/server'))
 
 export type BenchPlatform = {
@@ -78,26 +80,26 @@ export async function startPlatform(
   }
 }
 
-export type FurtherMatchmaker = { pid: number; stop: () => Promise<void> }
+export type FurtherMatchmaker = { pid: number; metrics_port: number; stop: () => Promise<void> }
 
 /** Like a further machine: its own data folder, with the same keys and the same database. */
 export async function startMatchmaker({ config }: BenchPlatform, number: number): Promise<FurtherMatchmaker> {
   const data_dir = join(config.data_dir, `matchmaker-${number}`)
   await cp(join(config.data_dir, 'keys'), join(data_dir, 'keys'), { recursive: true })
-  const [matchmaker, lobby_api] = await freePorts(2)
+  const [matchmaker, lobby_api, metrics_port] = await freePorts(3)
   const child = await startRole('matchmaker', PROGRAM, {
     MUSTER_DATA: data_dir,
     DATABASE_URL: config.database_url!,
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
     MUSTER_LOBBY_API_PORT: String(lobby_api),
-    MUSTER_METRICS_PORT: '0',
+    MUSTER_METRICS_PORT: String(metrics_port! - METRICS_OFFSET),
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_CAPACITY_CORES: '0',
     MUSTER_CAPACITY_MEMORY_MB: '0',
     MUSTER_LOG_LEVEL: 'warn',
   })
-  return { pid: child.pid!, stop: () => stopRole(child) }
+  return { pid: child.pid!, metrics_port: metrics_port!, stop: () => stopRole(child) }
 }
 
 /** Like the supervisor: ready and stop go over the IPC channel. */

@@ -1,96 +1,136 @@
-// Measures what a find costs with 1, 2 and 4 matchmakers that share the shards: the processor time of all matchmakers, the edge and
-// PostgreSQL, per find. All processes share the cores of one machine, so their throughput says nothing. Each find goes through
-// the edge. The games are in all shards, so most finds need the edge to know whose they are.
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+// Measures what a find costs with 1, 2 and 4 matchmakers that share the shards: the processor time of all matchmakers, the edge
+// and PostgreSQL. Each find goes through the edge, and n nodes have n times the clients of one.
+//
+// All processes share the cores of one machine, so n nodes here are n times slower than n machines. What a node uses while it
+// is idle would then count n times too often. So it is measured by itself, and subtracted. It is added again for the rate of
+// finds that one node had here: that is the cost of n machines with as much load each as the one.
+//
+// Node compiles what it runs often, and a find of a fresh process costs a multiple. So each process gets finds first.
 import { setTimeout as delay } from 'node:timers/promises'
 import { findLobby } from '@muster/contract'
 import type { BenchGame } from '../find/games.ts'
 import { freeSeats, gameWithLobbies, requireSeats, type Seat } from '../find/rounds.ts'
 import { median, postRequest, runRound, type Target } from '../load.ts'
-import { type BenchPlatform, type FurtherMatchmaker, startMatchmaker, startPlatform } from '../platform.ts'
+import { type BenchPlatform, freePorts, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
+import { type Cpu, Nodes, PARTS, type Sample } from './nodes.ts'
 
-const NODE_COUNTS = [1, 2, 4] as const
-const CYCLES = 3
-const GAMES = 8
+/** Up and down again, so that a machine that becomes slower or faster meanwhile changes no ratio. */
+const NODE_COUNTS = [1, 2, 4, 4, 2, 1] as const
+const ROUNDS = 2
+/** More than nodes, so that the shares of load differ little. */
+const GAMES = 16
 const LOBBIES_PER_GAME = 4
+/** Per node. */
 const FINDS_PER_ROUND = 2_400
-const WARM_UP_FINDS = 600
+const WARM_UP_ROUNDS = 3
 const CONNECTIONS = 64
+const IDLE_MS = 6_000
 const RATIO_MAX = 1.15
-const LOOK_EVERY_MS = 100
-/** Linux counts processor time in hundredths of a second. */
-const MS_PER_TICK = 10
 
-type Part = 'matchmakers' | 'edge' | 'PostgreSQL'
-type Cost = Record<Part, number>
+/** Microseconds. `idle`: per second. */
+type Cost = { find: Cpu; idle: Cpu; per_second: number; forwarded: number; finds_per_row: number }
 
 export async function run(): Promise<void> {
-  const platform = await startPlatform(['api', 'matchmaker', 'edge'])
-  const further: FurtherMatchmaker[] = []
+  const [metrics_port] = await freePorts(1)
+  const platform = await startPlatform(['api', 'matchmaker', 'edge'], { MUSTER_METRICS_PORT: String(metrics_port) })
+  const nodes = new Nodes(platform)
   try {
     const games: BenchGame[] = []
     for (let count = 0; count < GAMES; count++) games.push(await gameWithLobbies(platform, LOBBIES_PER_GAME))
-    const costs = new Map<number, Cost[]>(NODE_COUNTS.map((count) => [count, []]))
-    for (let cycle = 0; cycle < CYCLES; cycle++) {
-      for (const count of NODE_COUNTS) {
-        while (further.length > count - 1) await further.pop()!.stop()
-        while (further.length < count - 1) further.push(await startMatchmaker(platform, further.length + 2))
-        await untilEven(platform, count)
-        await returnSeats(platform, games, (await find(platform, games, WARM_UP_FINDS)).seats)
-        costs.get(count)!.push(await measure(platform, games, further))
-      }
+    const costs = new Map<number, Cost[]>()
+    for (const [index, count] of NODE_COUNTS.entries()) {
+      const is_larger = (await nodes.resize(count)) || index === 0
+      const idle = await measureIdle(nodes)
+      const measured = { nodes, games, count, idle }
+      // The first line shows what a find costs in a process that has not compiled it yet.
+      for (let round = 0; is_larger && round < WARM_UP_ROUNDS; round++) await measure(platform, measured)
+      const rounds = costs.get(count) ?? []
+      costs.set(count, rounds)
+      for (let round = 0; round < ROUNDS; round++) rounds.push(await measure(platform, measured))
     }
     report(costs)
   } finally {
-    for (const one of further) await one.stop()
+    await nodes.stop()
     await platform.stop()
   }
 }
 
 function report(costs: ReadonlyMap<number, readonly Cost[]>): void {
+  const node_per_second = median(costs.get(1)!.map(({ per_second }) => per_second))
   const totals = new Map<number, number>()
-  console.log('\n  processor time per find, microseconds: median of the rounds (all)')
+  console.log('\n  processor time in microseconds, median of the rounds')
+  console.log(
+    '  | nodes | a find | as n machines | all rounds | matchmakers | edge | PostgreSQL | idle, ms/s | finds per row |',
+  )
+  console.log('  |---|---|---|---|---|---|---|---|---|')
   for (const [count, rounds] of costs) {
-    const all = rounds.map((cost) => cost.matchmakers + cost.edge + cost.PostgreSQL)
-    totals.set(count, median(all))
-    const parts = (['matchmakers', 'edge', 'PostgreSQL'] as const).map(
-      (part) => `${part} ${Math.round(median(rounds.map((cost) => cost[part])))}`,
-    )
-    console.log(`  ${count} nodes: ${Math.round(median(all))} (${all.map(Math.round).join(' ')}): ${parts.join(', ')}`)
+    const finds = rounds.map(({ find }) => total(find))
+    const idle = median(rounds.map((round) => total(round.idle)))
+    // n machines do n times the finds of one machine in a second.
+    totals.set(count, median(finds) + idle / (node_per_second * count))
+    const cells = [
+      count,
+      Math.round(median(finds)),
+      Math.round(totals.get(count)!),
+      finds.map(Math.round).join(' '),
+      ...PARTS.map((part) => Math.round(median(rounds.map(({ find }) => find[part])))),
+      `${(idle / 1_000).toFixed(1)} (${PARTS.map((part) => (median(rounds.map((round) => round.idle[part])) / 1_000).toFixed(1)).join(' + ')})`,
+      median(rounds.map(({ finds_per_row }) => finds_per_row)).toFixed(2),
+    ]
+    console.log(`  | ${cells.join(' | ')} |`)
   }
-  for (const count of NODE_COUNTS.slice(1)) {
+  for (const [count, rounds] of costs) {
+    if (count === 1) continue
+    const forwarded = Math.max(...rounds.map((round) => round.forwarded))
+    console.log(`  ${count} nodes: at most ${(forwarded * 100).toFixed(2)} % of the finds were sent on by another node`)
     verdict(`a find with ${count} nodes / with 1`, totals.get(count)! / totals.get(1)!, RATIO_MAX, 'at most')
   }
 }
 
-async function measure(
-  platform: BenchPlatform,
-  games: readonly BenchGame[],
-  further: readonly FurtherMatchmaker[],
-): Promise<Cost> {
-  const matchmakers = [platform.processes.matchmaker!.pid!, ...further.map(({ pid }) => pid)]
-  const edge = [platform.processes.edge!.pid!]
-  const read = (): Cost => ({
-    matchmakers: sum(matchmakers.map(ticksOf)),
-    edge: sum(edge.map(ticksOf)),
-    PostgreSQL: postgresTicks(platform),
-  })
-  const before = read()
-  const { per_second, seats } = await find(platform, games, FINDS_PER_ROUND)
-  const after = read()
+type Measured = { nodes: Nodes; games: readonly BenchGame[]; count: number; idle: Cpu }
+
+async function measure(platform: BenchPlatform, { nodes, games, count, idle }: Measured): Promise<Cost> {
+  const finds = FINDS_PER_ROUND * count
+  const before = await nodes.sample()
+  const { per_second, seats } = await find(platform, games, { finds, connections: CONNECTIONS * count })
+  const after = await nodes.sample()
   await returnSeats(platform, games, seats)
-  const cost = (part: Part): number => ((after[part] - before[part]) * MS_PER_TICK * 1_000) / FINDS_PER_ROUND
-  console.log(`  ${matchmakers.length} nodes: ${Math.round(per_second)} finds/s`)
-  return { matchmakers: cost('matchmakers'), edge: cost('edge'), PostgreSQL: cost('PostgreSQL') }
+  const used = rateOf(before, after)
+  const per_find = (part: (typeof PARTS)[number]): number =>
+    ((used[part] - idle[part]) * (after.at_ms - before.at_ms)) / 1_000 / finds
+  const cost: Cost = {
+    find: { matchmakers: per_find('matchmakers'), edge: per_find('edge'), PostgreSQL: per_find('PostgreSQL') },
+    idle,
+    per_second,
+    forwarded: (after.forwarded - before.forwarded) / finds,
+    finds_per_row: finds / (after.row_count - before.row_count),
+  }
+  console.log(
+    `  ${count} nodes: ${Math.round(per_second)} finds/s, ${Math.round(total(cost.find))} us, ` +
+      `${cost.finds_per_row.toFixed(1)} finds per row, ${after.forwarded - before.forwarded} sent on`,
+  )
+  return cost
+}
+
+/** Per second. */
+async function measureIdle(nodes: Nodes): Promise<Cpu> {
+  const before = await nodes.sample()
+  await delay(IDLE_MS)
+  return rateOf(before, await nodes.sample())
+}
+
+function rateOf(before: Sample, after: Sample): Cpu {
+  const seconds = (after.at_ms - before.at_ms) / 1_000
+  const rate = (part: (typeof PARTS)[number]): number => (after.cpu[part] - before.cpu[part]) / seconds
+  return { matchmakers: rate('matchmakers'), edge: rate('edge'), PostgreSQL: rate('PostgreSQL') }
 }
 
 /** Through the edge, in all games in turn. */
 async function find(
   platform: BenchPlatform,
   games: readonly BenchGame[],
-  count: number,
+  { finds, connections }: { finds: number; connections: number },
 ): Promise<{ per_second: number; seats: Seat[] }> {
   const requests = games.map(({ public_token }) =>
     postRequest(
@@ -101,7 +141,7 @@ async function find(
   )
   const requestOf = (connection: number): Buffer => requests[connection % requests.length]!
   const target: Target = { port: platform.config.edge_http_port, request: requestOf(0), requestOf }
-  const { answers, per_second } = await runRound(target, { count, connections: CONNECTIONS })
+  const { answers, per_second } = await runRound(target, { count: finds, connections })
   return { per_second, seats: requireSeats(answers) }
 }
 
@@ -118,31 +158,6 @@ async function returnSeats(
   }
 }
 
-async function untilEven({ database }: BenchPlatform, count: number): Promise<void> {
-  for (;;) {
-    const { rows } = await database.pool.query<{ node_count: number; shard_count: number }>(
-      `select count(distinct writer)::integer as node_count, count(*)::integer as shard_count
-        from shard_leases where writer is not null and is_served`,
-    )
-    const [{ node_count, shard_count }] = rows as [{ node_count: number; shard_count: number }]
-    if (node_count === count && shard_count === 64) return
-    await delay(LOOK_EVERY_MS)
-  }
-}
-
-/** The processor time of a process, with the children that it has waited for. */
-function ticksOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return sum(fields.slice(11, 15).map(Number))
-}
-
-function postgresTicks({ config }: BenchPlatform): number {
-  const postmaster = Number(readFileSync(join(config.data_dir, 'postgres', 'postmaster.pid'), 'utf8').split('\n', 1)[0])
-  const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ')
-  return sum([postmaster, ...children.map(Number)].map(ticksOf))
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
+function total(cpu: Cpu): number {
+  return cpu.matchmakers + cpu.edge + cpu.PostgreSQL
 }

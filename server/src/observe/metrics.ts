@@ -74,6 +74,11 @@ function counted(registry: Registry) {
       'Times that a shard of the journal was read again after a failure.',
       [],
     ),
+    forwarded_requests: counter(
+      'forwarded_requests_total',
+      'Requests that this matchmaker sent on to the one that has their shard.',
+      [],
+    ),
     run_starts: counter('run_starts_total', 'Starts of lobbies, by result: started, refused or failed.', ['result']),
     run_start_seconds: histogram(
       'run_start_duration_seconds',
