@@ -14,7 +14,7 @@ const BEAT_ALONE_MS = 1_000
 /** Between two heartbeats where another process waits for them. */
 const BEAT_MS = 500
 /** A process whose heartbeat was not renewed for this long counts as dead. */
-const DEAD_MS = 2_500
+const DEAD_MS = 2_000
 /** It must have been seen unchanged so many times too: the database may have been away for all. */
 const UNCHANGED_LOOKS_MIN = 4
 /** Shards that are read at the same time. */
