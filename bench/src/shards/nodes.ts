@@ -23,7 +23,7 @@ export class Nodes {
     this.#platform = platform
   }
 
-  /** Starts and stops matchmakers until there are so many, with even shares. Returns whether one was started. */
+  /** Starts and stops matchmakers until there are `count`, with even shares. Returns whether one was started. */
   async resize(count: number): Promise<boolean> {
     const before = this.#further.length
     while (this.#further.length > count - 1) await this.#further.pop()!.stop()

@@ -2,7 +2,7 @@
 // and PostgreSQL. Each find goes through the edge, and n nodes have n times the clients of one.
 //
 // All processes share the cores of one machine, so n nodes here are n times slower than n machines. What a node uses while it
-// is idle would then count n times too often. So it is measured by itself, and subtracted. It is added again for the rate of
+// is idle would then count n times too often. So it is measured alone, and subtracted. It is added again for the rate of
 // finds that one node had here: that is the cost of n machines with as much load each as the one.
 //
 // Node compiles what it runs often, and a find of a fresh process costs a multiple. So each process gets finds first.
