@@ -41,13 +41,18 @@ export const ENGINE_PROGRAMS: Readonly<Record<EngineKind, readonly string[]>> = 
 
 /**
  * `has_network`: the engine makes bridges and rules, so it must run in a network namespace of the test. Without it
- * containers have the network of the engine or none. `wrapper`: a command that becomes the engine.
+ * containers have the network of the engine or none. `wrapper`: a command that becomes the engine. `settings`, `args`: more
+ * of dockerd.
  */
-export async function startEngine(
-  t: TestContext,
-  folder: string,
-  options: { has_network: boolean; kind?: EngineKind; wrapper?: readonly string[] },
-): Promise<Engine> {
+type EngineOptions = {
+  has_network: boolean
+  kind?: EngineKind
+  wrapper?: readonly string[]
+  settings?: object
+  args?: readonly string[]
+}
+
+export async function startEngine(t: TestContext, folder: string, options: EngineOptions): Promise<Engine> {
   mkdirSync(folder, { recursive: true })
   const socket = join(folder, 'docker.sock')
   const {
@@ -85,13 +90,14 @@ export async function startEngine(
 
 type Program = { program: string; args: string[]; env: NodeJS.ProcessEnv }
 
-function dockerd(folder: string, socket: string, { has_network }: { has_network: boolean }): Program {
+function dockerd(folder: string, socket: string, { has_network, settings, args: more = [] }: EngineOptions): Program {
   // As compose.yaml advises: no process for each published port.
-  writeFileSync(join(folder, 'daemon.json'), JSON.stringify({ 'userland-proxy': false }))
+  writeFileSync(join(folder, 'daemon.json'), JSON.stringify({ 'userland-proxy': false, ...settings }))
   const args = [
     ...['--host', `unix://${socket}`, '--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')],
     ...['--pidfile', join(folder, 'docker.pid'), '--config-file', join(folder, 'daemon.json')],
     ...(has_network ? [] : ['--bridge=none', '--iptables=false']),
+    ...more,
   ]
   return { program: 'dockerd', args, env: {} }
 }

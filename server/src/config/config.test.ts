@@ -120,6 +120,8 @@ const COMPANIONS = {
 
 /** Values for settings whose kind allows more than they do. */
 const VALUES: Partial<Record<SettingName, string>> = {
+  MUSTER_SWARM_ENGINES: 'fra-1=unix:///var/run/docker.sock,fra-2=tcp://10.0.0.2:2376',
+  MUSTER_SWARM_REGISTRY: '10.0.0.1:5000',
   DATABASE_URL: 'postgres://127.0.0.1/muster',
   MUSTER_ROLES: 'api',
   MUSTER_NODE: 'fra-2',
@@ -188,6 +190,37 @@ test('a bucket has a name, an address and credentials', () => {
     for (const address of ['s3.example', 'ftp://s3.example', 'https://s3.example/path', 'https://a:b@s3.example']) {
       assert.match(mistakesOf({ [name]: address }).join(), new RegExp(`${name} must be an http`), address)
     }
+  }
+})
+
+test('the engines of a Swarm have names and addresses, and all of them reach this machine', () => {
+  const engines = 'fra-1=unix:///run/docker.sock,fra-2=tcp://10.0.0.2:2376'
+  const env = {
+    MUSTER_DRIVER: 'swarm',
+    MUSTER_SWARM_ENGINES: engines,
+    MUSTER_SWARM_REGISTRY: '10.0.0.1:5000',
+    MUSTER_INTERNAL_HOST: '0.0.0.0',
+  }
+  assert.deepStrictEqual(readConfig(env).swarm, {
+    engines: [
+      { node_id: 'fra-1', socket: '/run/docker.sock' },
+      { node_id: 'fra-2', host: '10.0.0.2', port: 2_376 },
+    ],
+    registry: { host: '10.0.0.1', port: 5_000 },
+    services: '10.0.0.1',
+    tls_folder: null,
+  })
+  for (const [name, value, mistake] of [
+    ['MUSTER_SWARM_ENGINES', '', /names no engine/],
+    ['MUSTER_SWARM_ENGINES', 'tcp://10.0.0.2:2376', /not NODE=unix/],
+    ['MUSTER_SWARM_ENGINES', 'Fra=unix:///run/docker.sock', /not NODE=unix/],
+    ['MUSTER_SWARM_ENGINES', 'one=tcp://10.0.0.2:99999', /not NODE=unix/],
+    ['MUSTER_SWARM_ENGINES', `${engines},fra-1=unix:///run/other.sock`, /names the node fra-1 twice/],
+    ['MUSTER_SWARM_REGISTRY', 'registry.example:5000', /must be an IPv4 address/],
+    ['MUSTER_SWARM_REGISTRY', '0.0.0.0:5000', /must be an IPv4 address/],
+    ['MUSTER_INTERNAL_HOST', 'localhost', /lobbies of a Swarm call the platform there/],
+  ] as const) {
+    assert.match(mistakesOf({ ...env, [name]: value }).join(), mistake, `${name}=${value}`)
   }
 })
 

@@ -16,6 +16,7 @@ import { readObjects, type S3Place, type S3Service } from './objects.ts'
 import { isUrl, type PortRange, SettingsReader } from './read.ts'
 import { ROLES, type Role } from './roles.ts'
 import { FEED_CLASSES, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
+import { readSwarm, type SwarmConfig } from './swarm.ts'
 
 export type LoginTurnstile = { site_key: string; secret_key: string }
 
@@ -192,9 +193,11 @@ export type Config = {
   /** The addresses of lobbies' own networks; null: lobbies share the network of this machine. */
   lobby_network: Range | null
   /** What runs lobbies. */
-  driver: 'process' | 'docker'
+  driver: 'process' | 'docker' | 'swarm'
   /** For the docker driver. `base_image`: null where none is set. */
   docker: { socket: string; base_image: string | null }
+  /** For the swarm driver. */
+  swarm: SwarmConfig
   /** Registries whose images lobbies may run. `origin`: where their API is. */
   registries: readonly { host: string; prefix: string; origin: string }[]
   /** File with the credentials of registries, in the format of docker; null: none. */
@@ -284,6 +287,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     lobby_network: readLobbyNetwork(read),
     driver: read.choice('MUSTER_DRIVER'),
     docker: readDocker(read),
+    swarm: readSwarm(read, mode),
     registries: readRegistries(read),
     registry_auth_file: read.textOrNull('MUSTER_REGISTRY_AUTH'),
     log_level: read.choice('MUSTER_LOG_LEVEL'),

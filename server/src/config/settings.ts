@@ -659,9 +659,9 @@ export const SETTINGS = {
   },
   MUSTER_DRIVER: {
     kind: 'choice',
-    of: ['process', 'docker'],
+    of: ['process', 'docker', 'swarm'],
     default: 'process',
-    doc: 'What runs lobbies. process: processes of this machine; docker: containers of an engine on this machine.',
+    doc: 'What runs lobbies. process: processes of this machine; docker: containers of an engine on this machine; swarm: tasks of a Docker Swarm (docs/containers.md).',
   },
   MUSTER_DOCKER_SOCKET: {
     kind: 'text',
@@ -672,6 +672,21 @@ export const SETTINGS = {
     kind: 'text',
     default: '',
     doc: 'Image that builds of kind `archive` run in, by a name or id that the engine has. Its programs are those that `args` can name. Empty: such builds do not run with MUSTER_DRIVER=docker.',
+  },
+  MUSTER_SWARM_ENGINES: {
+    kind: 'list',
+    default: '',
+    doc: 'Engines of the Swarm, for MUSTER_DRIVER=swarm: `NODE=unix:///PATH` or `NODE=tcp://HOST:PORT`, comma-separated. NODE is the name of the node in the platform. Name at least one manager.',
+  },
+  MUSTER_SWARM_REGISTRY: {
+    kind: 'text',
+    default: '',
+    doc: 'Address and port where the runner serves images to the engines of the Swarm: an IPv4 address of this machine that all of them reach, for example `10.0.0.1:5000`.',
+  },
+  MUSTER_SWARM_TLS: {
+    kind: 'text',
+    default: '',
+    doc: 'Folder with `ca.pem`, `cert.pem` and `key.pem` for engines at `tcp://`, as of docker. With `registry.pem` and `registry-key.pem` images are served over TLS. Required in production for `tcp://`.',
   },
   MUSTER_REGISTRIES: {
     kind: 'list',

@@ -7,6 +7,9 @@ import { createLog } from '../observe/log.ts'
 import { EngineClient } from '../runner/drivers/docker/engine.ts'
 import { imageOf } from '../runner/drivers/docker/host.ts'
 import { prepareHost } from '../runner/drivers/host.ts'
+import type { EngineNode } from '../runner/drivers/swarm/engine-node.ts'
+import { heartbeatRemedy, openNodes, SHORT_HEARTBEAT } from '../runner/drivers/swarm/host.ts'
+import { Managers } from '../runner/drivers/swarm/managers.ts'
 import { networkOptions } from '../runner/network/options.ts'
 import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
@@ -58,6 +61,7 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
   const { data_dir, sandbox, roles, driver, docker } = config
   if (!roles.includes('runner')) return [skipped('sandbox', 'this machine runs no lobbies')]
   if (driver === 'docker') return [await examineEngine(docker)]
+  if (driver === 'swarm') return examineSwarm(config)
   const parent = existingFolder(data_dir)
   const warnings: { msg: string; reason?: string; remedy?: string }[] = []
   const log = createLog({ who: 'doctor', level: 'warn', to: { write: (line) => void warnings.push(JSON.parse(line)) } })
@@ -83,6 +87,31 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
     return [failed('sandbox', error.message, sandboxRemedy(error.message, parent))]
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Whether each engine of the Swarm responds, and a manager takes requests. */
+async function examineSwarm({ swarm, node_grace_ms }: Config): Promise<Finding[]> {
+  let nodes: EngineNode[] = []
+  try {
+    nodes = openNodes(swarm, 'muster-doctor', () => 0)
+    const managers = new Managers(nodes)
+    await Promise.all(nodes.map((node) => node.check()))
+    const remedy = 'systemctl start docker on that machine, or correct MUSTER_SWARM_ENGINES    (docs/containers.md)'
+    const away = nodes.flatMap(({ node_id, failure }) =>
+      failure === null
+        ? []
+        : failed('sandbox', `the engine of the node ${node_id} does not respond: ${failure}`, remedy),
+    )
+    const command = await heartbeatRemedy(managers, node_grace_ms)
+    const short = command === null ? [] : [warning('sandbox', SHORT_HEARTBEAT, command)]
+    if (away.length + short.length > 0) return [...away, ...short]
+    return [ok('sandbox', `the ${nodes.length} engines of the Swarm respond, and a manager takes requests`)]
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return [failed('sandbox', reason, 'docker node ls on a manager    (docs/containers.md)')]
+  } finally {
+    for (const node of nodes) node.close()
   }
 }
 

@@ -26,7 +26,7 @@ const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR
 export type ProgramStart = { args: string[]; env: Record<string, string>; files: ScratchFile[] }
 
 /**
- * `token`: of the lobby. `home`: the writable folder, as the program sees it. `image`: null for an archive. As in container engines, `args` of the
+ * `token`: of the lobby. `home`: the writable folder, as the program sees it. `host`: where it listens. `image`: null for an archive. As in container engines, `args` of the
  * config replace the command of an image and stay behind its entrypoint; variables of the config replace those of the image.
  */
 export function programStart(
@@ -35,9 +35,12 @@ export function programStart(
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
   network: Pick<RunNetwork, 'services'> | null,
-  { token, home, image }: { token: string; home: string; image: ImageStart | null },
+  { token, home, image, host = MACHINE_HOST }: { token: string; home: string; image: ImageStart | null; host?: string },
 ): ProgramStart {
-  const own = { ...platformVariables(ctx, lobby, mode, { token, network }), ...portVariables(ctx, lobby, mode, ports) }
+  const own = {
+    ...platformVariables(ctx, lobby, mode, { token, network }),
+    ...portVariables(ctx, lobby, mode, { ports, host }),
+  }
   const values = placeholderValues(own, mode, home)
   const env: Record<string, string> = { ...image?.env }
   for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
@@ -105,7 +108,7 @@ function portVariables(
   ctx: Context,
   lobby: WantedLobby,
   mode: GameModeConfig,
-  ports: Readonly<Record<string, RunPort>>,
+  { ports, host }: { ports: Readonly<Record<string, RunPort>>; host: string },
 ): Record<string, string> {
   const own: Record<string, string> = {}
   for (const item of mode.ports) {
@@ -114,7 +117,7 @@ function portVariables(
     const address = lobbyAddress(ctx.config, lobby, item)
     if (listening !== undefined) {
       own.PORT ??= String(listening.port)
-      own.HOST ??= MACHINE_HOST
+      own.HOST ??= host
       own[`PORT_${variable}`] = String(listening.port)
     }
     if (item.port_range !== null) {

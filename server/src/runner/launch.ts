@@ -16,7 +16,16 @@ import type { ImageStart } from '../objects/container-image/config.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { RegionTier } from '../regions.ts'
 import type { BuildSource, Builds, ReadyBuild } from './builds.ts'
-import { type Driver, type ExitReason, type Handle, type ImageRoot, neverRan, type Tier } from './drivers/driver.ts'
+import {
+  type Driver,
+  type DriverNode,
+  type ExitReason,
+  type Handle,
+  type ImageRoot,
+  neverRan,
+  type RunPlace,
+  type Tier,
+} from './drivers/driver.ts'
 import { programStart } from './environment.ts'
 import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST, type Ports } from './ports.ts'
@@ -27,6 +36,8 @@ import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 const PIDS_MAX = 256
 /** Where lobbies share the machine's network: away from the loopback addresses that programs use. */
 const LOOPBACK_OF_PLAYERS = '127.64.0.0/10'
+/** Where servers listen in a network that other machines reach. */
+const ALL_ADDRESSES = '0.0.0.0'
 /** Size of each private writable folder of one lobby in memory, in every tier. */
 const TMP_BYTES = 64 * 1024 ** 2
 /** A file system needs a few hundred KB for its tables. */
@@ -65,9 +76,13 @@ export async function launchLobby(
   const with_number = mode.ports.filter(({ port_range }) => port_range === null)
   const fixed = with_number.find(({ port }) => port !== null)
   const has_own_network = driver.has_own_network && mode.network_mode !== 'host'
-  if (fixed !== undefined && !has_own_network) {
+  if (fixed !== undefined && !has_own_network && driver.nodes === null) {
     return recordFailedStart(launch, lobby, 'no_network', needsNetwork(fixed))
   }
+  const unable = driver.nodes === null ? null : needsThisMachine(mode)
+  if (unable !== null) return recordFailedStart(launch, lobby, 'no_network', unable)
+  const node = nodeOf(launch, lobby)
+  if (node === undefined) return recordFailedStart(launch, lobby, 'not_started', 'No node of the region responds.')
   if (ctx.config.link !== null && mode.ports.some(({ admission }) => admission?.has_addresses)) {
     const message =
       'player_addresses works only on the machine of the platform: over a link, the server sees the address of its own node. Leave it out, or let the server read X-Player-Id or PROXY headers.'
@@ -75,19 +90,23 @@ export async function launchLobby(
   }
   const tier = tierOf(ctx, lobby, mode)
   const network = has_own_network ? await driver.takeNetwork(networkWish(mode, tier)) : null
-  const taken = network === null ? await launch.ports.take(with_number.length) : []
+  const pool = node?.ports ?? launch.ports
+  const taken = network === null ? await pool.take(with_number.length) : []
   if (taken === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
-  const resources: Resources = { network, taken }
+  const resources: Resources = { network, node, pool, taken }
   const ports = portsFor(with_number, resources)
   const build_id = buildIdOf(mode)
+  const row = { node_id: nodeIdOf(launch, node), ports, build_id, ready_check: mode.ready }
   try {
-    if (!(await insertRun(ctx, lobby, driver.name, { ports, build_id, ready_check: mode.ready })))
-      return release(launch, resources)
+    if (!(await insertRun(ctx, lobby, driver.name, row))) return release(launch, resources)
     phase(ray, 'process')
-    const { args, env, files } = programStart(ctx, lobby, mode, ports, network, {
+    const inside = insidePorts(with_number, ports, node)
+    const services = driver.nodes === null ? network : driver.nodes
+    const { args, env, files } = programStart(ctx, lobby, mode, inside, services, {
       token: await ctx.lobby_tokens.issue(lobby),
       home: driver.homeOf(lobby.lobby_id),
       image: build.image,
+      host: node === null ? MACHINE_HOST : ALL_ADDRESSES,
     })
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
@@ -99,6 +118,7 @@ export async function launchLobby(
       tier: limitsOf(lobby, tier),
       has_input: mode.standard_input,
       network,
+      place: node && placeOf(node, ports, inside),
     })
     if ('refused' in started) {
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
@@ -126,11 +146,63 @@ function imageRootOf(
   }
 }
 
-/** What one start has taken. `taken`: numbers of ports of the machine's network. */
-type Resources = { network: RunNetwork | null; taken: readonly number[] }
+/** What one start has taken. `node`: null: this machine. `taken`: numbers of `pool`. */
+type Resources = { network: RunNetwork | null; node: DriverNode | null; pool: Ports; taken: readonly number[] }
+
+/** The node that the lobby was placed on, or one of its region. Null: this machine. Undefined: it does not respond. */
+function nodeOf({ driver }: Launch, { node_id, region }: WantedLobby): DriverNode | null | undefined {
+  if (driver.nodes === null) return null
+  const fits = (node: DriverNode): boolean => node.node_id === node_id || (node_id === null && node.is_open)
+  return driver.nodes.here().find((node) => fits(node) && (node.regions?.includes(region) ?? true))
+}
+
+/** For the row of a run. A run without a node has failed before it was given one. */
+function nodeIdOf({ ctx, driver }: Pick<Launch, 'ctx' | 'driver'>, node: DriverNode | null): string {
+  return node?.node_id ?? driver.nodes?.ids[0] ?? ctx.config.node_id
+}
+
+/** What a game mode wants that lobbies on other machines do not have; null: nothing. */
+function needsThisMachine(mode: GameModeConfig): string | null {
+  if (mode.network_mode === 'host') return 'Network mode host does not work in a Swarm. Leave it out.'
+  if (mode.ready === 'listening') {
+    return 'ready: listening does not work in a Swarm, because the sockets of another machine are not seen. Let the server call ready, or name a line of its log.'
+  }
+  if (mode.ports.some(({ port_range }) => port_range !== null)) {
+    return 'A port range does not work in a Swarm. Give each port a name of its own.'
+  }
+  if (mode.ports.some(({ admission }) => admission?.has_addresses)) {
+    return 'player_addresses does not work in a Swarm: the server sees the address of its node. Leave it out, or let the server read X-Player-Id or PROXY headers.'
+  }
+  return null
+}
+
+/** The numbers on which the server listens. On another machine, each lobby may listen on the number of its version config. */
+function insidePorts(
+  ports: readonly PortConfig[],
+  made: Readonly<Record<string, RunPort>>,
+  node: DriverNode | null,
+): Readonly<Record<string, RunPort>> {
+  if (node === null) return made
+  return Object.fromEntries(ports.map(({ name, port }) => [name, { ...made[name]!, port: port ?? made[name]!.port }]))
+}
+
+function placeOf(
+  { node_id }: DriverNode,
+  made: Readonly<Record<string, RunPort>>,
+  inside: Readonly<Record<string, RunPort>>,
+): RunPlace {
+  const ports = Object.entries(made).map(([name, { port, protocol }]) => {
+    return {
+      inside: inside[name]!.port,
+      outside: port,
+      protocol: protocol === 'udp' ? ('udp' as const) : ('tcp' as const),
+    }
+  })
+  return { node_id, ports }
+}
 
 /** In a network of its own every lobby has the same numbers. */
-function portsFor(ports: readonly PortConfig[], { network, taken }: Resources): Record<string, RunPort> {
+function portsFor(ports: readonly PortConfig[], { network, node, taken }: Resources): Record<string, RunPort> {
   const fixed = new Set(ports.map(({ port }) => port))
   const numbers = Array.from({ length: 2 * ports.length }, (_, index) => LOBBY_PORTS.min + index)
   const free = network === null ? taken : numbers.filter((number) => !fixed.has(number))
@@ -143,7 +215,9 @@ function portsFor(ports: readonly PortConfig[], { network, taken }: Resources): 
       ...(admission !== null && { admission }),
       ...(admission?.has_addresses && { player_network: network?.players ?? LOOPBACK_OF_PLAYERS }),
     }
-    made[name] = { protocol, hostname: network?.address ?? MACHINE_HOST, port: port ?? free[index]!, ...options }
+    const hostname = network?.address ?? node?.address ?? MACHINE_HOST
+    const number = node === null ? (port ?? free[index]!) : free[index]!
+    made[name] = { protocol, hostname, port: number, ...options }
   }
   return made
 }
@@ -173,7 +247,9 @@ export async function recordFailedStart(
   reason: ExitReason,
   message: string,
 ): Promise<null> {
-  if (!(await insertRun(ctx, lobby, driver.name, { ports: {}, build_id: null, ready_check: null }))) return null
+  const node_id = lobby.node_id ?? nodeIdOf({ ctx, driver }, null)
+  if (!(await insertRun(ctx, lobby, driver.name, { node_id, ports: {}, build_id: null, ready_check: null })))
+    return null
   driver.note(lobby.lobby_id, message)
   await recordExit(ctx, lobby.lobby_id, neverRan(reason), [message])
   return null
@@ -206,17 +282,20 @@ function buildIdOf({ image_id, registry_image }: GameModeConfig): string | null 
   return registry_image === null ? image_id : registryBuildId(registry_image)
 }
 
-/** The numbers that the run has of the machine's network. */
-export function portsOf(run: Pick<Run, 'ports'>): number[] {
-  return Object.values(run.ports).flatMap(({ hostname, port }) => (hostname === MACHINE_HOST ? port : []))
+/** The numbers that the run has of the machine's network, or of that of its node, each with its pool. */
+export function portsOf({ driver, ports }: Launch, run: Pick<Run, 'ports'>): { pool: Ports; port: number }[] {
+  return Object.values(run.ports).flatMap(({ hostname, port }) => {
+    const pool = hostname === MACHINE_HOST ? ports : (driver.nodes?.portsAt(hostname) ?? null)
+    return pool === null ? [] : { pool, port }
+  })
 }
 
 function modeOf(lobby: WantedLobby): GameModeConfig | undefined {
   return lobby.config === null ? undefined : gameModesOf(lobby.config).get(lobby.game_mode)
 }
 
-function release({ driver, ports }: Launch, { network, taken }: Resources): null {
-  for (const port of taken) ports.release(port)
+function release({ driver }: Launch, { network, pool, taken }: Resources): null {
+  for (const port of taken) pool.release(port)
   driver.releaseNetwork(network)
   return null
 }

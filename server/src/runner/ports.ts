@@ -26,8 +26,11 @@ export type Ports = {
   freeCount(): number
 }
 
-/** `start`: where the search begins. Random, so that two platforms on one machine seldom try the same port. */
-export function createPorts(start: number, host = MACHINE_HOST): Ports {
+/**
+ * `start`: where the search begins. Random, so that two platforms on one machine seldom try the same port. `host`: null: an
+ * address of another machine, where a port cannot be tested.
+ */
+export function createPorts(start: number, host: string | null = MACHINE_HOST): Ports {
   const used = new Set<number>()
   let next = start % PORT_COUNT
 
@@ -46,7 +49,7 @@ export function createPorts(start: number, host = MACHINE_HOST): Ports {
   async function takeOne(): Promise<number | null> {
     for (let tried = 0; tried < TRIES_MAX; tried++) {
       const port = takeNext()
-      if (port === null) return null
+      if (port === null || host === null) return port
       if ((await canListen(port, host)) && (await canBind(port, host))) return port
       used.delete(port)
     }

@@ -58,7 +58,6 @@ export class ReconcileLoop {
   readonly #ctx: Context
   readonly #driver: Driver
   readonly #builds: Builds
-  readonly #ports: Ports
   readonly #traces: StartTraces
   readonly #launch: Launch
   readonly #meter: LobbyMeter
@@ -75,13 +74,14 @@ export class ReconcileLoop {
     this.#ctx = ctx
     this.#driver = driver
     this.#builds = builds
-    this.#ports = ports
     this.#traces = traces
     this.#launch = { ctx, driver, builds, ports }
     this.#meter = new LobbyMeter(ctx, driver)
-    this.#stalls = watchStalls(ctx, driver, () => [...this.#runs.values()])
+    // The sockets of other machines are not seen here.
+    const runsHere = (): ActiveRun[] => (driver.nodes === null ? [...this.#runs.values()] : [])
+    this.#stalls = watchStalls(ctx, driver, runsHere)
     this.#listening = watchListening(ctx, driver, () =>
-      [...this.#runs.values()].filter(({ is_ready, is_ending }) => !is_ready && !is_ending),
+      runsHere().filter(({ is_ready, is_ending }) => !is_ready && !is_ending),
     )
     this.#readiness = new ReadinessWatch(ctx, driver, () =>
       [...this.#runs.values()].filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
@@ -96,11 +96,8 @@ export class ReconcileLoop {
   async adopt(): Promise<void> {
     await adoptRenamedRuns(this.#ctx)
     const handles = await this.#driver.list()
-    const ours = await claimRuns(
-      this.#ctx,
-      handles.map(({ lobby_id }) => lobby_id),
-    )
-    for (const row of await readOpenRuns(this.#ctx)) await this.#reconcileRow(row)
+    const ours = await claimRuns(this.#ctx, handles)
+    for (const row of await readOpenRuns(this.#ctx, this.#nodeIds())) await this.#reconcileRow(row)
     // The data folder belongs to this platform alone, so a process without a row means that the database was set back.
     for (const handle of handles) if (!ours.has(handle.lobby_id)) this.#endUnknown(handle)
   }
@@ -146,9 +143,17 @@ export class ReconcileLoop {
   }
 
   async #pass(): Promise<void> {
-    for (const lobby of await readWanted(this.#ctx, WANTED_MAX)) this.#beginStart(lobby)
-    for (const row of await readOpenRuns(this.#ctx)) await this.#reconcileRow(row)
+    const { nodes } = this.#driver
+    // A lobby of a node that is away waits for it, or is ended by the matchmaker.
+    const able = nodes === null ? this.#nodeIds() : nodes.here().map(({ node_id }) => node_id)
+    for (const lobby of await readWanted(this.#ctx, WANTED_MAX, able)) this.#beginStart(lobby)
+    for (const row of await readOpenRuns(this.#ctx, this.#nodeIds())) await this.#reconcileRow(row)
     for (const run of this.#runs.values()) void this.#checkEnd(run)
+  }
+
+  /** The nodes whose lobbies this runner runs. */
+  #nodeIds(): readonly string[] {
+    return this.#driver.nodes?.ids ?? [this.#ctx.config.node_id]
   }
 
   #beginStart(lobby: WantedLobby): void {
@@ -257,7 +262,7 @@ export class ReconcileLoop {
   }
 
   #takeOver(row: OpenRun, handle: Handle): void {
-    for (const port of portsOf(row)) this.#ports.reserve(port)
+    for (const { pool, port } of portsOf(this.#launch, row)) pool.reserve(port)
     const { ports, build_id, ready_check } = row
     this.#track({ handle, ports, build_id, ready_check }, row)
     this.#ctx.log.info({ lobby_id: row.lobby_id, pid: handle.pid }, 'running lobby taken over')
@@ -291,7 +296,7 @@ export class ReconcileLoop {
       const exit: Exit = run.is_ending ? { ...found, reason: 'stopped' } : found
       this.#traces.ended(lobby_id, exit.reason)
       await recordExit(this.#ctx, lobby_id, exit, await this.#tailOf(lobby_id))
-      for (const port of portsOf(run)) this.#ports.release(port)
+      for (const { pool, port } of portsOf(this.#launch, run)) pool.release(port)
       this.#runs.delete(lobby_id)
       metrics.run_exits.inc({ reason: exit.reason })
       log.info({ lobby_id, ...exit }, 'lobby ended')

@@ -1,40 +1,69 @@
 // Reports this runner every second, in its row of `runners`: its regions, what its lobbies may use together, its free ports
-// and its free disk space. The matchmaker places lobbies by these reports, and sees by them that a node is away
+// and its free disk space. A runner whose lobbies run on other machines reports each of these that responds, instead. The matchmaker places lobbies by these reports, and sees by them that a node is away
 // (matchmaker/watch/nodes.ts). `report_seq` grows with each report, so that the reader needs no clock of another machine.
 import type { Context } from '../context.ts'
 import { type Watch, watchEvery } from '../database/poller.ts'
 import { freeBytes } from '../observe/disk.ts'
 import { platformVersion } from '../platform-version.ts'
+import type { DriverNode, DriverNodes } from './drivers/driver.ts'
 import type { Ports } from './ports.ts'
 
 const REPORT_MS = 1_000
 /** After this time the row of a renamed or removed runner is deleted. */
 const REMOVED_AFTER = '1 day'
 
-export function startReport(ctx: Context, ports: Pick<Ports, 'freeCount'>): Pick<Watch, 'close'> {
+export function startReport(
+  ctx: Context,
+  ports: Pick<Ports, 'freeCount'>,
+  nodes: Pick<DriverNodes, 'here'> | null,
+): Pick<Watch, 'close'> {
   const failure = 'the runner could not report'
-  return watchEvery(ctx, REPORT_MS, { look: () => report(ctx, ports), failure })
+  return watchEvery(ctx, REPORT_MS, { look: () => report(ctx, nodesOf(ctx, ports, nodes)), failure })
 }
 
-async function report({ config, pool }: Context, ports: Pick<Ports, 'freeCount'>): Promise<void> {
-  const { node_id, data_dir, runner_regions, node_capacity } = config
-  await pool.query({
-    name: 'runner-report',
-    text: `
+type Reported = Pick<DriverNode, 'node_id' | 'regions'> & {
+  cpu_cores: number | null
+  memory_mb: number | null
+  ports: Pick<Ports, 'freeCount'>
+}
+
+function nodesOf(
+  { config: { node_id, node_capacity } }: Context,
+  ports: Pick<Ports, 'freeCount'>,
+  nodes: Pick<DriverNodes, 'here'> | null,
+): Reported[] {
+  if (nodes === null) return [{ node_id, regions: null, ...node_capacity, ports }]
+  // Null: lobbies are not limited by the size of machines.
+  const sizeOf = (size: number, limit: number | null, is_open: boolean): number | null => (is_open ? limit && size : 0)
+  return nodes.here().map((node) => ({
+    ...node,
+    cpu_cores: sizeOf(node.cpu_cores, node_capacity.cpu_cores, node.is_open),
+    memory_mb: sizeOf(node.memory_mb, node_capacity.memory_mb, node.is_open),
+  }))
+}
+
+async function report({ config, pool }: Context, nodes: readonly Reported[]): Promise<void> {
+  const { data_dir, runner_regions } = config
+  const disk_free_bytes = await freeBytes(data_dir)
+  for (const { node_id, regions, cpu_cores, memory_mb, ports } of nodes) {
+    await pool.query({
+      name: 'runner-report',
+      text: `
       with gone as (delete from runners where ts < now() - interval '${REMOVED_AFTER}' and runner_id <> $1)
       insert into runners (runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, version)
       values ($1, $2, $3, $4, $5, $6, $7)
       on conflict (runner_id) do update set regions = excluded.regions, disk_free_bytes = excluded.disk_free_bytes,
         cpu_cores = excluded.cpu_cores, memory_mb = excluded.memory_mb, port_count = excluded.port_count,
         version = excluded.version, report_seq = runners.report_seq + 1, ts = now()`,
-    values: [
-      node_id,
-      runner_regions,
-      await freeBytes(data_dir),
-      node_capacity.cpu_cores,
-      node_capacity.memory_mb,
-      ports.freeCount(),
-      platformVersion(),
-    ],
-  })
+      values: [
+        node_id,
+        runner_regions.filter((name) => regions?.includes(name) ?? true),
+        disk_free_bytes,
+        cpu_cores,
+        memory_mb,
+        ports.freeCount(),
+        platformVersion(),
+      ],
+    })
+  }
 }

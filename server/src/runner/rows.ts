@@ -28,6 +28,8 @@ export type WantedLobby = {
   /** Its limits. */
   cpu_cores: number
   memory_mb: number
+  /** Null: any node of the region may run it. */
+  node_id: string | null
   lobby_config: string | null
   /** The request that started it; null when no request did. */
   ray_id: string | null
@@ -50,30 +52,34 @@ export type OpenRun = ConnectionFacts & {
   build_id: string | null
 }
 
-/** The oldest ones, in order of creation. */
-export async function readWanted(ctx: Context, lobbies_max: number): Promise<WantedLobby[]> {
+/** The oldest ones of these nodes, in order of creation. */
+export async function readWanted(
+  ctx: Context,
+  lobbies_max: number,
+  node_ids: readonly string[],
+): Promise<WantedLobby[]> {
   const { rows } = await ctx.pool.query<WantedLobby>({
     name: 'runner-wanted',
     text: `
       select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
         l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.edge_ports, l.cpu_cores,
-        l.memory_mb, l.ray_id, v.config, g.game_id, g.developer_group_id as group_id,
+        l.memory_mb, l.node_id, l.ray_id, v.config, g.game_id, g.developer_group_id as group_id,
         coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
       from lobbies l
       left join versions v on v.version_id = l.version_id
       left join games g on g.game_id = v.game_id
       left join namespaces n on n.namespace_id = l.namespace_id
-      where l.stop_ts is null and l.region = any($1) and (l.node_id is null or l.node_id = $3)
+      where l.stop_ts is null and l.region = any($1) and (l.node_id is null or l.node_id = any($3))
         and not exists (select from lobby_runs r where r.lobby_id = l.lobby_id)
       order by l.create_ts
       limit $2`,
-    values: [ctx.config.runner_regions, lobbies_max, ctx.config.node_id],
+    values: [ctx.config.runner_regions, lobbies_max, node_ids],
   })
   return rows
 }
 
-/** One for each lobby that runs here. */
-export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
+/** One for each lobby that runs on these nodes. */
+export async function readOpenRuns(ctx: Context, node_ids: readonly string[]): Promise<OpenRun[]> {
   const { rows } = await ctx.pool.query<OpenRun>({
     name: 'runner-open',
     text: `
@@ -83,21 +89,26 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
         coalesce(l.seats_expired_while_connected, 0) as seats_expired_while_connected
       from lobby_runs r
       left join lobbies l on l.lobby_id = r.lobby_id
-      where r.runner_id = $1 and r.exit_ts is null`,
-    values: [ctx.config.node_id],
+      where r.runner_id = any($1) and r.exit_ts is null`,
+    values: [node_ids],
   })
   return rows
 }
 
-/** `build_id`: null for a failed start. */
-export type NewRun = { ports: Readonly<Record<string, RunPort>>; build_id: string | null; ready_check: ReadyCheck }
+/** `node_id`: where it runs. `build_id`: null for a failed start. */
+export type NewRun = {
+  node_id: string
+  ports: Readonly<Record<string, RunPort>>
+  build_id: string | null
+  ready_check: ReadyCheck
+}
 
 /** Returns false when the lobby has a run already, of this or another runner. */
 export async function insertRun(
   ctx: Context,
   lobby: WantedLobby,
   driver: string,
-  { ports, build_id, ready_check }: NewRun,
+  { node_id, ports, build_id, ready_check }: NewRun,
 ): Promise<boolean> {
   const { lobby_id, namespace_id, game_id, group_id, region, cpu_cores } = lobby
   const { rowCount } = await ctx.pool.query({
@@ -111,7 +122,7 @@ export async function insertRun(
       on conflict do nothing`,
     values: [
       lobby_id,
-      ctx.config.node_id,
+      node_id,
       driver,
       JSON.stringify(ports),
       new Date(ctx.now()),
@@ -216,11 +227,12 @@ export async function recordExit(
   return rowCount === 1
 }
 
-/** Changes the open runs of these lobbies to this runner, whatever its name was at their start. Returns their lobby ids. */
-export async function claimRuns(ctx: Context, lobby_ids: readonly string[]): Promise<Set<string>> {
+/** Changes the open runs to the nodes that have them, whatever these were named at their start. Returns their lobby ids. */
+export async function claimRuns(ctx: Context, handles: readonly Handle[]): Promise<Set<string>> {
   const { rows } = await ctx.pool.query<{ lobby_id: string }>(
-    'update lobby_runs set runner_id = $1 where lobby_id = any($2) and exit_ts is null returning lobby_id',
-    [ctx.config.node_id, lobby_ids],
+    `update lobby_runs set runner_id = given.node_id from unnest($1::uuid[], $2::text[]) as given (lobby_id, node_id)
+      where lobby_runs.lobby_id = given.lobby_id and exit_ts is null returning lobby_runs.lobby_id`,
+    [handles.map(({ lobby_id }) => lobby_id), handles.map(({ node_id = ctx.config.node_id }) => node_id)],
   )
   return new Set(rows.map(({ lobby_id }) => lobby_id))
 }

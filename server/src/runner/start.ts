@@ -10,6 +10,7 @@ import { openDockerDriver } from './drivers/docker/docker.ts'
 import type { Driver } from './drivers/driver.ts'
 import { useDriver } from './drivers/driver-choice.ts'
 import { openProcessDriver } from './drivers/process.ts'
+import { openSwarmDriver } from './drivers/swarm/swarm.ts'
 import { LogAnswers } from './logs/answers.ts'
 import { networkOptions } from './network/options.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
@@ -53,7 +54,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   }, RECONCILE_MS)
   const sweeping = setInterval(() => loop.sweep(), SWEEP_MS)
   const sweeper = startSweeper(ctx, 'runner', SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
-  const report = startReport(ctx, ports)
+  const report = startReport(ctx, ports, driver.nodes)
   const answers = new LogAnswers(ctx, driver)
   loop.wake()
   // A joined node may read the builds of its own lobbies only.
@@ -91,5 +92,9 @@ function openDriver(ctx: Context, onEnd: () => void): Promise<Driver> {
     sandbox,
     network: networkOptions(ctx.config),
   }
-  return driver === 'docker' ? openDockerDriver({ ...options, docker }) : openProcessDriver(options)
+  if (driver === 'docker') return openDockerDriver({ ...options, docker })
+  if (driver === 'process') return openProcessDriver(options)
+  const { swarm, registries, registry_auth_file, node_grace_ms } = ctx.config
+  const images = { base_image: docker.base_image, registries: { registries, registry_auth_file } }
+  return openSwarmDriver({ ...options, ...images, swarm, node_grace_ms })
 }

@@ -10,7 +10,7 @@ import { checkImage } from '../../src/objects/container-image/image.ts'
 import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
 import type { RunSpec } from '../../src/runner/drivers/driver.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
-import { ENGINES, type EngineKind } from '../container-engine.ts'
+import { ENGINES } from '../container-engine.ts'
 import {
   buildahImage,
   busyboxRoot,
@@ -23,17 +23,24 @@ import {
 } from '../container-images.ts'
 import { until } from '../until.ts'
 import {
+  CONTAINERS,
+  type ContainerKind,
   type DriverFixture,
   howOf,
   missingFor,
   openDriver,
   reopenDriver,
   sharedEngine,
+  sharedSwarm,
   TIER,
 } from './driver-fixture.ts'
 
-function promise(name: string, run: (t: TestContext, kind: EngineKind) => Promise<void>): void {
-  for (const kind of ENGINES) {
+function promise(
+  name: string,
+  run: (t: TestContext, kind: ContainerKind) => Promise<void>,
+  kinds: readonly ContainerKind[] = CONTAINERS,
+): void {
+  for (const kind of kinds) {
     test(`${name} (${kind})`, async (t) => {
       const missing = missingFor(kind) ?? (hasImageTools() ? null : 'buildah, umoci or busybox is missing')
       return missing === null ? run(t, kind) : t.skip(missing)
@@ -157,33 +164,90 @@ promise('the stop signal of the image ends its program, also after a restart of 
   assert.deepEqual(howOf(await driver.exit(second!)), { exit_code: 7, reason: 'exit' })
 })
 
-promise('an image is in the engine while its build exists, and is missed when it is gone', async (t, kind) => {
-  const folder = makeFolder(t)
-  const fixture = await openDriver(t, kind)
-  const { driver, data_dir } = fixture
-  const { docker } = await sharedEngine(kind)
-  const options = { entrypoint: ['/bin/sh', '-c', 'echo ran'] }
-  const path = umociImage(folder, [busyboxRoot(folder)], options)
-  const [first, second] = [await give(fixture, path, 'oci_bundle'), await give(fixture, path, 'oci_bundle')]
-  const imagesOf = async ({ build_id }: Given): Promise<string[]> =>
-    (await docker(['images', '--quiet', '--filter', `label=muster.build_id=${build_id}`])).split('\n').filter(Boolean)
-  const sweep = (): Promise<void> =>
-    driver.images!.sweep({ names: [], folderOf: (name) => join(data_dir, 'builds', name), imagePathOf: () => '' })
+promise(
+  'an image is in the engine while its build exists, and is missed when it is gone',
+  async (t, kind) => {
+    const folder = makeFolder(t)
+    const fixture = await openDriver(t, kind)
+    const { driver, data_dir } = fixture
+    const { docker } = await sharedEngine(kind)
+    const options = { entrypoint: ['/bin/sh', '-c', 'echo ran'] }
+    const path = umociImage(folder, [busyboxRoot(folder)], options)
+    const [first, second] = [await give(fixture, path, 'oci_bundle'), await give(fixture, path, 'oci_bundle')]
+    const imagesOf = async ({ build_id }: Given): Promise<string[]> =>
+      (await docker(['images', '--quiet', '--filter', `label=muster.build_id=${build_id}`])).split('\n').filter(Boolean)
+    const sweep = (): Promise<void> =>
+      driver.images!.sweep({ names: [], folderOf: (name) => join(data_dir, 'builds', name), imagePathOf: () => '' })
 
-  assert.deepEqual([driver.images!.isThere(first.build_id), (await imagesOf(first)).length], [true, 1])
-  rmSync(first.build_folder, { recursive: true })
-  await sweep()
-  assert.deepEqual([driver.images!.isThere(first.build_id), await imagesOf(first)], [false, []])
-  assert.deepEqual(await outputOf(fixture, specOf(second)), ['ran'])
+    assert.deepEqual([driver.images!.isThere(first.build_id), (await imagesOf(first)).length], [true, 1])
+    rmSync(first.build_folder, { recursive: true })
+    await sweep()
+    assert.deepEqual([driver.images!.isThere(first.build_id), await imagesOf(first)], [false, []])
+    assert.deepEqual(await outputOf(fixture, specOf(second)), ['ran'])
 
-  // An operator frees room in the engine.
-  await docker(['rmi', '--force', ...(await imagesOf(second))])
-  const lobby_id = newId(Date.now())
-  const started = await driver.start({ lobby_id, tier: TIER, ...specOf(second) })
-  assert.ok('refused' in started && started.refused === 'no_build')
-  assert.match(started.message, /has lost the image/)
-  assert.equal(driver.images!.isThere(second.build_id), false)
-})
+    // An operator frees room in the engine.
+    await docker(['rmi', '--force', ...(await imagesOf(second))])
+    const lobby_id = newId(Date.now())
+    const started = await driver.start({ lobby_id, tier: TIER, ...specOf(second) })
+    assert.ok('refused' in started && started.refused === 'no_build')
+    assert.match(started.message, /has lost the image/)
+    assert.equal(driver.images!.isThere(second.build_id), false)
+  },
+  ENGINES,
+)
+
+promise(
+  'a Swarm pulls an image to the node that needs it, pulls it again when it is gone, and removes it with its build',
+  async (t, kind) => {
+    const folder = makeFolder(t)
+    const fixture = await openDriver(t, kind)
+    const { driver, data_dir } = fixture
+    const { machines } = await sharedSwarm()
+    const options = { entrypoint: ['/bin/sh', '-c', 'echo ran'] }
+    const path = umociImage(folder, [busyboxRoot(folder)], options)
+    const [first, second] = [await give(fixture, path, 'oci_bundle'), await give(fixture, path, 'oci_bundle')]
+    const imagesOf = async ({ build_id }: Given): Promise<number[]> =>
+      Promise.all(
+        machines.map(async ({ engine }) => {
+          const listed = await engine.docker(['images', '--quiet', '--filter', `label=muster.image=${build_id}`])
+          return listed.split('\n').filter(Boolean).length
+        }),
+      )
+    const sweep = (): Promise<void> =>
+      driver.images!.sweep({ names: [], folderOf: (name) => join(data_dir, 'builds', name), imagePathOf: () => '' })
+    const on = (index: number) => ({ node_id: machines[index]!.node_id, ports: [] })
+
+    assert.deepEqual(await imagesOf(first), [0, 0])
+    assert.deepEqual(await outputOf(fixture, { ...specOf(first), place: on(1) }), ['ran'])
+    assert.deepEqual(
+      [await imagesOf(first), await imagesOf(second)],
+      [
+        [0, 1],
+        [0, 0],
+      ],
+    )
+    await driver.sweep()
+    const ids = await machines[1]!.engine.docker([
+      'images',
+      '--quiet',
+      '--filter',
+      `label=muster.image=${first.build_id}`,
+    ])
+    await machines[1]!.engine.docker(['rmi', '--force', ids.trim()])
+    assert.deepEqual(await outputOf(fixture, { ...specOf(first), place: on(1) }), ['ran'])
+
+    rmSync(first.build_folder, { recursive: true })
+    // An engine keeps an image while a container has it.
+    await until('the image is gone', async () => {
+      await driver.sweep()
+      await sweep()
+      return (await imagesOf(first)).every((count) => count === 0)
+    })
+    assert.equal(driver.images!.isThere(first.build_id), false)
+    assert.deepEqual(await outputOf(fixture, specOf(second)), ['ran'], 'the layers are those of the other build too')
+  },
+  ['swarm'],
+)
 
 promise('a damaged image does not reach the engine', async (t, kind) => {
   const folder = makeFolder(t)

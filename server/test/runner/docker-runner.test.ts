@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
-import { missingFor, sharedEngine } from './driver-fixture.ts'
+import { missingFor, sharedEngine, swarmSettings } from './driver-fixture.ts'
 import { missingForNetworks } from './network-world.ts'
 import { openRunner } from './runner-fixture.ts'
 
@@ -15,13 +15,18 @@ const SERVER = `
   const file = readFileSync(process.env.HOME + '/config', 'utf8')
   createServer((_, answer) => answer.end(file)).listen(Number(process.env.PORT), process.env.HOST)`
 
-test('the runner starts a wanted lobby in a container, takes it over after a restart, and ends it', async (t) => {
-  const missing = missingFor('docker')
-  if (missing !== null) return t.skip(missing)
-  const { socket, docker } = await sharedEngine('docker')
+for (const kind of ['docker', 'swarm'] as const) {
+  test(`the runner starts a wanted lobby in a container, takes it over after a restart, and ends it (${kind})`, async (t) => {
+    const missing = missingFor(kind)
+    if (missing !== null) return t.skip(missing)
+    await playAndEnd(t, kind)
+  })
+}
+
+async function playAndEnd(t: TestContext, kind: 'docker' | 'swarm'): Promise<void> {
+  const { socket, docker } = await sharedEngine(kind)
   const fixture = await openRunner(t, 'off', {
-    MUSTER_DRIVER: 'docker',
-    MUSTER_DOCKER_SOCKET: socket,
+    ...(kind === 'swarm' ? await swarmSettings() : { MUSTER_DRIVER: kind, MUSTER_DOCKER_SOCKET: socket }),
     MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE,
   })
   const first = await fixture.start()
@@ -50,9 +55,10 @@ test('the runner starts a wanted lobby in a container, takes it over after a res
   await fixture.unwant(lobby_id)
   const ended = await fixture.run(lobby_id, 'the run ends', ({ exit_ts }) => exit_ts !== null)
   assert.deepEqual([ended.exit_reason, ended.exit_code, ended.start_ts], ['stopped', 0, started.start_ts])
-  assert.ok(Number(ended.cpu_ms) > 0)
+  // A Swarm has no control group of the platform around a container.
+  assert.ok(kind === 'swarm' ? ended.cpu_ms === null : Number(ended.cpu_ms) > 0)
   assert.ok(!(await docker(['ps'])).includes(lobby_id))
-})
+}
 
 const ECHO = `
   import { createServer } from 'node:net'

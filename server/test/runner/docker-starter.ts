@@ -1,23 +1,12 @@
 // A runner's process for docker.test.ts: starts lobbies in containers until it is killed. A line for each one that runs.
-import pino from 'pino'
 import { newId } from '../../src/ids.ts'
-import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
-import { BASE_IMAGE } from './base-image.ts'
 import { TIER } from './driver-limits.ts'
+import { type EngineDriverOptions, openEngineDriver } from './engine-driver.ts'
 
 const LOBBIES_MAX = 64
 
-const [socket = '', data_dir = '', build_folder = ''] = process.argv.slice(2)
-const driver = await openDockerDriver({
-  data_dir,
-  docker: { socket, base_image: BASE_IMAGE },
-  log: pino({ level: 'silent' }),
-  sandbox: 'available',
-  network: null,
-  now: Date.now,
-  ended_kept_ms: null,
-  ended_bytes_max: null,
-})
+const [options = '', build_folder = ''] = process.argv.slice(2)
+const driver = await openEngineDriver(JSON.parse(options) as EngineDriverOptions)
 for (let count = 0; count < LOBBIES_MAX; count++) {
   const lobby_id = newId(Date.now())
   console.log(`starting ${lobby_id}`)

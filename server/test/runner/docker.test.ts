@@ -7,28 +7,33 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
-import pino from 'pino'
 import { newId } from '../../src/ids.ts'
 import { folderOfLobby, hasOutputPipe } from '../../src/lobby-logs/local.ts'
-import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { useDriver } from '../../src/runner/drivers/driver-choice.ts'
-import { ENGINES, type Engine, type EngineKind } from '../container-engine.ts'
+import type { Engine } from '../container-engine.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
 import {
+  CONTAINERS,
+  type ContainerKind,
   howOf,
   makeDataFolder,
   missingFor,
+  openContainerDriver,
   openDriver,
   reopenDriver,
   sharedEngine,
+  swarmSettings,
   TIER,
   writeBuild,
 } from './driver-fixture.ts'
+import { openEngineDriver } from './engine-driver.ts'
 
 const STARTER = fileURLToPath(new URL('./docker-starter.ts', import.meta.url))
 const COUNT = 2_000
+/** The Swarm gives a container the name of its service and of its task. */
+const TASK_SUFFIX = /\.1\.[a-z0-9]+$/
 /** Points in the start of a lobby at which the runner is killed. */
 const POINTS: Record<string, (lobby_id: string, engine: Engine) => Promise<boolean> | boolean> = {
   'nothing exists': () => true,
@@ -39,8 +44,8 @@ const POINTS: Record<string, (lobby_id: string, engine: Engine) => Promise<boole
   'it runs': async (lobby_id, { docker }) => (await docker(['ps'])).includes(lobby_id),
 }
 
-function promise(name: string, run: (t: TestContext, kind: EngineKind) => Promise<void>): void {
-  for (const kind of ENGINES) {
+function promise(name: string, run: (t: TestContext, kind: ContainerKind) => Promise<void>): void {
+  for (const kind of CONTAINERS) {
     test(`${name} (${kind})`, async (t) => {
       const missing = missingFor(kind)
       return missing === null ? run(t, kind) : t.skip(missing)
@@ -51,7 +56,7 @@ function promise(name: string, run: (t: TestContext, kind: EngineKind) => Promis
 async function listed({ docker }: Engine, kind: 'containers' | 'volumes'): Promise<string[]> {
   const args = kind === 'containers' ? ['ps', '--all', '--format', '{{.Names}}'] : ['volume', 'ls', '--quiet']
   const text = await docker(args)
-  return text.split('\n').filter((line) => line !== '')
+  return text.split('\n').flatMap((line) => (line === '' ? [] : line.replace(TASK_SUFFIX, '')))
 }
 
 /** The control groups of a lobby, in every hierarchy. */
@@ -154,7 +159,9 @@ promise('a later runner takes a lobby over, and its log has every line once', as
   // An exit waits for the log, but not for ever.
   const folder = folderOfLobby(join(fixture.data_dir, 'lobbies'), handle.lobby_id)
   await until('the log is whole', () => !hasOutputPipe(folder, 'stdout'))
-  assert.ok((exit.cpu_ms ?? 0) > 0 && exit.ran!.start_ts === handle.start_ts && exit.ran!.end_ts >= handle.start_ts)
+  // A Swarm has no control group of the platform around a container.
+  assert.ok(kind === 'swarm' ? exit.cpu_ms === null : (exit.cpu_ms ?? 0) > 0)
+  assert.ok(exit.ran!.start_ts === handle.start_ts && exit.ran!.end_ts >= handle.start_ts)
   const lines = (await next.logs(handle.lobby_id, 'stdout', 2 * COUNT)).map(({ bytes }) => bytes.toString())
   assert.deepEqual(
     lines,
@@ -182,9 +189,11 @@ promise('a runner that is killed during starts leaves no container, volume or co
   const build_folder = writeBuild(data_dir, { run: '#!/bin/sh\nsleep 600\n' })
   const seen = new Set<string>()
   // Files are not written through a second container there.
-  const points = Object.entries(POINTS).filter(([point]) => kind === 'docker' || point !== 'its files are written')
+  const missing = { docker: [], podman: ['its files are written'], swarm: ['it has a control group'] }[kind] as string[]
+  const points = Object.entries(POINTS).filter(([point]) => !missing.includes(point))
+  const where = kind === 'swarm' ? { swarm: await swarmSettings() } : { socket: engine.socket }
   for (const [point, isReached] of points) {
-    const args = [STARTER, engine.socket, data_dir, build_folder]
+    const args = [STARTER, JSON.stringify({ data_dir, base_image: BASE_IMAGE, ...where }), build_folder]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let begun = 0
     let last = ''
@@ -239,29 +248,27 @@ promise('a runner that is killed during starts leaves no container, volume or co
 promise('without the base image or the engine, the reason and the remedy are named', async (t, kind) => {
   const { socket } = await sharedEngine(kind)
   const data_dir = makeDataFolder()
-  const common = {
-    data_dir,
-    log: pino({ level: 'silent' }),
-    sandbox: 'available' as const,
-    network: null,
-    now: Date.now,
-    ended_kept_ms: null,
-    ended_bytes_max: null,
-  }
   const build_folder = writeBuild(data_dir, { run: '#!/bin/sh\n' })
   for (const [base_image, message] of [
     [null, /sets MUSTER_DOCKER_BASE_IMAGE/],
-    ['no-such-image:1', /no image no-such-image:1.*MUSTER_DOCKER_BASE_IMAGE/],
+    ['no-such-image:1', /(no|the) image no-such-image:1.*MUSTER_DOCKER_BASE_IMAGE/],
   ] as const) {
-    const driver = await openDockerDriver({ ...common, docker: { socket, base_image } })
+    const driver = await openContainerDriver(kind, data_dir, base_image)
     t.after(() => driver.close({ logger: 'end' }))
     const lobby_id = newId(Date.now())
     const started = await driver.start({ lobby_id, build_folder, args: ['run'], env: {}, tier: TIER })
     assert.ok('refused' in started && started.refused === 'no_build')
     assert.match(started.message, message)
   }
-  const opening = openDockerDriver({ ...common, docker: { socket: `${socket}.none`, base_image: BASE_IMAGE } })
-  await assert.rejects(opening, /StartError|docker\.sock\.none: .*MUSTER_DOCKER_SOCKET/)
+  const nothing = `${socket}.none`
+  const swarm = { ...(kind === 'swarm' ? await swarmSettings() : {}), MUSTER_SWARM_ENGINES: `none=unix://${nothing}` }
+  const opening = openEngineDriver({
+    ...{ data_dir, base_image: BASE_IMAGE },
+    ...(kind === 'swarm' ? { swarm } : { socket: nothing }),
+  })
+  const message =
+    kind === 'swarm' ? /MUSTER_SWARM_ENGINES responds \(none: / : /docker\.sock\.none: .*MUSTER_DOCKER_SOCKET/
+  await assert.rejects(opening, message)
 })
 
 test('the driver of a data folder changes only when no lobby of the former one is open', async (t) => {

@@ -15,38 +15,41 @@ import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
 import pino from 'pino'
 import { newId } from '../../src/ids.ts'
-import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Driver, Exit, Handle, RunSpec } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
-import {
-  ENGINE_PROGRAMS,
-  ENGINES,
-  type Engine,
-  type EngineKind,
-  missingForEngine,
-  startEngine,
-} from '../container-engine.ts'
+import { ENGINE_PROGRAMS, ENGINES, type Engine, missingForEngine, startEngine } from '../container-engine.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE, importBaseImage } from './base-image.ts'
 import { TIER } from './driver-limits.ts'
+import { openEngineDriver } from './engine-driver.ts'
+import { type SwarmEngines, startSwarm } from './swarm-engines.ts'
 
 export { TIER }
 
 export const SANDBOXES = ['required', 'off'] as const
 export type Sandbox = (typeof SANDBOXES)[number]
-/** What the tests of drivers run with: the process driver with and without bubblewrap, and the docker driver on each engine. */
-export const VARIANTS = [...SANDBOXES, ...ENGINES] as const
+/** What runs lobbies in containers: the docker driver on each engine, and the swarm driver on two engines. */
+export const CONTAINERS = [...ENGINES, 'swarm'] as const
+export type ContainerKind = (typeof CONTAINERS)[number]
+/** What the tests of drivers run with: also the process driver with and without bubblewrap. */
+export const VARIANTS = [...SANDBOXES, ...CONTAINERS] as const
 export type Variant = (typeof VARIANTS)[number]
 
-const engines = new Map<EngineKind, Promise<Engine>>()
+/** As the grace of the platform, so that a machine that was cut off for a moment keeps its lobbies. */
+const HEARTBEAT_S = 20
+const engines = new Map<ContainerKind, Promise<Engine>>()
+let swarm: Promise<SwarmEngines> | null = null
 const undo: (() => unknown)[] = []
 // The end of the file, and not of the test that needed it first, ends the engine.
 after(async () => {
   for (const step of undo.reverse()) await step()
 })
 
-/** One container engine of a kind for all tests of a file, with the base image. */
-export function sharedEngine(kind: EngineKind): Promise<Engine> {
+/**
+ * One container engine of a kind for all tests of a file, with the base image. Of a Swarm it is both: `docker` runs on each,
+ * and returns what both have printed.
+ */
+export function sharedEngine(kind: ContainerKind): Promise<Engine> {
   const known = engines.get(kind)
   if (known !== undefined) return known
   const opening = openEngine(kind)
@@ -54,23 +57,49 @@ export function sharedEngine(kind: EngineKind): Promise<Engine> {
   return opening
 }
 
-async function openEngine(kind: EngineKind): Promise<Engine> {
+/** The Swarm for all tests of a file. */
+export function sharedSwarm(): Promise<SwarmEngines> {
+  swarm ??= startSwarm(...ofFile(), HEARTBEAT_S)
+  return swarm
+}
+
+function ofFile(): [TestContext, string] {
   const folder = mkdtempSync(join(tmpdir(), 'muster-engine-'))
   undo.push(() => rmSync(folder, { recursive: true, force: true }))
-  const file = { after: (step: () => unknown) => void undo.push(step) } as TestContext
+  return [{ after: (step: () => unknown) => void undo.push(step) } as TestContext, folder]
+}
+
+async function openEngine(kind: ContainerKind): Promise<Engine> {
+  if (kind === 'swarm') return openBothEngines()
+  const [file, folder] = ofFile()
   const started = await startEngine(file, folder, { has_network: false, kind })
   await importBaseImage(started, join(folder, 'image'))
   return started
 }
 
+/** Only the first machine has the base image. The other one gets it from the platform. */
+async function openBothEngines(): Promise<Engine> {
+  const { machines } = await sharedSwarm()
+  const [first] = machines
+  await importBaseImage(first!.engine, mkdtempSync(join(tmpdir(), 'muster-image-')))
+  return {
+    ...first!.engine,
+    async docker(args, options) {
+      const printed = await Promise.all(machines.map(({ engine }) => engine.docker(args, options)))
+      return printed.join('')
+    },
+  }
+}
+
 /** Why the tests of a variant cannot run here; null when they can. */
 export function missingFor(variant: Variant): string | null {
+  if (variant === 'swarm') return missingForEngine([...ENGINE_PROGRAMS.docker, 'ip', 'nsenter', 'iptables'])
   if (isEngine(variant)) return missingForEngine(ENGINE_PROGRAMS[variant])
   return variant === 'required' && !hasBubblewrap() ? 'bubblewrap is not installed' : null
 }
 
-export function isEngine(variant: Variant): variant is EngineKind {
-  return (ENGINES as readonly Variant[]).includes(variant)
+export function isEngine(variant: Variant): variant is ContainerKind {
+  return (CONTAINERS as readonly Variant[]).includes(variant)
 }
 
 export function hasBubblewrap(): boolean {
@@ -123,11 +152,7 @@ export async function openDriver(
     ended_bytes_max: null,
   }
   const driver = isEngine(variant)
-    ? await openDockerDriver({
-        ...common,
-        sandbox: 'available',
-        docker: { socket: (await sharedEngine(variant)).socket, base_image: BASE_IMAGE },
-      })
+    ? await openContainerDriver(variant, data_dir)
     : await openProcessDriver({ ...common, sandbox: variant })
   t.after(async () => {
     for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
@@ -159,20 +184,34 @@ export async function openDriver(
 }
 
 /** A second driver on the same data folder, as after a restart of the runner. It ends no lobby. */
-export async function reopenDriver(t: TestContext, kind: EngineKind, data_dir: string): Promise<Driver> {
-  const { socket } = await sharedEngine(kind)
-  const driver = await openDockerDriver({
-    data_dir,
-    docker: { socket, base_image: BASE_IMAGE },
-    log: pino({ level: 'silent' }),
-    sandbox: 'available',
-    network: null,
-    now: Date.now,
-    ended_kept_ms: null,
-    ended_bytes_max: null,
-  })
+export async function reopenDriver(t: TestContext, kind: ContainerKind, data_dir: string): Promise<Driver> {
+  const driver = await openContainerDriver(kind, data_dir)
   t.after(() => driver.close({ logger: 'keep' }))
   return driver
+}
+
+export async function openContainerDriver(
+  kind: ContainerKind,
+  data_dir: string,
+  base_image: string | null = BASE_IMAGE,
+): Promise<Driver> {
+  const { socket } = await sharedEngine(kind)
+  return openEngineDriver({
+    data_dir,
+    base_image,
+    ...(kind === 'swarm' ? { swarm: await swarmSettings() } : { socket }),
+  })
+}
+
+/** Plain JSON, which another process can be given. */
+export async function swarmSettings(how: 'unix' | 'tcp' = 'unix'): Promise<Record<string, string>> {
+  const { address, setting } = await sharedSwarm()
+  return {
+    MUSTER_DRIVER: 'swarm',
+    MUSTER_SWARM_ENGINES: setting(how),
+    MUSTER_SWARM_REGISTRY: `${address}:0`,
+    MUSTER_INTERNAL_HOST: address,
+  }
 }
 
 export function writeBuild(data_dir: string, files: Record<string, string>): string {
@@ -199,7 +238,7 @@ function monitorsOf(lobby_id: string): string[] {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && commandLine(name)?.includes(lobby_id))
 }
 
-async function containersOf(kind: EngineKind, lobby_id: string): Promise<string[]> {
+async function containersOf(kind: ContainerKind, lobby_id: string): Promise<string[]> {
   const listed = await (await sharedEngine(kind)).docker(['ps', '--quiet', '--filter', `name=${lobby_id}`])
   return listed.split('\n').filter((line) => line !== '')
 }

@@ -13,7 +13,7 @@ import { buildahImage, busyboxRoot, hasImageTools, makeFolder, umociImage } from
 import { type Registry, startRegistry } from '../registry.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
-import { hasBubblewrap, missingFor, sharedEngine } from './driver-fixture.ts'
+import { hasBubblewrap, missingFor, sharedEngine, swarmSettings } from './driver-fixture.ts'
 import { openRunner } from './runner-fixture.ts'
 
 const OPTIONS = { entrypoint: ['/bin/sh', '-c', 'exec /bin/busybox httpd -f -h /srv -p "$PORT"'], user: '1234:56' }
@@ -67,6 +67,12 @@ test('an image of a registry is pulled once by its digest and played in a contai
   const { socket } = await sharedEngine('docker')
   const env = { MUSTER_DRIVER: 'docker', MUSTER_DOCKER_SOCKET: socket, MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE }
   await played(t, env, 'off')
+})
+
+test('an image of a registry is pulled once by its digest and played in a Swarm', async (t) => {
+  const reason = missing() ?? missingFor('swarm')
+  if (reason !== null) return t.skip(reason)
+  await played(t, await swarmSettings(), 'off')
 })
 
 test('an image of a registry is pulled once by its digest and played in bubblewrap', async (t) => {

@@ -4,6 +4,7 @@ import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
 import type { ImageStore } from '../images/image-store.ts'
 import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
+import type { Ports } from '../ports.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
 /** The limits of one lobby. */
@@ -38,6 +39,38 @@ export type RunSpec = {
   has_input?: boolean
   /** From `takeNetwork`. Without it the lobby shares the network of the machine. */
   network?: RunNetwork | null
+  /** Where it runs, for a driver with `nodes`. Without it the driver chooses a node, and the lobby has no ports. */
+  place?: RunPlace | null
+}
+
+/** `ports`: number inside the lobby's network, and number by which the edge reaches it at the node's address. */
+export type RunPlace = {
+  node_id: string
+  ports: readonly { inside: number; outside: number; protocol: 'tcp' | 'udp' }[]
+}
+
+/** A machine on which a driver runs lobbies. `regions`: null: those of the runner. */
+export type DriverNode = {
+  node_id: string
+  regions: readonly string[] | null
+  /** Whether it starts lobbies now. */
+  is_open: boolean
+  cpu_cores: number
+  memory_mb: number
+  /** Where the edge reaches the ports of its lobbies. */
+  address: string
+  ports: Ports
+}
+
+/** The machines of a driver whose lobbies run elsewhere. Each is a node of the platform. */
+export type DriverNodes = {
+  ids: readonly string[]
+  /** Those that respond now. */
+  here(): DriverNode[]
+  /** The numbers of lobbies at this address; null: no node has it. */
+  portsAt(address: string): Ports | null
+  /** Where lobbies reach the platform. */
+  services: string
 }
 
 /** How the server of a container image runs. `uid` and `gid`: what it sees itself as. `build_id`: names it in an engine. */
@@ -74,6 +107,8 @@ export type Handle = {
   group: string | null
   /** Null: it shares the network of the machine. */
   network: RunNetwork | null
+  /** The node where it runs, for a driver with `nodes`. */
+  node_id?: string
 }
 
 /**
@@ -90,7 +125,8 @@ export type Handle = {
  * - `no_network`: nothing was started: a port has a fixed number, and lobbies share the network of the machine.
  * - `not_started`: the machine could not start it; the lobby's log says why.
  * - `stopped`: the platform ended it because it was no longer wanted.
- * - `lost`: it is gone for an unknown reason (a power cut, a kill -9 of its monitor, a crash before its start).
+ * - `lost`: it is gone for an unknown reason (a power cut, a kill -9 of its monitor, a crash before its start), or its node
+ *   is away.
  */
 export type ExitReason =
   | 'exit'
@@ -131,11 +167,13 @@ export type Started = { handle: Handle } | { refused: ExitReason; message: strin
 
 export type Driver = {
   /** The column `driver` of lobby_runs. */
-  name: 'process' | 'docker'
+  name: 'process' | 'docker' | 'swarm'
   /** The sandbox of all lobbies, determined when the driver was opened. */
   sandbox: Sandbox
   /** Whether each lobby has a network of its own, so that all may listen on the same number. */
   has_own_network: boolean
+  /** Null: lobbies run on this machine. */
+  nodes: DriverNodes | null
   /** Where it has the images of builds; null: it runs them from folders. */
   images: ImageStore | null
   /** The lobby's writable folder, as its program sees it. */

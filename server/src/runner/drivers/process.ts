@@ -70,6 +70,7 @@ class ProcessDriver implements Driver {
   readonly name = 'process'
   readonly images = null
   readonly has_own_network: boolean
+  readonly nodes = null
   readonly sandbox: Handle['sandbox']
   readonly #options: ProcessDriverOptions
   readonly #host: Host

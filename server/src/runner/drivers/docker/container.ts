@@ -12,7 +12,7 @@ import { seccompProfile } from './seccomp-profile.ts'
 
 const TMP_MOUNT = '/tmp'
 /** Output of one container that the engine keeps for a runner that is away. */
-const ENGINE_LOG = { 'max-size': '2m', 'max-file': '2' } as const
+export const ENGINE_LOG = { 'max-size': '2m', 'max-file': '2' } as const
 
 const SECCOMP = seccompProfile()
 

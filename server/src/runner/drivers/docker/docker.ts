@@ -70,6 +70,7 @@ export async function openDockerDriver(options: DockerDriverOptions): Promise<Dr
 
 class DockerDriver implements Driver {
   readonly name = 'docker'
+  readonly nodes = null
   readonly sandbox = 'container'
   readonly has_own_network: boolean
   readonly images: EngineImages

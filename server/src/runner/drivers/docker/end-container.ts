@@ -33,8 +33,9 @@ export async function endContainer(
   { lobby_id }: Handle,
   ending: { deadline_ms: number; stop_signal: string },
   isSeenAlive: () => boolean,
+  container = containerName(lobby_id),
 ): Promise<void> {
-  const path = `/containers/${containerName(lobby_id)}`
+  const path = `/containers/${container}`
   const signal = (name: string): Promise<unknown> =>
     engine.call('POST', `${path}/kill`, { query: { signal: name } }).catch(ignoreDone)
   let is_terminated = false
@@ -111,6 +112,6 @@ function isOver(
   return Created * 1_000 < now_ms - UNASKED_MS_MAX
 }
 
-async function removeById(engine: EngineClient, id: string): Promise<void> {
+export async function removeById(engine: EngineClient, id: string): Promise<void> {
   await engine.call('DELETE', `/containers/${id}`, { query: { force: '1', v: '1' } }).catch(ignoreDone)
 }

@@ -1,7 +1,8 @@
-// The API of a container engine: Docker 20.10 and later, or an engine with the same API, on a Unix socket of this machine.
-// Requests have a time limit and a bounded response. Streams (logs, attached input) are open for as long as their reader
-// wants.
+// The API of a container engine: Docker 20.10 and later, or an engine with the same API, on a Unix socket of this machine
+// or on a TCP port of another one. Requests have a time limit and a bounded response. Streams (logs, attached input) are
+// open for as long as their reader wants.
 import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -29,26 +30,45 @@ export class EngineError extends Error {
 type Query = Readonly<Record<string, string>>
 type Method = 'GET' | 'POST' | 'DELETE' | 'PUT'
 
-export class EngineClient {
-  readonly #socket: string
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: REQUESTS_MAX })
+/** The client certificate and the authority of the engine's certificate, PEM. */
+export type EngineTls = { ca: string; cert: string; key: string }
+/** `tls`: null: the connection is not encrypted, and every program that reaches the port is root on the machine. */
+export type EngineAddress = { socket: string } | { host: string; port: number; tls: EngineTls | null }
 
-  constructor(socket: string) {
-    this.#socket = socket
+type CallOptions = { query?: Query; body?: unknown; headers?: Readonly<Record<string, string>>; ms_max?: number }
+
+export class EngineClient {
+  readonly #target: RequestOptions
+  readonly #is_tls: boolean
+  readonly #agent: Agent | TlsAgent
+
+  /** A text: the path of a Unix socket. */
+  constructor(address: string | EngineAddress) {
+    const to = typeof address === 'string' ? { socket: address } : address
+    const pool = { keepAlive: true, maxSockets: REQUESTS_MAX }
+    this.#is_tls = 'tls' in to && to.tls !== null
+    this.#target = 'socket' in to ? { socketPath: to.socket } : { host: to.host, port: to.port, ...to.tls }
+    this.#agent = this.#is_tls ? new TlsAgent(pool) : new Agent(pool)
   }
 
   /** The parsed response; null when it has no body. Throws an EngineError for every status from 400 on. */
-  async call<T = null>(method: Method, path: string, options: { query?: Query; body?: unknown } = {}): Promise<T> {
+  async call<T = null>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
+    const body = await this.text(method, path, options)
+    return (body === '' ? null : JSON.parse(body)) as T
+  }
+
+  /** The same, without a parser. */
+  async text(method: Method, path: string, options: CallOptions = {}): Promise<string> {
     const text = options.body === undefined ? null : JSON.stringify(options.body)
-    const headers =
+    const of_body =
       text === null ? {} : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }
-    const signal = AbortSignal.timeout(REQUEST_MS_MAX)
+    const headers = { ...of_body, ...options.headers }
+    const signal = AbortSignal.timeout(options.ms_max ?? REQUEST_MS_MAX)
     const response = await this.#send(
       { method, path: pathOf(path, options.query), headers, signal, agent: this.#agent },
       (sent) => sent.end(text ?? undefined),
     )
-    const body = await textOf(response)
-    return (body === '' ? null : JSON.parse(body)) as T
+    return textOf(response)
   }
 
   /** The same, and null where the engine has no such thing. */
@@ -93,7 +113,7 @@ export class EngineClient {
     const headers = { Connection: 'Upgrade', Upgrade: 'tcp', 'Content-Length': 0 }
     const options = { method: 'POST', path: pathOf(path, query), headers, agent: false as const }
     return new Promise((resolve, reject) => {
-      const sent = request({ socketPath: this.#socket, ...options, signal: AbortSignal.timeout(REQUEST_MS_MAX) })
+      const sent = this.#request({ ...options, signal: AbortSignal.timeout(REQUEST_MS_MAX) })
       sent.once('upgrade', (_response, socket: Socket) => resolve(socket))
       sent.once('response', (response) => failureOf(response).then(reject, reject))
       sent.once('error', reject)
@@ -105,9 +125,13 @@ export class EngineClient {
     this.#agent.destroy()
   }
 
+  #request(options: RequestOptions): ReturnType<typeof request> {
+    return (this.#is_tls ? tlsRequest : request)({ ...this.#target, ...options })
+  }
+
   async #send(options: RequestOptions, write: (sent: ReturnType<typeof request>) => void): Promise<IncomingMessage> {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const sent = request({ socketPath: this.#socket, ...options })
+      const sent = this.#request(options)
       sent.once('response', resolve)
       sent.on('error', reject)
       write(sent)

@@ -43,10 +43,14 @@ export async function makeScratch(
 }
 
 /**
- * Writes the files into the volume of a lobby's container that was created and not started. `release` is called once that
- * container runs, or was given up.
+ * Writes the files into the volume of a lobby. `container`: one with the volume that was created and not started. `release`
+ * is called once the lobby's container runs, or was given up.
  */
-export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Promise<FilledScratch> {
+export async function fillScratch(
+  engine: EngineClient,
+  plan: ScratchPlan,
+  container = containerName(plan.lobby_id),
+): Promise<FilledScratch> {
   const { lobby_id, image_id, labels, owner } = plan
   const writer = `${containerName(lobby_id)}-files`
   const upload = pack()
@@ -59,13 +63,7 @@ export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Prom
     await engine.call('DELETE', `/containers/${writer}`, { query: { force: '1' } }).catch(ignoreDone)
   }
   try {
-    const Mounts = [{ Type: 'volume', Source: containerName(lobby_id), Target: SCRATCH_MOUNT }]
-    const body = {
-      Image: image_id,
-      Entrypoint: ['never'],
-      Labels: neverRunsLabels(labels),
-      HostConfig: { NetworkMode: 'none', Mounts },
-    }
+    const body = besideBody({ lobby_id, image_id, labels })
     await engine.call('POST', '/containers/create', { query: { name: writer }, body })
     sending = engine.send(
       'PUT',
@@ -78,11 +76,26 @@ export async function fillScratch(engine: EngineClient, plan: ScratchPlan): Prom
     })
     failed.catch(() => undefined)
     writeEntries(upload, owner, plan.files)
-    await Promise.race([failed, unpacked(engine, containerName(lobby_id), plan.files.at(-1)!.path)])
+    await Promise.race([failed, unpacked(engine, container, plan.files.at(-1)!.path)])
     return { release }
   } catch (error) {
     await release().catch(() => undefined)
     throw error
+  }
+}
+
+/** The body of a container that has the volume of a lobby and never runs. */
+export function besideBody({
+  lobby_id,
+  image_id,
+  labels,
+}: Pick<ScratchPlan, 'lobby_id' | 'image_id' | 'labels'>): object {
+  const Mounts = [{ Type: 'volume', Source: containerName(lobby_id), Target: SCRATCH_MOUNT }]
+  return {
+    Image: image_id,
+    Entrypoint: ['never'],
+    Labels: neverRunsLabels(labels),
+    HostConfig: { NetworkMode: 'none', Mounts },
   }
 }
 

@@ -23,7 +23,7 @@ import { fillRoot, fillScratch, makeScratch } from './scratch-files.ts'
 
 type Machine = { host: DockerHost; images: EngineImages; programs: ImagePrograms }
 type Root = { image: Image; command: string }
-type Refused = { refused: ExitReason; message: string }
+export type Refused = { refused: ExitReason; message: string }
 
 /** `images`: those of builds. */
 export async function startContainer(machine: Machine, spec: RunSpec, facts: ContainerFacts): Promise<Started> {
@@ -77,34 +77,55 @@ async function entryOf({ networks }: DockerHost, { network }: ContainerFacts): P
   return networks.container.entryTo(network.namespace)
 }
 
-/** A program that the build does not have is searched in the base image. */
 async function rootOfArchive({ host, programs }: Machine, spec: RunSpec, probe: Probe): Promise<Root | Refused> {
   const image = await imageOf(host)
   if ('refused' in image) return image
-  const [name = ''] = spec.args
-  const in_build = findInBuild(spec.build_folder, BUILD_MOUNT, name)
-  if (in_build !== null) return 'refused' in in_build ? in_build : { image, command: in_build.command }
-  const path = image.env.find((line) => line.startsWith('PATH='))?.slice('PATH='.length)
-  const found = await programs.find(image, probe, { name, path, relative_to: null })
-  if (found === 'nothing') return notFound(name, 'the image')
-  return found === 'not_executable' ? notExecutable(name) : { image, command: found.command }
+  const found = await programOfArchive(programs, image, spec, probe)
+  return 'refused' in found ? found : { image, ...found }
 }
 
 async function rootOfImage(
   { images, programs }: Machine,
-  { args, env }: RunSpec,
-  { build_id, working_folder }: ImageRoot,
+  spec: RunSpec,
+  root: ImageRoot,
   probe: Probe,
 ): Promise<Root | Refused> {
-  const image = await images.find(build_id ?? '')
+  const image = await images.find(root.build_id ?? '')
   if ('refused' in image) return image
+  const found = await programOfImage(programs, image, spec, root, probe)
+  return 'refused' in found ? found : { image, ...found }
+}
+
+/** A program that the build does not have is searched in the image. */
+export async function programOfArchive(
+  programs: ImagePrograms,
+  image: Image,
+  { args, build_folder }: Pick<RunSpec, 'args' | 'build_folder'>,
+  probe: Probe,
+): Promise<{ command: string } | Refused> {
+  const [name = ''] = args
+  const in_build = findInBuild(build_folder, BUILD_MOUNT, name)
+  if (in_build !== null) return in_build
+  const path = image.env.find((line) => line.startsWith('PATH='))?.slice('PATH='.length)
+  const found = await programs.find(image, probe, { name, path, relative_to: null })
+  if (found === 'nothing') return notFound(name, 'the image')
+  return found === 'not_executable' ? notExecutable(name) : found
+}
+
+export async function programOfImage(
+  programs: ImagePrograms,
+  image: Image,
+  { args, env }: Pick<RunSpec, 'args' | 'env'>,
+  { working_folder }: Pick<ImageRoot, 'working_folder'>,
+  probe: Probe,
+): Promise<{ command: string } | Refused> {
   // The engine makes the image's own folder where no layer has it.
   const is_own = working_folder === image.working_folder
   if (!is_own && !(await programs.hasFolder(image, probe, working_folder))) return noWorkingFolder(working_folder)
   const [name = ''] = args
   const found = await programs.find(image, probe, { name, path: env.PATH, relative_to: working_folder })
   if (found === 'nothing') return notInImage(name)
-  return found === 'not_executable' ? notExecutableInImage(name) : { image, command: found.command }
+  return found === 'not_executable' ? notExecutableInImage(name) : found
 }
 
 /** The path of the group around the container; null where the platform makes none. */

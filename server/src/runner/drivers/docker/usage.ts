@@ -13,12 +13,16 @@ type Stats = {
 }
 
 /** By lobby id, without containers that are gone. */
-export async function usageOfContainers(engine: EngineClient, handles: readonly Handle[]): Promise<Map<string, Usage>> {
+export async function usageOfContainers(
+  engine: EngineClient,
+  handles: readonly Handle[],
+  containerOf: (lobby_id: string) => string = containerName,
+): Promise<Map<string, Usage>> {
   const usage = new Map<string, Usage>()
   const waiting = [...handles]
   async function ask(): Promise<void> {
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      const path = `/containers/${containerName(next.lobby_id)}/stats`
+      const path = `/containers/${containerOf(next.lobby_id)}/stats`
       const stats = await engine.find<Stats>(path, { stream: '0', 'one-shot': '1' })
       const used_ns = stats?.cpu_stats?.cpu_usage?.total_usage
       const memory = stats?.memory_stats
