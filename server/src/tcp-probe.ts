@@ -1,18 +1,25 @@
 // Whether a process of the platform can be reached: a TCP connection, which is closed at once. It costs the process no request.
 import { connect, type Socket } from 'node:net'
 
-/** Resolves to whether a connection could be made within `ms`. */
-export function canConnect(target: { host: string; port: number }, ms: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
+/** `refused`: the machine responds, and nothing listens there. `late`: nobody has responded in time, or the network has an error. */
+export type ProbeEnd = 'connected' | 'refused' | 'late'
+
+export function probe(target: { host: string; port: number }, ms: number): Promise<ProbeEnd> {
+  const { promise, resolve } = Promise.withResolvers<ProbeEnd>()
   const socket = connect(target)
   const cancel = whenLate(socket, ms, () => socket.destroy(new Error('The probe takes too long.')))
   socket.once('connect', () => {
-    resolve(true)
+    resolve('connected')
     socket.destroy()
   })
-  socket.once('error', () => resolve(false))
+  socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'ECONNREFUSED' ? 'refused' : 'late'))
   socket.once('close', cancel)
   return promise
+}
+
+/** Resolves to whether a connection could be made within `ms`. */
+export async function canConnect(target: { host: string; port: number }, ms: number): Promise<boolean> {
+  return (await probe(target, ms)) === 'connected'
 }
 
 /**
@@ -26,4 +33,10 @@ export function whenLate(socket: Socket, ms: number, onLate: () => void): () => 
     })
   }, ms)
   return () => clearTimeout(timer)
+}
+
+/** `address`: a host and a port, such as `[::1]:6421`. */
+export function targetOf(address: string): { host: string; port: number } {
+  const colon = address.lastIndexOf(':')
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
 }

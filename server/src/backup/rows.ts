@@ -16,6 +16,8 @@ const NOT_BACKED = [
     'matchmakers',
     'shard_leases',
     'port_claims',
+    'shard_room',
+    'place_room',
     'runners',
     'log_questions',
     'log_answers',

@@ -55,6 +55,8 @@ export type Schema = {
   matchmakers: MatchmakerTable
   shard_leases: ShardLeaseTable
   port_claims: PortClaimTable
+  shard_room: ShardRoomTable
+  place_room: PlaceRoomTable
   lobbies: LobbyTable
   players: PlayerTable
   captcha_clients: CaptchaClientTable
@@ -585,6 +587,14 @@ type PortClaimTable = {
   lobby_id: string
   free_ms: number | null
 }
+
+type RoomColumns = { cpu_micro: number; memory_kb: number; lobby_count: number }
+
+/** What the lobbies of a shard use, by region and node. `node_id`: empty for lobbies without a node. */
+type ShardRoomTable = RoomColumns & { shard: number; region: string; node_id: string }
+
+/** The same over all shards, by `node NAME`, `region NAME` or `unplaced REGION`. The maxima were in force at the last change. */
+type PlaceRoomTable = RoomColumns & { place: string; cpu_micro_max: number | null; memory_kb_max: number | null }
 
 type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
 

@@ -2,7 +2,7 @@
 // refuses nothing, so each process from which a response is due is probed once a second. After two failures its connections
 // are closed, and requests for it go through another process until a probe succeeds.
 import { Agent } from 'node:http'
-import { canConnect } from '../tcp-probe.ts'
+import { canConnect, targetOf } from '../tcp-probe.ts'
 
 /** Idle connections to one process. */
 const FREE_SOCKETS_MAX = 256
@@ -70,11 +70,6 @@ export class OwnerConnections {
     agent.destroy()
     this.#processes.delete(address)
   }
-}
-
-export function targetOf(address: string): { host: string; port: number } {
-  const colon = address.lastIndexOf(':')
-  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
 }
 
 function newAgent(): Agent {

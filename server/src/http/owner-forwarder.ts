@@ -21,9 +21,9 @@ import {
   PROGRESS_HEADER,
   RELAY_HEADER,
 } from '../shard-protocol.ts'
-import { whenLate } from '../tcp-probe.ts'
+import { targetOf, whenLate } from '../tcp-probe.ts'
 import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
-import { OwnerConnections, targetOf } from './owner-connections.ts'
+import { OwnerConnections } from './owner-connections.ts'
 import { rayOf } from './ray.ts'
 
 /** Requests being forwarded. */

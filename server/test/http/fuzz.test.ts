@@ -161,6 +161,8 @@ const BEHIND = [
     'matchmakers',
     'shard_leases',
     'port_claims',
+    'shard_room',
+    'place_room',
     'explanations',
     'ray_spans',
     'job_runs',

@@ -55,6 +55,7 @@ import { statements as nodes } from './0060-nodes.ts'
 import { statements as shardLeases } from './0065-shard-leases.ts'
 import { statements as portClaims } from './0066-port-claims.ts'
 import { statements as nodeLinks } from './0070-node-links.ts'
+import { statements as roomClaims } from './0080-room-claims.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -115,4 +116,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0065-shard-leases', statements: shardLeases },
   { name: '0066-port-claims', statements: portClaims },
   { name: '0070-node-links', statements: nodeLinks },
+  { name: '0080-room-claims', statements: roomClaims },
 ]

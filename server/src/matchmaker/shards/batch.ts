@@ -4,6 +4,8 @@ import type { Decision, Env, Undo } from '../book/commands.ts'
 import { apply } from '../book/evolve.ts'
 import type { Book } from '../book/state.ts'
 import { type AffectedRows, addAffected, noAffectedRows } from '../projection/affected-rows.ts'
+import type { LobbyUse } from './capacity.ts'
+import { RoomChanges } from './room-claims.ts'
 
 /** Reads the book and returns a refusal or changes. `env` is valid during the call only. */
 export type Decide<T> = (book: Book, env: Env) => Decision<T>
@@ -23,6 +25,8 @@ export type Pending = {
 
 export class Batch {
   readonly pendings: Pending[] = []
+  /** What its lobbies use, or do not use any more. */
+  readonly room = new RoomChanges()
   readonly #changes = new Map<string, Change[]>()
   readonly #affected = new Map<string, AffectedRows>()
   readonly #undos: Undo[] = []
@@ -66,6 +70,12 @@ export class Batch {
     const changes = this.#changes.get(namespace_id)
     if (changes === undefined) this.#changes.set(namespace_id, [change])
     else changes.push(change)
+  }
+
+  /** The change that was applied last begins (1) or ends (-1) this use. */
+  addRoom(use: LobbyUse, sign: 1 | -1): void {
+    this.room.add(use, sign)
+    this.#undos.push(() => this.room.add(use, sign === 1 ? -1 : 1))
   }
 
   /** `undo` belongs to the change that was applied last. */

@@ -1,16 +1,16 @@
 // Chooses the node of a new lobby, and accounts for what the lobbies of each node and region use, over all namespaces and
-// shards. The account of this process's shards is its memory. What lobbies of other processes use is read from the tables
-// (watch/other-lobbies.ts), so two processes that start lobbies at the same moment may exceed a limit by these. Room is taken in the step that decides
+// shards. The account of this process's shards is its memory. What lobbies of other processes use is read every second
+// (watch/other-lobbies.ts), and is exact where a lobby is appended (room-claims.ts). Room is taken in the step that decides
 // on a lobby, and released only when the lobby's end is durable. So no failed append can leave a node with more lobbies than
 // it can hold. A refusal may be due to a lobby of another shard that is not committed yet; that lasts as long as an append.
 //
 // A lobby has a node from its creation. While no runner of its region has ever reported, it has none, and any runner of the
 // region may take it (decide.place). The cost of a choice depends on the number of nodes, not of lobbies.
-import type { Pool } from 'pg'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { Region, RoomLimit } from '../../regions.ts'
 import type { LobbyPlace } from '../book/commands.ts'
 import type { Book } from '../book/state.ts'
+import type { PlacesOf } from './room-claims.ts'
 
 /** Sums of fractions such as 1/3 are not exact. */
 const ROUNDING = 1e-6
@@ -74,7 +74,7 @@ export class Capacity {
    */
   choose(wanted: RegionUse, reserved: string | null = null): LobbyPlace | null {
     const nodes = this.nodesOf(wanted.region)
-    if (reserved !== null && this.#nodes.get(reserved)?.state === 'open') return { node_id: reserved }
+    if (reserved !== null && this.#keepsRoom(reserved, wanted.region)) return { node_id: reserved }
     if (!this.#regionFits(wanted)) return null
     if (nodes.length === 0) return this.#unplacedFits(wanted) ? { node_id: null } : null
     const roomy = nodes.filter((node) => this.#nodeFits(node, wanted))
@@ -85,6 +85,14 @@ export class Capacity {
     for (const node of candidates) if (best === null || this.#isBetter(node, best, placement)) best = node
     return best && { node_id: best.node_id }
   }
+
+  /** The places whose limits hold for such a lobby. */
+  readonly placesOf: PlacesOf = ({ region, node_id }) => [
+    { place: `region ${region}`, limit: this.#regions.get(region)?.capacity ?? NO_LIMIT },
+    node_id === null
+      ? { place: `unplaced ${region}`, limit: this.#unplacedLimit(region) }
+      : { place: `node ${node_id}`, limit: this.#nodes.get(node_id)?.limit ?? NO_LIMIT },
+  ]
 
   /** What the lobbies of a node use. */
   usedBy(node_id: string): Readonly<Sum> {
@@ -146,6 +154,14 @@ export class Capacity {
     return hasRoom(this.usedBy(node_id), wanted, limit)
   }
 
+  /** Lobbies of other processes may have taken the room that is reserved here. */
+  #keepsRoom(node_id: string, region: string): boolean {
+    const node = this.#nodes.get(node_id)
+    if (node?.state !== 'open') return false
+    const more = { region, cpu_cores: 0, memory_mb: 0 }
+    return this.#nodeFits(node, more) && this.#regionFits(more)
+  }
+
   #unplacedFits(wanted: RegionUse): boolean {
     return hasRoom(this.#unplaced.get(wanted.region) ?? NOTHING, wanted, this.#unplacedLimit(wanted.region))
   }
@@ -171,21 +187,6 @@ export class Capacity {
 
 /** Stands for the shards of other processes. */
 const OTHERS = SHARD_COUNT
-
-/** What the lobbies of all other shards use, by region and node. */
-export async function usesOfOthers(
-  pool: Pool,
-  shards: readonly number[],
-): Promise<(LobbyUse & { lobby_count: number })[]> {
-  const { rows } = await pool.query<LobbyUse & { lobby_count: number }>({
-    name: 'uses-of-others',
-    text: `select region, node_id, sum(cpu_cores)::float8 as cpu_cores, sum(memory_mb)::float8 as memory_mb,
-        count(*)::integer as lobby_count
-      from lobbies where stop_ts is null and shard <> all($1) group by region, node_id`,
-    values: [shards],
-  })
-  return rows
-}
 
 const NOTHING: Sum = { cpu_cores: 0, memory_mb: 0, lobby_count: 0 }
 const NO_LIMIT: RoomLimit = { cpu_cores: null, memory_mb: null }

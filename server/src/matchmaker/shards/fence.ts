@@ -6,6 +6,7 @@
 import type { Pool, QueryConfig } from 'pg'
 import { decodePage, encodePage } from '../../journal/pages.ts'
 import { appendAndClaimSql, CLAIM_REFUSED, columnsOf, type PortClaim } from './port-claims.ts'
+import { type PlacesOf, type RoomChanges, roomColumns } from './room-claims.ts'
 
 /** A takeover that conflicts with this many appends in a row gives up: another writer works well. */
 const TAKEOVER_TRIES_MAX = 1_000
@@ -15,19 +16,25 @@ const RESPONSE_MS_MAX = 5_000
 
 const UNIQUE_VIOLATION = '23505'
 
-const NO_CLAIMS = { claims: [], now_ms: 0 }
+/** `ports`: of new lobbies in the row, claimed at the book time `now_ms`. `room`: what its lobbies use, or do not use any more. */
+export type Claims = {
+  ports: readonly PortClaim[]
+  now_ms: number
+  room: ReturnType<RoomChanges['sums']>
+  placesOf: PlacesOf
+}
 
 /** A key whose row was removed as old is still taken: there are rows after it. */
 const APPEND_SQL = `
   insert into journal (shard, seq, writer, payload) select $1::smallint, $2::bigint, $3::uuid, $4::bytea
   where not exists (select from journal where shard = $1 and seq > $2)`
-const APPEND_PORTS_SQL = appendAndClaimSql(APPEND_SQL)
+const APPEND_CLAIMS_SQL = appendAndClaimSql(APPEND_SQL)
 
 /**
  * - `committed`: durable.
  * - `deposed`: another writer has this seq. Nothing was written, and this writer never writes again.
  * - `failed`: the database refused. Nothing was written, and the seq is free.
- * - `claim_refused`: a port of a new lobby is taken. Nothing was written, and the seq is free.
+ * - `claim_refused`: a port of a new lobby is taken, or its node or region is full. Nothing was written, and the seq is free.
  * - `unknown`: no response came. Only a takeover finds out.
  */
 export type AppendOutcome =
@@ -37,28 +44,32 @@ export type AppendOutcome =
   | { kind: 'claim_refused'; error: unknown }
   | { kind: 'unknown'; error: unknown }
 
-/** `claims`: ports of new lobbies in the row; `now_ms`: the book time. Where one of them is taken, nothing is written. */
+/** Where one of the claims is refused, nothing is written. */
 export async function append(
   pool: Pool,
   row: { shard: number; seq: number; writer: string; payload: Buffer },
-  { claims, now_ms }: { claims: readonly PortClaim[]; now_ms: number } = NO_CLAIMS,
+  claims: Claims | null = null,
 ): Promise<AppendOutcome> {
   const values = [row.shard, row.seq, row.writer, row.payload]
   try {
     const { rowCount } = await pool.query(
       timed(
-        claims.length === 0
+        claims === null
           ? { name: 'journal-append', text: APPEND_SQL, values }
-          : { name: 'journal-append-ports', text: APPEND_PORTS_SQL, values: [...values, ...columnsOf(claims), now_ms] },
+          : { name: 'journal-append-claims', text: APPEND_CLAIMS_SQL, values: [...values, ...valuesOf(claims)] },
       ),
     )
     return { kind: rowCount === 1 ? 'committed' : 'deposed' }
   } catch (error) {
     const state = sqlState(error)
     if (state === UNIQUE_VIOLATION) return { kind: 'deposed' }
-    if (state === CLAIM_REFUSED && claims.length > 0) return { kind: 'claim_refused', error }
+    if (state === CLAIM_REFUSED && claims !== null) return { kind: 'claim_refused', error }
     return { kind: isDefinite(state) ? 'failed' : 'unknown', error }
   }
+}
+
+function valuesOf({ ports, now_ms, room, placesOf }: Claims): unknown[] {
+  return [...columnsOf(ports), now_ms, ...roomColumns(room, placesOf)]
 }
 
 export type Takeover = { seq: number; ms: number }

@@ -6,10 +6,14 @@ import type { Pool } from 'pg'
 import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePort } from '../../journal/changes.ts'
 import type { Book } from '../book/state.ts'
+import { roomSql } from './room-claims.ts'
 
 export type PortClaim = Pick<EdgePort, 'transport' | 'port'> & { lobby_id: string }
 
-/** Claims `$5` to `$7` at the book time `$8`, where a row was appended. Division by zero refuses the whole statement where one of them is taken. */
+/**
+ * Claims the ports `$5` to `$7` at the book time `$8`, and the room `$9` to `$19`, where a row was appended. Division by zero refuses
+ * the whole statement where a port is taken, or a place has no room.
+ */
 export function appendAndClaimSql(append_sql: string): string {
   return `
   with appended as (${append_sql} returning 1), claimed as (
@@ -19,8 +23,9 @@ export function appendAndClaimSql(append_sql: string): string {
     on conflict (transport, port) do update set shard = excluded.shard, lobby_id = excluded.lobby_id, free_ms = null
       where port_claims.free_ms <= $8
     returning 1
-  )
-  select 1 / (case when (select count(*) from claimed) = cardinality($6) then 1 else 0 end) from appended`
+  ), ${roomSql(9)}
+  select 1 / (case when (select count(*) from claimed) = cardinality($6)
+    and (select count(*) from place_sums) = cardinality($14) then 1 else 0 end) from appended`
 }
 
 /** PostgreSQL's code for it. */

@@ -5,18 +5,18 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from '../../database/listen.ts'
 import { newId } from '../../ids.ts'
+import { probe, targetOf } from '../../tcp-probe.ts'
 import { planOf } from './balance.ts'
 import type { Books } from './books.ts'
+import { Heartbeats } from './heartbeats.ts'
 import * as leases from './lease.ts'
 
 /** Between two heartbeats of a process that is alone. */
 const BEAT_ALONE_MS = 1_000
 /** Between two heartbeats where another process waits for them. */
 const BEAT_MS = 500
-/** A process whose heartbeat was not renewed for this long counts as dead. */
-const DEAD_MS = 2_000
-/** It must have been seen unchanged so many times too: the database may have been away for all. */
-const UNCHANGED_LOOKS_MIN = 4
+/** How long a process that is silent is asked whether it accepts connections. */
+const SUSPECT_PROBE_MS_MAX = 200
 /** Shards that are read at the same time. */
 const OPENING_MAX = 8
 /** How long a process that stops gives its shards away. */
@@ -35,8 +35,6 @@ type ShardLeasesOptions = {
   address: string
 }
 
-/** A process as it was seen last. `since_ms`: when its heartbeat was first seen as it is now; `looks`: how often since then. */
-type Watched = { seen: string; since_ms: number; looks: number }
 /** Where the books of a shard are. `address`: null: in this process. */
 export type Owner = { writer: string; address: string | null }
 
@@ -45,8 +43,7 @@ export class ShardLeases {
   readonly #books: Books
   #writer = ''
   #view: leases.LeaseView = { is_member: false, members: [], holders: [] }
-  readonly #watched = new Map<string, Watched>()
-  #last_beat_ms = Number.NEGATIVE_INFINITY
+  readonly #heartbeats = new Heartbeats()
   /** Shards with a lease of this process, whose books are in it and count as served. */
   readonly #served = new Set<number>()
   /** Of these: their leases do not say yet that they are served. */
@@ -219,30 +216,24 @@ export class ShardLeases {
       writes_book_time: this.#served.has(0),
     })
     if (served_ms !== null && this.#view.is_member) this.#books.time.noteServed(served_ms)
-    this.#watch(elapsed())
+    this.#heartbeats.look(this.#view.members, elapsed())
+    await this.#askSilent()
   }
 
-  #watch(now_ms: number): void {
-    this.#last_beat_ms = now_ms
-    const { members } = this.#view
-    for (const writer of this.#watched.keys()) {
-      if (!members.some((member) => member.writer === writer)) this.#watched.delete(writer)
-    }
-    for (const { writer, seen } of members) {
-      const known = this.#watched.get(writer)
-      if (known?.seen === seen) known.looks++
-      else this.#watched.set(writer, { seen, since_ms: now_ms, looks: 1 })
-    }
+  /** A machine whose process has ended refuses connections to it. A machine that is gone or cut off does not respond. */
+  async #askSilent(): Promise<void> {
+    const silent = this.#view.members.filter(
+      ({ writer }) => writer !== this.#writer && this.#heartbeats.isSuspect(writer),
+    )
+    await Promise.all(
+      silent.map(async ({ writer, address }) => {
+        if ((await probe(targetOf(address), SUSPECT_PROBE_MS_MAX)) === 'refused') this.#heartbeats.refused(writer)
+      }),
+    )
   }
 
   #living(): leases.Member[] {
-    return this.#view.members.filter(({ writer }) => writer === this.#writer || !this.#isDead(writer))
-  }
-
-  #isDead(writer: string): boolean {
-    const watched = this.#watched.get(writer)
-    if (watched === undefined || watched.looks < UNCHANGED_LOOKS_MIN) return false
-    return this.#last_beat_ms - watched.since_ms >= DEAD_MS
+    return this.#view.members.filter(({ writer }) => writer === this.#writer || !this.#heartbeats.isDead(writer))
   }
 
   /** Carries out what the last look requires of this process. */

@@ -28,6 +28,7 @@ import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { type PortClaim, replaceClaims } from './port-claims.ts'
 import type { PortPool } from './port-pool.ts'
+import { replaceRoom } from './room-claims.ts'
 import { ShardMoved } from './shard-moved.ts'
 
 /** Commands of one journal row; further commands wait for the next row. */
@@ -38,7 +39,7 @@ const QUEUED_COMMANDS_MAX = 20_000
 const RECOVERY_WAIT_MS_MAX = 5_000
 /** Ended seats and lobbies that one command removes first. */
 const EXPIRIES_PER_COMMAND_MAX = 1_000
-/** How often commands decide again because their ports are claimed elsewhere. */
+/** How often commands decide again because their ports or their room are taken elsewhere. */
 const CLAIM_CONFLICTS_MAX = 16
 /** Between two tries to read the journal. */
 const RECOVER_PAUSE_MS = 100
@@ -64,7 +65,7 @@ export type ShardOptions = {
   /** The books have been read again: a caller that waits for a change must read the book. */
   onReload: () => void
   onDeposed: (shard: Shard) => void
-  /** A port that was chosen belongs to a lobby of another process. Resolves when the claims of others have been read. */
+  /** Lobbies of another process have a port or the room that was chosen. Resolves when their use has been read. */
   onClaimRefused: () => Promise<void>
   /** The end of a lobby with ports is durable. `stop_ms`: in book time. */
   onPortsUnused: (lobby_id: string, stop_ms: number) => void
@@ -259,14 +260,18 @@ export class Shard {
       const before = { ...book.lobby(change.lobby_id) }
       capacity.release(shard, before)
       capacity.take(shard, { ...before, node_id: change.node_id })
+      batch.addRoom(before, -1)
+      batch.addRoom({ ...before, node_id: change.node_id }, 1)
       batch.onUndo(() => {
         capacity.release(shard, { ...before, node_id: change.node_id })
         capacity.take(shard, before)
       })
     }
+    if (change.kind === 'lobby_stopped') batch.addRoom(book.lobby(change.lobby_id), -1)
     batch.apply(book, namespace_id, change)
     if (change.kind !== 'lobby_created') return
     const { lobby } = change
+    batch.addRoom(lobby, 1)
     capacity.take(shard, lobby)
     batch.onUndo(() => capacity.release(shard, lobby))
     ports.take(shard, lobby)
@@ -294,7 +299,7 @@ export class Shard {
 
   /** Appends a batch. The rows are copied at once: memory is at this batch then, and not ahead of it. */
   async #append(batch: Batch): Promise<AppendOutcome> {
-    const { shard, pool, metrics, projection, onCommit } = this.#options
+    const { shard, pool, metrics, projection, capacity, onCommit } = this.#options
     const snapshots = noRowSnapshots()
     for (const [namespace_id, affected] of batch.affected) {
       takeSnapshots(bookOf(this.#books, namespace_id, this.#newBook), namespace_id, affected, snapshots)
@@ -304,7 +309,10 @@ export class Shard {
     const payload = encodePage({ format: 1, ms, entries })
     const since = performance.now()
     const row = { shard, seq: this.#seq + 1, writer: this.#writer, payload }
-    const outcome = await append(pool, row, { claims: claimsOf(entries), now_ms: ms })
+    const room = batch.room.sums()
+    const ports = claimsOf(entries)
+    const claims = { ports, now_ms: ms, room, placesOf: capacity.placesOf }
+    const outcome = await append(pool, row, room.length === 0 && ports.length === 0 ? null : claims)
     metrics.append_seconds.observe({ outcome: outcome.kind }, (performance.now() - since) / 1_000)
     metrics.batch_commands.observe(batch.pendings.length)
     if (outcome.kind !== 'committed') return outcome
@@ -393,8 +401,8 @@ export class Shard {
         await this.#options.onClaimRefused()
         continue
       }
-      log.error({ err: outcome.error, shard }, 'the journal refuses a command')
-      reject(pending, refusalOf(outcome.error))
+      log.error({ err: outcome.error, shard, outcome: outcome.kind }, 'the journal refuses a command')
+      reject(pending, outcome.kind === 'claim_refused' ? notAvailable() : refusalOf(outcome.error))
     }
     if (this.#state === 'recovering') this.#state = 'writing'
     this.#acceptQueued()
@@ -440,6 +448,7 @@ export class Shard {
     if (this.#state !== 'recovering') return
     this.#books = books
     await replaceClaims(pool, shard, books.values(), takeover.ms)
+    await replaceRoom(pool, { shard, seq: takeover.seq }, books.values(), capacity.placesOf)
     if (this.#state !== 'recovering') return
     capacity.replace(shard, books.values())
     ports.replace(shard, books.values())

@@ -1,6 +1,6 @@
-// What lobbies of other processes use, for the room of regions and for ports; and the ports that lobbies of this process do not
-// use any more. Ports are exact (shards/port-claims.ts). Room is as the tables had it a moment ago: two processes that start
-// lobbies in the same second may exceed a limit by these.
+// What lobbies of other processes use, for the room of nodes and regions and for ports; and the ports that lobbies of this process
+// do not use any more. Both are as they were a moment ago, and exact where a lobby is appended (shards/port-claims.ts,
+// shards/room-claims.ts).
 import type { Context } from '../../context.ts'
 import { type Watch, watchEvery } from '../../database/poller.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
