@@ -1,7 +1,7 @@
 // Whether a process of the platform can be reached: a TCP connection, which is closed at once. It costs the process no request.
 import { connect, type Socket } from 'node:net'
 
-/** `refused`: the machine responds, and nothing listens there. `late`: nobody has responded in time, or the network has an error. */
+/** `refused`: the machine responds, and nothing listens there. `late`: no response came in time, or the network has an error. */
 export type ProbeEnd = 'connected' | 'refused' | 'late'
 
 export function probe(target: { host: string; port: number }, ms: number): Promise<ProbeEnd> {

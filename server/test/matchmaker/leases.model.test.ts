@@ -15,7 +15,7 @@ import * as leases from '../../src/matchmaker/shards/lease.ts'
 import { silent } from '../database/harness.ts'
 import { createDatabase } from '../database.ts'
 
-const RUNS = Number(process.env.ROUNDS ?? 4)
+const RUNS = Number(process.env.ROUNDS ?? 10)
 const STEPS = { minLength: 40, maxLength: 60 }
 const PROCESSES = 3
 /** Shards that are written. All are taken and given. */
@@ -62,7 +62,7 @@ class Process {
   #clock_ms = 0
   /** Shards that it has read, with the last row that it knows and the name under which it writes. */
   readonly #open = new Map<number, { seq: number; writer: string }>()
-  /** Shards that it has closed, and to whom it gives them. */
+  /** Shards that it has closed, each with the process that gets it. */
   readonly #giving = new Map<number, string>()
 
   constructor(world: World, node_id: string) {

@@ -25,6 +25,7 @@ test('two matchmakers that place lobbies at once fill a node, and never exceed i
   const one = await gameIn(first, shares.get(first.ctx.config.node_id)!, options)
   const two = await gameIn(first, shares.get(second.ctx.config.node_id)!, options)
   await addNode(first, await coresOfLobby(first, one))
+  for (const game of [one, two]) await until('the owner of the game knows the node', () => isPlaced(first, game))
   for (let round = 0; round < ROUNDS; round++) {
     const outcomes = await Promise.all(
       [one, two].flatMap((game) => Array.from({ length: FINDS }, () => outcomeOf(first, game))),
@@ -55,6 +56,15 @@ async function coresOfLobby(platform: Platform, game: TestGame): Promise<number>
   const row = await platform.ctx.db.selectFrom('lobbies').select('cpu_cores').executeTakeFirstOrThrow()
   await stopAll(platform)
   return row.cpu_cores
+}
+
+/** Whether a lobby of the game gets the node. */
+async function isPlaced(platform: Platform, game: TestGame): Promise<boolean> {
+  assert.equal(await outcomeOf(platform, game), 'found')
+  const live = platform.ctx.db.selectFrom('lobbies').where('stop_ts', 'is', null).select('node_id')
+  const { node_id } = await until('the lobby to be in its table', () => live.executeTakeFirst())
+  await stopAll(platform)
+  return node_id === NODE
 }
 
 /** A runner that reports nothing more: its node is away, and gets lobbies since no other node is there. */
