@@ -26,6 +26,9 @@ const FINDS_PER_ROUND = 2_400
 const WARM_UP_ROUNDS = 3
 const CONNECTIONS = 64
 const IDLE_MS = 6_000
+/** Of the game that shows the ceiling of one namespace. */
+const CEILING_LOBBIES = 16
+const CEILING_ROUNDS = 5
 const RATIO_MAX = 1.15
 
 /** Microseconds. `idle`: per second. */
@@ -50,6 +53,7 @@ export async function run(): Promise<void> {
       for (let round = 0; round < ROUNDS; round++) rounds.push(await measure(platform, measured))
     }
     report(costs)
+    await reportCeiling(platform, nodes)
   } finally {
     await nodes.stop()
     await platform.stop()
@@ -86,6 +90,19 @@ function report(costs: ReadonlyMap<number, readonly Cost[]>): void {
     console.log(`  ${count} nodes: at most ${(forwarded * 100).toFixed(2)} % of the finds were sent on by another node`)
     verdict(`a find with ${count} nodes / with 1`, totals.get(count)! / totals.get(1)!, RATIO_MAX, 'at most')
   }
+}
+
+/** A namespace is in one shard, whose decisions one process makes: its processor time is what limits them. One node is left. */
+async function reportCeiling(platform: BenchPlatform, nodes: Nodes): Promise<void> {
+  const games = [await gameWithLobbies(platform, CEILING_LOBBIES)]
+  const measured = { nodes, games, count: 1, idle: await measureIdle(nodes) }
+  const rounds: Cost[] = []
+  for (let round = 0; round < CEILING_ROUNDS; round++) rounds.push(await measure(platform, measured))
+  const of_matchmaker = median(rounds.map(({ find }) => find.matchmakers))
+  console.log(
+    `  one namespace: ${Math.round(median(rounds.map(({ per_second }) => per_second)))} finds/s with all processes on this machine; ` +
+      `a find takes ${Math.round(of_matchmaker)} us of its matchmaker, so a core of its own carries ${Math.round(1_000_000 / of_matchmaker)} finds/s`,
+  )
 }
 
 type Measured = { nodes: Nodes; games: readonly BenchGame[]; count: number; idle: Cpu }

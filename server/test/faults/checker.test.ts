@@ -75,6 +75,12 @@ const DAMAGES: readonly Damage[] = [
     found: /the acknowledged revocation of token \S+ is lost/,
   },
   {
+    what: 'a lobby counts twice in the room of its node',
+    plant: (db) =>
+      db.query(`update place_room set lobby_count = lobby_count + 1, cpu_micro_max = -1 where place like 'node %'`),
+    found: /node \S+ has the sums[\s\S]*exceed its room/,
+  },
+  {
     what: 'a run ends before it began',
     plant: (db) => db.query(`update lobby_runs set exit_ts = start_ts - interval '1 second'`),
     found: /L9: run \S+ is from/,

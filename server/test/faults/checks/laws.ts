@@ -9,12 +9,16 @@ const PAGE_ROWS_MAX = 1_000
 /** Time in which a port of the edge is not given to another lobby. */
 const QUARANTINE_MS = 60_000
 
+const NO_ROOM: Room = { cpu_micro: 0, memory_kb: 0, lobby_count: 0 }
+
 export type Limits = { lobby_count_max: number; max_players_per_client: number }
-type Lobby = Pick<LobbyRecord, 'lobby_id' | 'edge_ports'> & {
+type Lobby = Pick<LobbyRecord, 'lobby_id' | 'edge_ports' | 'region' | 'node_id' | 'cpu_cores' | 'memory_mb'> & {
   namespace_id: string
   players_max: number
   players: Set<string>
 }
+/** As in place_room. */
+type Room = { cpu_micro: number; memory_kb: number; lobby_count: number }
 type Player = { lobby_id: string; client: string; is_connected: boolean }
 
 export class JournalLaws {
@@ -76,6 +80,12 @@ export class JournalLaws {
         return this.#createLobby(namespace_id, change.lobby, ms)
       case 'lobby_stopped':
         return this.#stopLobby(change.lobby_id, ms)
+      case 'lobby_placed': {
+        const lobby = this.#lobbies.get(change.lobby_id)
+        if (lobby === undefined) return `lobby ${change.lobby_id} gets a node, and does not live`
+        lobby.node_id = change.node_id
+        return null
+      }
       case 'player_reserved':
         return this.#reserve(change.player)
       case 'player_connected': {
@@ -106,7 +116,9 @@ export class JournalLaws {
     const { lobby_id, edge_ports } = lobby
     if (this.#lobbies.has(lobby_id)) return `lobby ${lobby_id} is created twice`
     const players_max = Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party)
-    this.#lobbies.set(lobby_id, { lobby_id, edge_ports, namespace_id, players_max, players: new Set() })
+    const { region, node_id, cpu_cores, memory_mb } = lobby
+    const use = { region, node_id, cpu_cores, memory_mb }
+    this.#lobbies.set(lobby_id, { lobby_id, edge_ports, ...use, namespace_id, players_max, players: new Set() })
     for (const { transport, port } of edge_ports) {
       const number = `${transport} ${port}`
       const state = this.#ports.get(number)
@@ -177,7 +189,42 @@ export class JournalLaws {
     const players = await db.query<{ player_id: string; is_connected: boolean }>(
       'select player_id, connect_ts is not null as is_connected from players where remove_ts is null',
     )
+    await this.#compareRoom(db, findings)
     compareSets('player', new Set(players.rows.map(({ player_id }) => player_id)), this.#players, findings)
+  }
+
+  /** The room of a node or region: no limit is exceeded, and the sums that limits are compared with are those of the journal. */
+  async #compareRoom(db: ClientBase, findings: Findings): Promise<void> {
+    const sums = new Map<string, Room>()
+    for (const { region, node_id, cpu_cores, memory_mb } of this.#lobbies.values()) {
+      for (const place of [`region ${region}`, node_id === null ? `unplaced ${region}` : `node ${node_id}`]) {
+        const { cpu_micro, memory_kb, lobby_count } = sums.get(place) ?? NO_ROOM
+        sums.set(place, {
+          cpu_micro: cpu_micro + Math.floor(cpu_cores * 1_000_000),
+          memory_kb: memory_kb + Math.floor(memory_mb * 1_024),
+          lobby_count: lobby_count + 1,
+        })
+      }
+    }
+    const { rows } = await db.query<Room & { place: string; cpu_micro_max: number; memory_kb_max: number }>(
+      `select place, cpu_micro::float8, memory_kb::float8, lobby_count::float8,
+        coalesce(cpu_micro_max, 'infinity'::float8) as cpu_micro_max, coalesce(memory_kb_max, 'infinity'::float8) as memory_kb_max
+        from place_room`,
+    )
+    for (const { place, cpu_micro_max, memory_kb_max, ...room } of rows) {
+      const counted = JSON.stringify(sums.get(place) ?? NO_ROOM)
+      findings.require(
+        JSON.stringify(room) === counted,
+        `${place} has the sums ${JSON.stringify(room)}, not ${counted}`,
+      )
+      const fits = room.cpu_micro <= cpu_micro_max && room.memory_kb <= memory_kb_max
+      findings.require(
+        fits,
+        `the lobbies of ${place} exceed its room: ${counted} of ${cpu_micro_max}, ${memory_kb_max}`,
+      )
+      sums.delete(place)
+    }
+    for (const place of sums.keys()) findings.add(`${place} has lobbies, and no sum`)
   }
 }
 
