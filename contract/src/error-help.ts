@@ -297,6 +297,11 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'List the nodes and use `node_id`.',
     command: get('/nodes'),
   },
+  NODE_REMOVED: {
+    cause: 'The node had joined by an invitation, and was removed. Its certificate is refused from then on.',
+    remedy: 'Invite the machine again, under the same name or another one.',
+    command: post('/admin/node-invitations', { name: 'attic' }),
+  },
   NODE_HAS_LOBBIES: {
     cause: 'Lobbies run on the node that shall be removed. `metadata.lobby_count` says how many.',
     remedy: 'Drain the node and wait until none is left. With `force` they end, and their players lose their seats.',

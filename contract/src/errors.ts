@@ -125,6 +125,10 @@ export const ERRORS = {
 
   // Nodes.
   NODE_NOT_FOUND: { status: 404, message: 'The platform has no node of this name.' },
+  NODE_REMOVED: {
+    status: 409,
+    message: 'The node was removed, and its certificate is revoked: invite the machine again.',
+  },
   NODE_HAS_LOBBIES: { status: 409, message: 'The node runs lobbies: drain it first, or remove it with `force`.' },
 
   // Captchas. The metadata of CAPTCHA_CAPTCHA_REQUIRED is what the client needs to show the widget.

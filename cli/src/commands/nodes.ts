@@ -29,7 +29,7 @@ export function addNodeCommands(program: Command, terminal: Terminal): void {
       parseDurationUpTo(DEADLINE_DAYS_MAX),
     )
     .option('--wait', 'wait until no lobby is left, and show how many there are')
-    .option('--cancel', 'cancel the drain or the removal: the node gets lobbies again')
+    .option('--cancel', 'cancel the drain: the node gets lobbies again')
     .action(async (node: string, options) => (await load()).drain(terminal, node, options))
   withPlatform(nodes.command('remove'))
     .description('Remove a node for good. It is refused while the node runs lobbies.')

@@ -72,7 +72,8 @@ export async function remove(
   await confirmRemoval(terminal, `Remove the node ${node_id}?${end}`, options)
   await client.call(removeNode, { body: { node_id, ...(options.force ? { force: true } : {}) } })
   if (terminal.is_json) return terminal.json({})
-  terminal.note(`Removed ${node_id}. Stop its processes, or take it back: muster nodes drain ${node_id} --cancel`)
+  terminal.note(`Removed ${node_id}. A machine that has joined must be invited again.`)
+  terminal.note(`Another one is taken back by: muster nodes drain ${node_id} --cancel`)
 }
 
 async function waitUntilDrained(terminal: Terminal, { client }: Session, node_id: string): Promise<void> {

@@ -111,17 +111,19 @@ export const cancelNodeDrain = operation({
   ...defaults,
   id: 'nodes.cancelDrain',
   path: '/nodes/cancel-drain',
-  summary: 'Cancels the drain or the removal of a node: it gets lobbies again.',
+  summary:
+    'Cancels the drain of a node, or the removal of one that has not joined by an invitation: it gets lobbies again.',
   body: object({ node_id: NodeId }),
   response: node_response,
-  errors: ['NODE_NOT_FOUND'],
+  errors: ['NODE_NOT_FOUND', 'NODE_REMOVED'],
 })
 
 export const removeNode = operation({
   ...defaults,
   id: 'nodes.remove',
   path: '/nodes/remove',
-  summary: 'Removes a node. It is refused while the node runs lobbies, unless `force` is set.',
+  summary:
+    'Removes a node, and revokes the certificate of one that has joined. It is refused while the node runs lobbies, unless `force` is set.',
   body: object({
     node_id: NodeId,
     force: Type.Optional(

@@ -80,6 +80,8 @@ export async function cancelDrain(ctx: ChangeContext, body: BodyOf<typeof cancel
   await requireNode(ctx, node_id)
   await changes(ctx, {}, async (trx) => {
     const before = await lockNode(trx, node_id)
+    // Its certificate is revoked, and its machine has given up.
+    if (before.removed_ts !== null && (await hasJoined(trx, node_id))) throw new ApiError('NODE_REMOVED', { node_id })
     const cancelled = { drain_ts: null, drain_at_match_end: false, drain_deadline_ts: null, removed_ts: null }
     await trx.updateTable('nodes').set(cancelled).where('node_id', '=', node_id).execute()
     return { before: membersOf(before), after: membersOf({ node_id, ...cancelled }) }
@@ -87,7 +89,10 @@ export async function cancelDrain(ctx: ChangeContext, body: BodyOf<typeof cancel
   return told(ctx, node_id)
 }
 
-/** A node that runs lobbies is removed with `force` only. The matchmaker ends its lobbies. */
+/**
+ * A node that runs lobbies is removed with `force` only. The matchmaker ends its lobbies. The link of a joined node is revoked
+ * in the same transaction.
+ */
 export async function remove(ctx: ChangeContext, body: BodyOf<typeof removeNode>): Promise<Record<string, never>> {
   const { node_id, force = false } = body
   const { lobby_count } = await requireNode(ctx, node_id)
@@ -100,6 +105,11 @@ export async function remove(ctx: ChangeContext, body: BodyOf<typeof removeNode>
       .where('node_id', '=', node_id)
       .returningAll()
       .executeTakeFirstOrThrow()
+    await trx
+      .updateTable('node_links')
+      .set({ revoke_ts: sql<Date>`coalesce(revoke_ts, now())` })
+      .where('node_id', '=', node_id)
+      .execute()
     return { before: membersOf(before), after: { ...membersOf(after), force } }
   })
   await ctx.listener.notify('nodes', node_id)
@@ -133,6 +143,11 @@ async function lockNode(trx: Transaction<Schema>, node_id: string): Promise<Deci
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   return trx.selectFrom('nodes').where('node_id', '=', node_id).selectAll().forUpdate().executeTakeFirstOrThrow()
+}
+
+async function hasJoined(trx: Transaction<Schema>, node_id: string): Promise<boolean> {
+  const row = await trx.selectFrom('node_links').where('node_id', '=', node_id).select('node_id').executeTakeFirst()
+  return row !== undefined
 }
 
 function membersOf({ node_id, drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts }: Decided): Members {

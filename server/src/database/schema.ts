@@ -154,8 +154,9 @@ type NodeInvitationTable = {
 }
 
 /**
- * The link of a joined node; written by the edge too. `key_hash`: of the node's public key. `database_role`: null once the
- * node was removed. A run of such a node is not on the platform's machine.
+ * The link of a joined node; written by the edge too. `key_hash`: of the node's public key. `revoke_ts`: when the node was
+ * removed; its key is refused from then on. `database_role`: null once it was dropped. A run of such a node is not on the
+ * platform's machine.
  */
 type NodeLinkTable = {
   node_id: string
@@ -163,6 +164,7 @@ type NodeLinkTable = {
   database_role: string | null
   join_ts: ColumnType<Date, Date | undefined, Date>
   certificate_expire_ts: Date
+  revoke_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   version: string
   seen_ts: Date | null
   round_trip_ms: number | null

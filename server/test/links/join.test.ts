@@ -1,5 +1,6 @@
 // Invitations, and what stands between a stolen one and the platform.
 import assert from 'node:assert'
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -7,12 +8,16 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { listNodeInvitations, revokeNodeInvitation } from '@muster/contract'
+import { cancelNodeDrain, listNodeInvitations, listNodes, removeNode, revokeNodeInvitation } from '@muster/contract'
 import { openAuthority } from '../../src/links/authority.ts'
-import { startPlatform } from '../platform.ts'
-import { invite, joinWith, queryAs, startNode } from './node.ts'
+import { type NodeFile, readNodeFile } from '../../src/links/node/node-file.ts'
+import { openLinkedObjects } from '../../src/objects/linked.ts'
+import { createTestGame, startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
+import { invite, joinWith, openLink, queryAs, refusalOf, roleOf, startNode } from './node.ts'
 
 const ROLES = { roles: 'api,matchmaker,edge' }
+const HOUR_MS = 60 * 60_000
 
 test('an invitation is good once, for the node that it names', async (t) => {
   const platform = await startPlatform(t, ROLES)
@@ -153,19 +158,115 @@ test('a stolen node reads and writes only what its runner needs, of its own node
   await assert.rejects(queryAs(stolen.href.replace('@localhost/', '@/'), 'select 1'))
 })
 
-test('a removed node is cut off within seconds, and its certificate opens nothing any more', async (t) => {
+test('a removed node is cut off within seconds, and its certificate is refused from then on', async (t) => {
   const platform = await startPlatform(t, ROLES)
   const node = await startNode(t, platform)
-  await platform.ctx.pool.query("update nodes set removed_ts = now() where node_id = 'attic'")
+  await platform.client.call(removeNode, { body: { node_id: 'attic' } })
   assert.match(await node.removed, /was removed from the platform/)
   await assert.rejects(queryAs(node.database_url, 'select 1'))
-  const { rows } = await platform.ctx.pool.query('select rolname from pg_roles where rolname = $1', [
-    decodeURIComponent(new URL(node.database_url.replace('@/', '@localhost/')).username),
-  ])
-  assert.deepStrictEqual(rows, [])
-  // The same name can join again, as another machine.
-  const { invitation } = await invite(platform, { name: 'attic' })
-  assert.strictEqual((await joinWith(platform, invitation)).node_id, 'attic')
+  await until('the role of the node is gone', async () => {
+    const { rowCount } = await platform.ctx.pool.query('select from pg_roles where rolname = $1', [
+      roleOf(node.database_url),
+    ])
+    return rowCount === 0
+  })
+  // A removal is for good: the certificate does not become valid again.
+  await assert.rejects(platform.client.call(cancelNodeDrain, { body: { node_id: 'attic' } }), { code: 'NODE_REMOVED' })
+  assert.match(await refusalOf(t, platform, node.file), /was removed from the platform/)
+})
+
+test('the certificate of a removed node does not disturb the machine that joins under its name', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const old = await startNode(t, platform)
+  await platform.client.call(removeNode, { body: { node_id: 'attic' } })
+  await old.removed
+  const renewed = await startNode(t, platform)
+  const session = renewed.link.calls()
+  assert.match(await refusalOf(t, platform, old.file), /was removed from the platform/)
+  assert.strictEqual(renewed.link.calls(), session)
+  assert.strictEqual((await queryAs(renewed.database_url, 'select 1')).rowCount, 1)
+})
+
+test('a second invitation of a name does not replace the machine that has joined', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const [first, second] = [await invite(platform, { name: 'attic' }), await invite(platform, { name: 'attic' })]
+  await joinWith(platform, first.invitation)
+  await assert.rejects(joinWith(platform, second.invitation), /has joined as "attic" with another invitation/)
+})
+
+test('a session that outlives the removal of its node sees no row', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const node = await startNode(t, platform)
+  const insert = "insert into runners (runner_id, regions, disk_free_bytes) values ('other', '{local}', 1)"
+  await platform.ctx.pool.query(insert)
+  // The role itself, as if the edge that shall drop it were down.
+  const role = roleOf(node.database_url)
+  await platform.ctx.pool.query("update node_links set revoke_ts = now() where node_id = 'attic'")
+  const client = await platform.ctx.pool.connect()
+  try {
+    await client.query('begin')
+    await client.query(`set local session authorization ${client.escapeIdentifier(role)}`)
+    assert.deepStrictEqual((await client.query('select muster_node() as name')).rows, [{ name: '' }])
+    assert.deepStrictEqual((await client.query('select runner_id from runners')).rows, [])
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+})
+
+test('a node reads the deployed versions of its region and their builds, before any lobby', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const node = await startNode(t, platform)
+  await createTestGame(platform, { files: { 'server.mjs': '// nothing' } })
+  const { rows: files } = await platform.ctx.pool.query<{ object_key: string }>(
+    'select object_key from upload_files join builds using (upload_id)',
+  )
+  const objects = openLinkedObjects(node.sockets.platform_path)
+  const seen = async () => ({
+    versions: (await queryAs(node.database_url, 'select version_id, config from versions')).rowCount,
+    files: (await Promise.all(files.map(({ object_key }) => objects.stat(object_key)))).filter((one) => one !== null),
+  })
+  const deployed = await seen()
+  assert.strictEqual(deployed.versions, 1)
+  assert.ok(files.length > 0)
+  assert.strictEqual(deployed.files.length, files.length)
+  // Of another region.
+  await platform.ctx.pool.query(
+    `update versions set config = jsonb_set(config, '{matchmaker,regions}', '{"mars": {}}')`,
+  )
+  assert.deepStrictEqual(await seen(), { versions: 0, files: [] })
+})
+
+test('a certificate is renewed after half of its life, and up to thirty days after its end', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const node = await startNode(t, platform)
+  const stored = () => readNodeFile(node.data_dir)!
+  const expire_ms = () => Date.parse(new X509Certificate(stored().certificate).validTo)
+  await node.link.close()
+  /** The node is started again, and has said hello. */
+  const greet = async (file: NodeFile): Promise<void> => {
+    const { link } = openLink(platform, node.data_dir, file)
+    t.after(() => link.close())
+    await link.hello()
+    await link.close()
+  }
+  platform.advance(11 * HOUR_MS)
+  const first = stored()
+  await greet(first)
+  assert.deepStrictEqual(stored(), first)
+  platform.advance(2 * HOUR_MS)
+  await greet(first)
+  assert.notStrictEqual(stored().certificate, first.certificate)
+  assert.ok(expire_ms() > platform.ctx.now() + 23 * HOUR_MS)
+  platform.advance(29 * 24 * HOUR_MS)
+  await greet(stored())
+  assert.ok(expire_ms() > platform.ctx.now())
+  const { nodes } = await platform.client.call(listNodes, {})
+  const listed = nodes.find(({ node_id }) => node_id === 'attic')?.link?.certificate_expire_ts
+  assert.ok(Math.abs(Date.parse(listed!) - expire_ms()) < 1_000)
+  // The first certificate ended more than thirty days ago.
+  platform.advance(2 * 24 * HOUR_MS)
+  assert.match(await refusalOf(t, platform, first), /has not joined/)
 })
 
 test('lobbies reach the platform through their node', async (t) => {

@@ -43,13 +43,7 @@ export async function startNode(t: TestContext, platform: Platform, name = 'atti
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-node-'))
   t.after(() => rm(data_dir, { recursive: true, force: true }))
   writeNodeFile(data_dir, file)
-  const { promise: removed, resolve: onRemoved } = Promise.withResolvers<string>()
-  const link = new NodeLink({
-    ...{ data_dir, file, version: VERSION, onRemoved },
-    log: pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
-    now: platform.ctx.now,
-    targets: { network: null },
-  })
+  const { link, removed } = openLink(platform, data_dir, file)
   t.after(() => link.close())
   await link.hello()
   const [lobby_api_port] = await freePorts(1)
@@ -61,6 +55,30 @@ export async function startNode(t: TestContext, platform: Platform, name = 'atti
     lobby_api_port: lobby_api_port!,
     database_url: await databaseUrlOf(link, sockets),
   }
+}
+
+/** The link of a machine that has joined. */
+export function openLink(platform: Platform, data_dir: string, file: NodeFile) {
+  const { promise: removed, resolve: onRemoved } = Promise.withResolvers<string>()
+  const link = new NodeLink({
+    ...{ data_dir, file, version: VERSION, onRemoved },
+    log: pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
+    now: platform.ctx.now,
+    targets: { network: null },
+  })
+  return { link, removed }
+}
+
+/** What the platform says to a machine with this certificate, which it refuses for good. */
+export async function refusalOf(t: TestContext, platform: Platform, file: NodeFile): Promise<string> {
+  const { link, removed } = openLink(platform, '/nowhere', file)
+  t.after(() => link.close())
+  return removed
+}
+
+/** The database role of a node. */
+export function roleOf(database_url: string): string {
+  return decodeURIComponent(new URL(database_url.replace('@/', '@localhost/')).username)
 }
 
 /** With a new password for the node's role. */

@@ -56,6 +56,7 @@ import { statements as shardLeases } from './0065-shard-leases.ts'
 import { statements as portClaims } from './0066-port-claims.ts'
 import { statements as nodeLinks } from './0070-node-links.ts'
 import { statements as roomClaims } from './0080-room-claims.ts'
+import { statements as linkRevocation } from './0086-link-revocation.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -117,4 +118,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0066-port-claims', statements: portClaims },
   { name: '0070-node-links', statements: nodeLinks },
   { name: '0080-room-claims', statements: roomClaims },
+  { name: '0086-link-revocation', statements: linkRevocation },
 ]

@@ -31,8 +31,8 @@ import { bridgeDatabase } from './database-bridge.ts'
 import { renewRole } from './database-role.ts'
 import { joinNode } from './join.ts'
 
-/** The other end of one connection. `peer`: null for a machine that has not joined. */
-export type Caller = { peer: NodePeer | null; client_ip: string }
+/** The other end of one connection. `peer`: null for a machine that has not joined. `round_trip_ms`: of the last ping. */
+export type Caller = { peer: NodePeer | null; client_ip: string; round_trip_ms: number | null }
 type Node = { node_id: string; region: string; roles: string[]; database_role: string }
 type Calls = { ctx: Context; version: string; authority: () => Promise<Authority> }
 
@@ -58,12 +58,13 @@ export async function serveCall(
 
 async function serve(
   calls: Calls,
-  { peer, client_ip }: Caller,
+  caller: Caller,
   stream: ServerHttp2Stream,
   path: string,
   headers: IncomingHttpHeaders,
 ): Promise<void> {
   const { ctx } = calls
+  const { peer, client_ip } = caller
   if (path === '/join') {
     const { secret, public_key, version } = await readBody(stream, JoinRequest)
     return respondJson(
@@ -77,7 +78,10 @@ async function serve(
   if (path === '/renew') return respondJson(stream, 200, await renew(calls, peer))
   if (peer.is_late)
     throw new LinkRefusal('NODE_CERTIFICATE_EXPIRED', 'The certificate has ended; it must be renewed first.')
-  if (path === '/hello') return respondJson(stream, 200, await greet(calls, node, await readBody(stream, HelloRequest)))
+  if (path === '/hello') {
+    const hello = await readBody(stream, HelloRequest)
+    return respondJson(stream, 200, await greet(calls, node, hello, caller.round_trip_ms))
+  }
   if (path === '/database') return respondJson(stream, 200, await openDatabase(ctx, node))
   if (path === '/postgres') return bridgeDatabase(ctx, node.database_role, stream)
   if (path === '/lobby-tokens') {
@@ -94,11 +98,13 @@ async function requireNode(ctx: Context, { node_id, key_hash }: NodePeer): Promi
   const row = await ctx.db
     .selectFrom('nodes')
     .innerJoin('node_links', 'node_links.node_id', 'nodes.node_id')
-    .select(['nodes.region', 'nodes.roles', 'nodes.removed_ts', 'node_links.key_hash', 'node_links.database_role'])
+    .select(['nodes.region', 'nodes.roles', 'nodes.removed_ts', 'node_links.key_hash'])
+    .select(['node_links.database_role', 'node_links.revoke_ts'])
     .where('nodes.node_id', '=', node_id)
     .executeTakeFirst()
   const database_role = row?.database_role ?? null
-  if (row === undefined || database_role === null || row.removed_ts !== null || row.key_hash !== key_hash) {
+  const is_revoked = row === undefined || row.removed_ts !== null || row.revoke_ts !== null
+  if (is_revoked || database_role === null || row.key_hash !== key_hash) {
     const message = `The node "${node_id}" was removed from the platform, or another machine joined in its place.`
     throw new LinkRefusal('NODE_REMOVED', message)
   }
@@ -120,6 +126,7 @@ async function greet(
   { ctx, version }: Calls,
   { node_id, region, roles }: Node,
   request: Static<typeof HelloRequest>,
+  round_trip_ms: number | null,
 ): Promise<HelloResponse> {
   const { link_version } = request
   if (link_version < LINK_VERSION_MIN || link_version > LINK_VERSION) {
@@ -133,6 +140,7 @@ async function greet(
       version: request.version,
       seen_ts: new Date(now_ms),
       clock_offset_ms: request.now_ms - now_ms,
+      round_trip_ms,
     })
     .where('node_id', '=', node_id)
     .execute()
@@ -195,12 +203,16 @@ async function bridgeLobbyApi({ internal_host, lobby_api_port }: Config, stream:
   joinStreams(stream, socket)
 }
 
-/** The files of builds that wanted lobbies of this node run on. */
+/** The files of builds that wanted lobbies of this node run on, and of builds of deployed versions of its region. */
 const NEEDED_SQL = `
   select from upload_files f join builds b using (upload_id)
   where f.object_key = $1 and exists (
-    select from lobbies l join versions v using (version_id)
-    where (l.node_id = $2 or (l.node_id is null and l.region = $3)) and l.stop_ts is null and position(b.build_id::text in v.config::text) > 0
+    select from versions v where position(b.build_id::text in v.config::text) > 0 and (
+      exists (
+        select from lobbies l where l.version_id = v.version_id and l.stop_ts is null
+          and (l.node_id = $2 or (l.node_id is null and l.region = $3))
+      ) or (exists (select from namespaces n where n.version_id = v.version_id) and muster_runs_in(v.config, $3))
+    )
   )`
 
 async function sendObject(

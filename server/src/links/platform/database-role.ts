@@ -2,6 +2,7 @@
 // 0070) limits it to the rows of its own node. The platform's own role owns the tables, so that the policies do not concern it.
 import { randomBytes } from 'node:crypto'
 import type { Pool, PoolClient } from 'pg'
+import type { Context } from '../../context.ts'
 import { DATABASE_ROLE } from '../../database/node-roles.ts'
 import { inTransaction } from '../../database/transaction.ts'
 
@@ -14,7 +15,7 @@ const RUNNER_GRANTS: readonly string[] = [
   'select on lobbies, lobby_traffic, builds, uploads, upload_files, damaged_objects',
   'select (version_id, game_id, display_name, config) on versions',
   'select (game_id, developer_group_id) on games',
-  'select (namespace_id, name_id) on namespaces',
+  'select (namespace_id, name_id, version_id) on namespaces',
   'select (node_id, drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts) on nodes',
   'select, insert, update on lobby_runs, job_runs',
   'select, insert, update, delete on lobby_usage, runners',
@@ -46,8 +47,26 @@ export async function renewRole(pool: Pool, role: string): Promise<string> {
   return password
 }
 
+/** Of all nodes that were removed. */
+export async function dropRevokedRoles({ pool, db }: Pick<Context, 'pool' | 'db'>): Promise<void> {
+  const { rows } = await pool.query<{ node_id: string; database_role: string }>({
+    name: 'revoked-links',
+    text: 'select node_id, database_role from node_links where revoke_ts is not null and database_role is not null',
+  })
+  for (const { node_id, database_role } of rows) {
+    await dropRole(pool, database_role)
+    // The row stays: the node's runs are not on this machine. Another machine may have joined meanwhile.
+    await db
+      .updateTable('node_links')
+      .set({ database_role: null })
+      .where('node_id', '=', node_id)
+      .where('database_role', '=', database_role)
+      .execute()
+  }
+}
+
 /** Takes everything from the role, also from its open connections, and removes it. Resolves also when it is gone. */
-export async function dropRole(pool: Pool, role: string): Promise<void> {
+async function dropRole(pool: Pool, role: string): Promise<void> {
   await inTransaction(pool, async (client) => {
     const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
     if (rowCount === 0) return

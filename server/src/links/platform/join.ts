@@ -7,7 +7,7 @@ import { hashOfSecret } from '../invitation.ts'
 import { keyHash } from '../names.ts'
 import { CERTIFICATE_LIFETIME_MS, type JoinResponse, NODE_ROLES } from '../protocol.ts'
 import { LinkRefusal } from '../streams.ts'
-import { newRoleName } from './database-role.ts'
+import { dropRevokedRoles, newRoleName } from './database-role.ts'
 
 /** Of audit events. It is no operation of the API. */
 const JOIN_OPERATION = 'nodes.join'
@@ -36,6 +36,8 @@ async function useInvitation(
 ): Promise<JoinResponse> {
   const now_ms = ctx.now()
   const key = Buffer.from(public_key, 'base64')
+  // Of a removed node with this name: its role must not be forgotten.
+  await dropRevokedRoles(ctx)
   const { after, certificate } = await changes(ctx, {}, async (trx) => {
     const invitation = await trx
       .selectFrom('node_invitations')
@@ -51,6 +53,14 @@ async function useInvitation(
       throw new LinkRefusal('NODE_INVITATION_EXPIRED', `The invitation expired at ${expire_ts.toISOString()}. ${AGAIN}`)
     }
     const roles = NODE_ROLES.filter((role) => invitation.roles.includes(role))
+    const known = await trx
+      .selectFrom('node_links')
+      .select('revoke_ts')
+      .where('node_id', '=', node_id)
+      .forUpdate()
+      .executeTakeFirst()
+    if (known !== undefined && known.revoke_ts === null)
+      throw new LinkRefusal('NODE_NAME_TAKEN', takenSentence(node_id))
     const certified = await authority.certifyNode(node_id, key, now_ms).catch(() => {
       throw new LinkRefusal('NODE_KEY_INVALID', 'The key of the new machine is no P-256 key.', 400)
     })
@@ -71,6 +81,7 @@ async function useInvitation(
       version,
       join_ts: now,
       certificate_expire_ts: new Date(now_ms + CERTIFICATE_LIFETIME_MS),
+      revoke_ts: null,
       database_role: newRoleName(),
     }
     await trx
@@ -86,6 +97,13 @@ async function useInvitation(
 
 const AGAIN = 'Make a new one on the platform: muster nodes invite'
 const UNKNOWN = `The platform has no such invitation. ${AGAIN}`
+
+function takenSentence(node_id: string): string {
+  return (
+    `A machine has joined as "${node_id}" with another invitation. Remove it first on the platform: ` +
+    `muster nodes remove ${node_id}`
+  )
+}
 
 function usedSentence(node_id: string, use_ts: Date): string {
   return (

@@ -17,7 +17,7 @@ import { type NodePeer, nodePeer } from '../peers.ts'
 import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH } from '../protocol.ts'
 import { keepAlive, sessionOptions } from '../streams.ts'
 import { type Caller, serveCall } from './calls.ts'
-import { dropRole } from './database-role.ts'
+import { dropRevokedRoles } from './database-role.ts'
 
 /** Links whose TLS handshake is not over, and links of machines that have not joined yet. */
 const GUESTS_MAX = 64
@@ -34,7 +34,8 @@ const SWITCHING =
 type Opened = { authority: Authority; certificate: X509Certificate; options: TlsOptions }
 /** `below`: the upgraded connection. `client_ip`: of the other machine, as the edge says. */
 type Arrival = { below: Duplex; client_ip: string }
-type NodeSessions = Map<ConnectionKind, Http2Session>
+type Kept = { session: Http2Session; key_hash: string }
+type NodeSessions = Map<ConnectionKind, Kept>
 
 export class LinkListener {
   readonly path: string
@@ -76,7 +77,7 @@ export class LinkListener {
 
   /** The connection to the lobbies of a node; null while its link is down. */
   streamsOf(node_id: string): ClientHttp2Session | null {
-    const session = this.#sessions.get(node_id)?.get('muster-streams') as ClientHttp2Session | undefined
+    const session = this.#sessions.get(node_id)?.get('muster-streams')?.session as ClientHttp2Session | undefined
     return session === undefined || session.destroyed ? null : session
   }
 
@@ -85,7 +86,7 @@ export class LinkListener {
     this.#stop_listening()
     await this.#checks.close()
     for (const guest of this.#guests) guest.destroy()
-    for (const sessions of this.#sessions.values()) for (const session of sessions.values()) session.destroy()
+    for (const sessions of this.#sessions.values()) for (const { session } of sessions.values()) session.destroy()
     this.#http.close()
     this.#http.closeAllConnections()
   }
@@ -154,10 +155,12 @@ export class LinkListener {
       else void this.#carryStreams(peer, socket, below)
       return
     }
-    const caller: Caller = { peer, client_ip }
+    const caller: Caller = { peer, client_ip, round_trip_ms: null }
     const session = performServerHandshake(socket, sessionOptions('muster-calls'))
-    keepAlive(session)
-    if (peer !== null) this.#keep(peer, 'muster-calls', session, below)
+    keepAlive(session, (round_trip_ms) => {
+      caller.round_trip_ms = round_trip_ms
+    })
+    if (peer !== null) void this.#keepCalls(peer, session, below)
     const calls = { ctx: this.#ctx, version: this.#version, authority: async () => authority }
     session.on('stream', (stream, headers) => {
       stream.on('error', () => {})
@@ -165,10 +168,19 @@ export class LinkListener {
     })
   }
 
+  /** A revoked certificate takes the place of no other connection. Its calls are refused one by one, with the reason. */
+  async #keepCalls(peer: NodePeer, session: Http2Session, below: Duplex): Promise<void> {
+    if ((await this.#isValid(peer)) && !session.destroyed) this.#keep(peer, 'muster-calls', session, below)
+  }
+
+  async #isValid({ node_id, key_hash }: NodePeer): Promise<boolean> {
+    const known = await this.#known([node_id]).catch(() => new Map<string, string>())
+    return known.get(node_id) === key_hash
+  }
+
   /** Only for a node that is one of the platform now. */
   async #carryStreams(peer: NodePeer, socket: TLSSocket, below: Duplex): Promise<void> {
-    const known = await this.#known([peer.node_id]).catch(() => new Map<string, string>())
-    if (known.get(peer.node_id) !== peer.key_hash || socket.destroyed) {
+    if (!(await this.#isValid(peer)) || socket.destroyed) {
       socket.destroy()
       return
     }
@@ -178,16 +190,16 @@ export class LinkListener {
   }
 
   /** The newest connection of a kind counts. */
-  #keep({ node_id }: NodePeer, kind: ConnectionKind, session: Http2Session, below: Duplex): void {
+  #keep({ node_id, key_hash }: NodePeer, kind: ConnectionKind, session: Http2Session, below: Duplex): void {
     const { log } = this.#ctx
     this.#guests.delete(below)
     const sessions: NodeSessions = this.#sessions.get(node_id) ?? new Map()
     this.#sessions.set(node_id, sessions)
-    sessions.get(kind)?.destroy()
-    sessions.set(kind, session)
+    sessions.get(kind)?.session.destroy()
+    sessions.set(kind, { session, key_hash })
     log.info({ node_id, kind }, 'node is linked')
     session.once('close', () => {
-      if (sessions.get(kind) !== session) return
+      if (sessions.get(kind)?.session !== session) return
       sessions.delete(kind)
       if (sessions.size === 0) this.#sessions.delete(node_id)
       log.info({ node_id, kind }, 'link of a node has ended')
@@ -200,21 +212,15 @@ export class LinkListener {
     if (ids.length > 0) {
       const known = await this.#known(ids)
       for (const node_id of ids) {
-        if (known.has(node_id)) continue
-        this.#ctx.log.warn({ node_id }, 'node was removed; its link is closed')
-        for (const session of this.#sessions.get(node_id)?.values() ?? []) session.destroy()
+        const valid = known.get(node_id)
+        for (const { session, key_hash } of this.#sessions.get(node_id)?.values() ?? []) {
+          if (key_hash === valid) continue
+          this.#ctx.log.warn({ node_id }, 'node was removed; its link is closed')
+          session.destroy()
+        }
       }
     }
-    const { rows } = await this.#ctx.pool.query<{ node_id: string; database_role: string }>({
-      name: 'removed-links',
-      text: `select node_id, database_role from node_links join nodes using (node_id)
-        where removed_ts is not null and database_role is not null`,
-    })
-    for (const { node_id, database_role } of rows) {
-      await dropRole(this.#ctx.pool, database_role)
-      // The row stays: the node's runs are not on this machine.
-      await this.#ctx.db.updateTable('node_links').set({ database_role: null }).where('node_id', '=', node_id).execute()
-    }
+    await dropRevokedRoles(this.#ctx)
   }
 
   /** The hash of the key of each of these nodes, without removed ones. */
@@ -222,7 +228,7 @@ export class LinkListener {
     const { rows } = await this.#ctx.pool.query<{ node_id: string; key_hash: string }>({
       name: 'known-nodes',
       text: `select node_id, key_hash from node_links join nodes using (node_id)
-        where removed_ts is null and node_id = any($1)`,
+        where removed_ts is null and revoke_ts is null and node_id = any($1)`,
       values: [node_ids],
     })
     return new Map(rows.map(({ node_id, key_hash }) => [node_id, key_hash]))
