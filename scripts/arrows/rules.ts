@@ -284,7 +284,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     'connection-limits': ['limits'],
     hosts: ['limits'],
     lookups: ['limits'],
-    links: [],
+    links: ['routes', 'streams'],
     limits: [],
   },
   'hub/src': {

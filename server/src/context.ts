@@ -22,7 +22,9 @@ import { credentialsOf } from './observe/redact.ts'
 import { createTraceExport } from './observe/trace-export.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './outbound/certificate-authorities.ts'
 import { StartError } from './start-error.ts'
+import { type CertificateKeys, linkedCertificateKeys, ownCertificateKeys } from './tokens/certificate-keys.ts'
 import { createKeys, type Keys, openKeys } from './tokens/keys.ts'
+import { openLinkedKeys } from './tokens/linked-keys.ts'
 import { type LobbyTokens, linkedLobbyTokens, ownLobbyTokens } from './tokens/lobby-tokens.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
 import { createSeals, openSeals, type Seals } from './tokens/seals.ts'
@@ -41,6 +43,8 @@ export type Context = {
   keys: Keys
   /** Issues the tokens that lobbies of this machine start with. */
   lobby_tokens: LobbyTokens
+  /** Opens the keys of certificates that the edge serves. */
+  certificate_keys: CertificateKeys
   /** For secrets that lie in the database. */
   seals: Seals
   /** The tokens that are not valid any more, whatever their signature says. */
@@ -99,8 +103,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   await using opened = new AsyncDisposableStack()
 
   const { link } = config
-  // A node that has joined has no keys of the platform: those in memory prove nothing to it.
-  const keys = link === null ? await openKeys(join(config.data_dir, 'keys')) : createKeys()
+  const keys = await openOwnKeys(config)
   const seals = link === null ? await openSeals(join(config.data_dir, 'keys')) : createSeals()
   const reading = setInterval(() => {
     Promise.all([keys.refresh(), seals.refresh()]).catch((error: unknown) =>
@@ -159,6 +162,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     keys,
     lobby_tokens: link === null ? ownLobbyTokens(keys, now) : linkedLobbyTokens(link),
     seals,
+    certificate_keys: link === null ? ownCertificateKeys(seals) : linkedCertificateKeys(link),
     revoked,
     trust,
     lobby_logs,
@@ -172,4 +176,10 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     log,
     close: () => closing.disposeAsync(),
   }
+}
+
+/** A node that has joined has no keys of the platform: those in memory prove nothing to it. Its edge has those of player tokens. */
+function openOwnKeys({ link, roles, data_dir }: Config): Promise<Keys> {
+  if (link === null) return openKeys(join(data_dir, 'keys'))
+  return roles.includes('edge') ? openLinkedKeys(link) : Promise.resolve(createKeys())
 }

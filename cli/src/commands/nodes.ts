@@ -1,12 +1,13 @@
 // The nodes of a platform: list, drain and remove them, invitations, and joining.
-import type { Command } from 'commander'
-import type { InviteOptions } from '../manage/node-invitations.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { InviteOptions, NodeRole } from '../manage/node-invitations.ts'
 import { type GlobalOptions, parseDurationUpTo, withPlatform } from '../options.ts'
 import { onPlatformNode } from '../platform-node.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** Days that an invitation may be valid. */
 const TTL_DAYS_MAX = 7
+const NODE_ROLES = ['runner', 'edge'] as const
 /** Days until the deadline of a drain. */
 const DEADLINE_DAYS_MAX = 30
 
@@ -38,9 +39,10 @@ export function addNodeCommands(program: Command, terminal: Terminal): void {
     .option('-y, --yes', 'do not ask')
     .action(async (node: string, options) => (await load()).remove(terminal, node, options))
   withPlatform(nodes.command('invite'))
-    .description('Invite another machine to run lobbies. Prints the command for that machine.')
+    .description('Invite another machine to run lobbies, or to serve players. Prints the command for that machine.')
     .option('--name <name>', 'name of the node; default: a random one')
     .option('--region <region>', 'region whose lobbies it runs; default: the only one')
+    .option('--roles <roles>', 'runner, edge, or both: what it does (default: runner)', parseRoles)
     .option('--ttl <duration>', 'how long the invitation is valid (default: 15m)', parseDurationUpTo(TTL_DAYS_MAX))
     .action(async (options: InviteOptions) => (await loadInvitations()).inviteNode(terminal, options))
   withPlatform(nodes.command('invitations'))
@@ -52,6 +54,15 @@ export function addNodeCommands(program: Command, terminal: Terminal): void {
     .action(async (invitation: string, options: GlobalOptions) =>
       (await loadInvitations()).revokeInvitation(terminal, invitation, options),
     )
+}
+
+function parseRoles(text: string): NodeRole[] {
+  const roles = text.split(',').map((role) => role.trim())
+  const known = NODE_ROLES.filter((role) => roles.includes(role))
+  if (known.length === 0 || known.length < roles.length) {
+    throw new InvalidArgumentError(`Expected ${NODE_ROLES.join(', ')}, or both separated by a comma.`)
+  }
+  return known
 }
 
 export function addJoinCommand(program: Command, terminal: Terminal): void {

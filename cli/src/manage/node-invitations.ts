@@ -1,5 +1,6 @@
 // Invitations of machines to join a platform.
 import {
+  type BodyOf,
   createNodeInvitation,
   listNodeInvitations,
   NODE_INVITATION_TTL_MS_DEFAULT,
@@ -11,12 +12,18 @@ import { printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { ago } from '../times.ts'
 
-export type InviteOptions = GlobalOptions & { name?: string; region?: string; ttl?: number }
+export type NodeRole = NonNullable<BodyOf<typeof createNodeInvitation>['roles']>[number]
+export type InviteOptions = GlobalOptions & { name?: string; region?: string; roles?: NodeRole[]; ttl?: number }
 
 export async function inviteNode(terminal: Terminal, options: InviteOptions): Promise<void> {
-  const { name, region, ttl = NODE_INVITATION_TTL_MS_DEFAULT } = options
+  const { name, region, roles, ttl = NODE_INVITATION_TTL_MS_DEFAULT } = options
   const { client, url } = await openSession(terminal, options)
-  const body = { ttl, ...(name !== undefined && { name }), ...(region !== undefined && { region }) }
+  const body = {
+    ttl,
+    ...(name !== undefined && { name }),
+    ...(region !== undefined && { region }),
+    ...(roles && { roles }),
+  }
   const invited = await client.call(createNodeInvitation, { body })
   if (terminal.is_json) return terminal.json(invited)
   terminal.note(`Inviting a machine to ${url}`)

@@ -17,10 +17,11 @@ const NodeName = Type.String({
   maxLength: NODE_NAME_LENGTH_MAX,
   description: 'Name of the node: lower-case letters, digits and single hyphens. Example: `attic`.',
 })
-const NodeRoles = Type.Array(Type.Enum(['runner']), {
+const NodeRoles = Type.Array(Type.Enum(['runner', 'edge']), {
   minItems: 1,
   uniqueItems: true,
-  description: 'What the node does. `runner`: it runs lobbies.',
+  description:
+    'What the node does. `runner`: it runs lobbies. `edge`: it serves sites, the API and lobbies to players, and is trusted with their tokens and the keys of certificates.',
 })
 const InvitationId = Id('Id of the invitation.')
 const RegionName = Type.String({ maxLength: 64, description: 'Region whose lobbies the node runs. Example: `local`.' })

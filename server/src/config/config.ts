@@ -50,6 +50,8 @@ export type Config = {
   edge_retire_ms: number
   /** Addresses on which HTTP and HTTPS listen; null: every address. */
   edge_hosts: readonly (string | null)[]
+  /** Null: players do not reach this edge at a host of its own. */
+  edge_public_host: string | null
   edge_http_port: number
   edge_https_port: number
   /** Ports in the URLs that clients receive: those of a load balancer in front of the edge, or the edge's own. */

@@ -10,6 +10,7 @@ export const LOBBY_PORTS: PortRange = { min: 20_000, max: 25_999 }
 
 /** Where raw ports listen on a laptop. A browser would send the hub's cookies to every port of the hub's host. */
 const RAW_PORTS_LOOPBACK = '127.0.0.2'
+const PUBLIC_HOST = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/
 /** A version config may name this many ports. */
 const EDGE_PORTS_SPARE_MIN = 16
 
@@ -19,6 +20,7 @@ export function readEdge(
 ): Pick<
   Config,
   | 'edge_hosts'
+  | 'edge_public_host'
   | 'edge_retire_ms'
   | 'edge_http_port'
   | 'edge_https_port'
@@ -35,6 +37,7 @@ export function readEdge(
   return {
     edge_retire_ms: read.number('MUSTER_EDGE_RETIRE_SECONDS'),
     edge_hosts: readEdgeHosts(read, mode),
+    edge_public_host: readPublicHost(read),
     edge_http_port,
     edge_https_port,
     advertised_http_port: read.number('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port),
@@ -54,6 +57,15 @@ function readEdgeHosts(read: SettingsReader, mode: Config['mode']): readonly (st
     read.mistakes.push(`MUSTER_EDGE_HOST is ${JSON.stringify(host)}, which is neither an address nor "all".`)
   }
   return [host]
+}
+
+/** It is no host that has another meaning: those of the platform are checked with the domains. */
+function readPublicHost(read: SettingsReader): string | null {
+  const host = read.textOrNull('MUSTER_EDGE_PUBLIC_HOST')?.toLowerCase() ?? null
+  if (host !== null && !PUBLIC_HOST.test(host)) {
+    read.mistakes.push('MUSTER_EDGE_PUBLIC_HOST must be a host name or an IPv4 address, such as fra-2.example.com.')
+  }
+  return host
 }
 
 function readEdgePorts(read: SettingsReader): PortRange & { spare: number } {

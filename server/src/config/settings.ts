@@ -216,6 +216,12 @@ export const SETTINGS = {
     max: SPARE_PORTS_MAX,
     doc: 'Number of these ports kept open in advance for the next lobbies; at least 16.',
   },
+  MUSTER_EDGE_PUBLIC_HOST: {
+    kind: 'text',
+    default: '',
+    default_doc: 'none',
+    doc: 'Host name or IPv4 address at which players reach the edge of this node: the addresses of lobbies on the node name it.',
+  },
   MUSTER_HOST_PORT_RANGES: {
     kind: 'port_ranges',
     default: '',

@@ -863,13 +863,22 @@ type LogAnswerTable = { question_id: string; answer: string }
 // Written by the edge.
 
 /** The numbers at which the edge listens (tcp) or is bound (udp): of these the matchmaker gives to new lobbies. */
-type EdgePortTable = { transport: 'tcp' | 'udp'; port: number }
+type EdgePortTable = { node_id: string; transport: 'tcp' | 'udp'; port: number }
 
 /**
  * From before the edge accepts a connection until it has ended; the next edge of the same node removes it too. `edge_id`
- * is new with each registration. `silent_ts`: since when its reports are missing, written by the matchmaker.
+ * is new with each registration. `silent_ts`: since when its reports are missing, written by the matchmaker. `public_host` and
+ * the ports: where players reach this edge; null: at the addresses of the platform only.
  */
-type EdgeTable = { edge_id: string; node_id: string; start_ts: CreateTime; silent_ts: Date | null }
+type EdgeTable = {
+  edge_id: string
+  node_id: string
+  start_ts: CreateTime
+  silent_ts: Date | null
+  public_host: string | null
+  http_port: number | null
+  https_port: number | null
+}
 
 /**
  * Players with connections through an edge, to lobbies whose seats it checks. Not logged. `change_seq` grows with each

@@ -6,13 +6,13 @@ import type { Schema } from './schema.ts'
 /** The namespace that also answers on the game's own host. */
 const NAMESPACE_WITHOUT_NAME = 'prod'
 
-/** `host` is canonical. Hosts of the platform's `own`, a site that is deployed, and a custom domain that is proven. */
+/** `host` is canonical. Hosts of the platform's `own`, the host of one edge, a site that is deployed, and a custom domain that is proven. */
 export async function isServed(
   db: Kysely<Schema>,
   { own, cdn }: { own: readonly string[]; cdn: string },
   host: string,
 ): Promise<boolean> {
-  if (own.includes(host)) return true
+  if (own.includes(host) || (await isEdgeHost(db, host))) return true
   const suffix = `.${cdn}`
   if (!host.endsWith(suffix)) return isActiveDomain(db, host)
   const [game = '', namespace = NAMESPACE_WITHOUT_NAME, ...more] = host.slice(0, -suffix.length).split('--')
@@ -26,6 +26,12 @@ export async function isServed(
     .where(sql<boolean>`versions.config->'cdn'->>'site_id' is not null`)
     .select('namespace_id')
     .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Of an edge that players reach at a host of its own. */
+async function isEdgeHost(db: Kysely<Schema>, host: string): Promise<boolean> {
+  const row = await db.selectFrom('edges').where('public_host', '=', host).select('edge_id').executeTakeFirst()
   return row !== undefined
 }
 

@@ -41,7 +41,7 @@ test('an invalid host has no canonical form', () => {
 
 test('in production a loopback name has no meaning, and the three domains stay separate', () => {
   const domains = { main: 'muster.example', cdn: 'sites.example.net', job: 'play.example.org' }
-  const meaningOf = createHosts({ mode: 'production', domains, regions })
+  const meaningOf = createHosts({ edge_public_host: null, mode: 'production', domains, regions })
   assert.deepEqual(meaningOf('muster.example'), { kind: 'main' })
   assert.deepEqual(meaningOf('puddle-racers.sites.example.net'), {
     kind: 'site',

@@ -10,6 +10,8 @@ export type HostMeaning =
   | { kind: 'media' }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'lobby'; lobby_id: string; port_name: string; region: string }
+  /** The host of this edge alone, in addresses of lobbies. */
+  | { kind: 'edge' }
   /** The host of a region's raw ports; it serves no HTTP. */
   | { kind: 'raw_ports' }
 
@@ -71,13 +73,16 @@ const ABSOLUTE_TARGET = /^https?:\/\/([^/?]+)((?:\/|\?).*)?$/i
 
 /** Returns a function from a canonical host to its meaning; null: not a host of this platform. */
 export function createHosts(
-  config: Pick<Config, 'mode' | 'domains'> & { regions: readonly Pick<Config['regions'][number], 'name'>[] },
+  config: Pick<Config, 'mode' | 'domains' | 'edge_public_host'> & {
+    regions: readonly Pick<Config['regions'][number], 'name'>[]
+  },
 ): (host: string) => HostMeaning | null {
   const { main, cdn, job } = config.domains
   const main_hosts = new Set(config.mode === 'development' ? [main, 'localhost', '127.0.0.1', '[::1]'] : [main])
   const MAIN: HostMeaning = { kind: 'main' }
   const MEDIA: HostMeaning = { kind: 'media' }
   const RAW_PORTS: HostMeaning = { kind: 'raw_ports' }
+  const EDGE: HostMeaning = { kind: 'edge' }
   const media_host = mediaHost(config.domains)
   const cdn_suffix = `.${cdn}`
   const raw_hosts = new Set(config.regions.map((region) => rawPortsHost(config.domains, region.name)))
@@ -88,6 +93,7 @@ export function createHosts(
 
   return (host) => {
     if (main_hosts.has(host)) return MAIN
+    if (host === config.edge_public_host) return EDGE
     if (host === media_host) return MEDIA
     if (raw_hosts.has(host)) return RAW_PORTS
     if (host.endsWith(cdn_suffix)) return siteOf(host.slice(0, -cdn_suffix.length))
@@ -100,7 +106,7 @@ export function createHosts(
 
 /** Whether a raw port may be reached under this host: it serves no page, session or site of the platform. */
 export function isRawPortHost(meaning: HostMeaning | null): boolean {
-  return meaning?.kind === 'lobby' || meaning?.kind === 'raw_ports'
+  return meaning?.kind === 'lobby' || meaning?.kind === 'raw_ports' || meaning?.kind === 'edge'
 }
 
 /** A name id has no double dash, so `<game>--<namespace>` has one reading. */

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../context.ts'
 import { type Watch, watchEvery } from '../database/poller.ts'
 import { inTransaction } from '../database/transaction.ts'
+import { ownPublicEdge } from '../lobby-addresses.ts'
 import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from './limits.ts'
 import type { ConnectionChange, LobbyConnections } from './lobby-connections.ts'
 import type { Players } from './players.ts'
@@ -14,11 +15,10 @@ import type { Players } from './players.ts'
 /** Between the name of a node and what distinguishes its edges that have a successor. */
 const RETIRED_MARK = '~'
 
-const REGISTER_SQL = `
-  with edge as (
-    insert into edges (edge_id, node_id) values ($1, $2) returning edge_id
-  )
-  insert into edge_reports (edge_id, report_seq, change_seq) select edge_id, 1, 1 from edge`
+/** Two statements: the policy of edge_reports for a joined node reads the row of the edge. */
+const REGISTER_SQL =
+  'insert into edges (edge_id, node_id, public_host, http_port, https_port) values ($1, $2, $3, $4, $5)'
+const FIRST_REPORT_SQL = 'insert into edge_reports (edge_id, report_seq, change_seq) values ($1, 1, 1)'
 
 const INSERT_SQL = `
   insert into lobby_connections (edge_id, lobby_id, connection_count, change_seq)
@@ -127,7 +127,8 @@ export class ConnectionReports {
     const open = columnsOf(this.#connections.takeAll())
     await inTransaction(this.#ctx.pool, async (client) => {
       await client.query('delete from edges where node_id = $1 or starts_with(node_id, $2)', [node_id, retired])
-      await client.query(REGISTER_SQL, [edge_id, node_id])
+      await client.query(REGISTER_SQL, [edge_id, node_id, ...publicAddress(this.#ctx.config)])
+      await client.query(FIRST_REPORT_SQL, [edge_id])
       await client.query(INSERT_SQL, [edge_id, ...open])
       await this.#players.register(client, edge_id)
     })
@@ -147,6 +148,12 @@ export class ConnectionReports {
     if (rowCount === 1) this.#registration = { edge_id, seq: next }
     else await this.#register()
   }
+}
+
+/** Host, HTTP port and HTTPS port at which players reach this edge; null where it has none. */
+function publicAddress(config: Context['config']): [string | null, number | null, number | null] {
+  const edge = ownPublicEdge(config)
+  return edge === null ? [null, null, null] : [edge.public_host, edge.http_port, edge.https_port]
 }
 
 function columnsOf(changes: readonly ConnectionChange[]): [string[], number[]] {

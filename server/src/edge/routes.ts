@@ -6,7 +6,7 @@ import type { Admission } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'
-import type { LobbyPaths } from '../links/platform/lobby-paths.ts'
+import type { LobbyPaths, NodePort } from '../links/platform/lobby-paths.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
@@ -22,8 +22,8 @@ export type Address = {
   admission?: Admission
   player_network?: string
 }
-/** `node_id`: of the joined node where the lobby runs; absent: this machine. */
-export type StreamAddress = RunPort & { path?: string; node_id?: string }
+/** `elsewhere`: the port on another node; absent: it is on this machine. */
+export type StreamAddress = RunPort & { path?: string; elsewhere?: NodePort }
 
 /** `region`: null where any region matches, because the path route names none. */
 export type LobbyPort = { lobby_id: string; port_name: string; region: string | null }
@@ -38,7 +38,7 @@ export type Routes = {
   close: () => void
 }
 
-/** `node_id`: of a joined node; null: this machine. */
+/** `node_id`: of another node, where empty is the platform's own machine; null: this machine. */
 type Run = {
   region: string
   ports: ReadonlyMap<string, RunPort>
@@ -47,7 +47,7 @@ type Run = {
   has_started: boolean
 }
 
-/** `paths`: leads to lobbies on joined nodes. */
+/** `paths`: leads to lobbies on other nodes. */
 export function createRoutes(ctx: Context, lookups: Lookups, paths: Pick<LobbyPaths, 'pathOf'>): Routes {
   const runs = new Cached<Run | null>({ entries_max: ROUTES_MAX, elapsed: ctx.elapsed, ageOf })
   const close = ctx.listener.on('lobby_runs', (lobby_id) => {
@@ -73,7 +73,10 @@ export function createRoutes(ctx: Context, lookups: Lookups, paths: Pick<LobbyPa
     const port = portOf(run, wanted, is_http)
     const node_id = run?.node_id ?? null
     if (port === null || node_id === null) return port
-    return { ...port, node_id, ...(port.protocol !== 'udp' && { path: paths.pathOf({ ...port, node_id }) }) }
+    const { hostname, port: number } = port
+    const { lobby_id, port_name } = wanted
+    const elsewhere = { node_id, hostname, port: number, lobby_id, port_name }
+    return { ...port, elsewhere, ...(port.protocol !== 'udp' && { path: paths.pathOf(elsewhere) }) }
   }
 
   return {
@@ -112,8 +115,14 @@ async function readRun(ctx: Context, lobby_id: string): Promise<Run | null> {
   return {
     region: row.region,
     ports: new Map(Object.entries(row.ports)),
-    node_id: row.node_id,
+    node_id: elsewhere(ctx.config, row.node_id),
     has_ended: row.exit_ts !== null,
     has_started: row.start_ts !== null,
   }
+}
+
+/** `joined`: the joined node where the lobby runs; null: the platform's own machine. */
+function elsewhere({ link, node_id }: Context['config'], joined: string | null): string | null {
+  if (link === null) return joined
+  return joined === node_id ? null : (joined ?? '')
 }

@@ -168,7 +168,7 @@ async function openEdge(
   const internals = await checkNodeInternals(ctx.log)
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
-  const links = await openLinks(ctx, { is_successor })
+  const links = await openLinks(ctx, { is_successor, routes: () => edge.routes })
   opened.defer(() => links.close())
   const meaningOf = createHosts(ctx.config)
   const certificates = await createCertificates(ctx, { meaningOf, lookups })

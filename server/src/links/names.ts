@@ -1,5 +1,6 @@
 // The names in certificates of links, and the hash by which a key is known. Apart from authority.ts, whose libraries load slowly.
 import { hash } from 'node:crypto'
+import { join } from 'node:path'
 
 const NODE_SUFFIX = '.node.muster.internal'
 
@@ -16,4 +17,9 @@ export function nodeOfSubject(subject: string): string | null {
 /** SHA-256, base64url. `public_key`: SPKI. */
 export function keyHash(public_key: Uint8Array): string {
   return hash('sha256', public_key, 'base64url')
+}
+
+/** The unix sockets of a joined node for its edge: the HTTP of two roles, links of other nodes, and ports of lobbies. */
+export function edgeSocketPath(folder: string, name: 'api' | 'matchmaker' | 'link' | 'ports'): string {
+  return join(folder, `${name}.sock`)
 }

@@ -1,14 +1,14 @@
 // What the two ends of a link agree on. A link joins a node on another machine to the platform. The node makes all
 // connections: an HTTP upgrade at the platform's own address, and inside it mutual TLS with certificates of the platform's
 // authority (authority.ts). So no proxy on the way has to be trusted. Over TLS runs HTTP/2, which has flow control for each
-// stream. A link has two connections: over `calls` the node calls the platform, over `streams` the platform reaches the
-// lobbies of the node.
+// stream. A link has up to three connections: over `calls` the node calls the platform, over `streams` the platform reaches the
+// lobbies of the node, and over `edge` the edge of the node reaches roles and lobbies on other machines.
 import Type, { type Static } from 'typebox'
 
 /** Where the edge receives links, on every host. */
 export const LINK_PATH = '/.well-known/muster-link'
-/** The TLS protocol names (ALPN) of the two connections of a link. */
-export const CONNECTION_KINDS = ['muster-calls', 'muster-streams'] as const
+/** The TLS protocol names (ALPN) of the connections of a link. */
+export const CONNECTION_KINDS = ['muster-calls', 'muster-streams', 'muster-edge'] as const
 export type ConnectionKind = (typeof CONNECTION_KINDS)[number]
 /** The name in the certificate of the platform's end. No certificate of a node has it. */
 export const PLATFORM_NAME = 'platform.muster.internal'
@@ -17,7 +17,9 @@ export const LINK_VERSION = 1
 export const LINK_VERSION_MIN = 1
 
 /** Roles that a joined node can run. */
-export const NODE_ROLES = ['runner'] as const
+export const NODE_ROLES = ['runner', 'edge'] as const
+/** Of an invitation that names none. */
+export const NODE_ROLES_DEFAULT: readonly (typeof NODE_ROLES)[number][] = ['runner']
 
 /** Bytes of a JSON body between the two ends. The text of muster.toml is the largest part. */
 export const JSON_BYTES_MAX = 1024 ** 2
@@ -43,6 +45,15 @@ export const SHARED_SETTINGS = [
   'MUSTER_ADVERTISED_HTTP_PORT',
   'MUSTER_ADVERTISED_HTTPS_PORT',
   'MUSTER_EDGE_PORTS',
+] as const
+
+/** Settings that a node takes over where the platform was given them: its edge serves the certificates that the api orders. */
+export const SHARED_GIVEN_SETTINGS = [
+  'MUSTER_ACME',
+  'MUSTER_ACME_DNS_SERVER',
+  'MUSTER_ACME_DNS_KEY',
+  'MUSTER_ACME_DNS_HOOK',
+  'MUSTER_ACME_DNS_FOR',
 ] as const
 
 const Text = Type.String({ maxLength: 4_096 })
@@ -77,6 +88,9 @@ export type DatabaseResponse = Static<typeof DatabaseResponse>
 
 /** POST /lobby-tokens. The response has `token`. */
 export const LobbyTokenRequest = Type.Object({ lobby_id: Text }, Closed)
+
+/** POST /certificate-keys. The response has `key`. */
+export const CertificateKeyRequest = Type.Object({ host: Text }, Closed)
 
 /** A refusal of the platform, with a status that is no success. */
 export const Refusal = Type.Object({ code: Type.String(), message: Type.String() })

@@ -10,7 +10,7 @@ import { CALL_MS_MAX, type ConnectionKind, JSON_BYTES_MAX, PING_MS, PING_MS_MAX,
 
 /** Calls of a node at once: connections to the database, parts of builds, calls of lobbies. */
 const CALLS_MAX = 1_024
-/** Connections and UDP sources of players to the lobbies of one node. */
+/** Connections and UDP sources of players to the lobbies of one node, and the same through its edge. */
 const STREAMS_MAX = 8_192
 /** Of a stream over `calls`: builds must arrive fast over a long way. */
 const CALL_WINDOW_BYTES = 1024 ** 2

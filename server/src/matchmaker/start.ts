@@ -19,7 +19,7 @@ import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { ShardLeases } from './shards/shard-leases.ts'
 import { watchEdgePlayers } from './watch/edge-players.ts'
-import { watchPorts } from './watch/edge-ports.ts'
+import { type Edges, watchPorts } from './watch/edge-ports.ts'
 import { watchEdgeReports } from './watch/edge-reports.ts'
 import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
 import { FailedStarts } from './watch/failed-starts.ts'
@@ -87,7 +87,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   })
   await leases.start()
 
-  const { failed_starts, run_starts } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
+  const { failed_starts, run_starts, edges } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
   const context: MatchmakerContext = {
     ...ctx,
     ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations },
@@ -98,6 +98,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     solving: new Map(),
     verifying: new Map(),
     seat_texts: new WeakMap(),
+    edges,
   }
   let is_draining = false
   const closing = opened.move()
@@ -131,7 +132,7 @@ async function openWatches(
   ctx: Context,
   { parts, namespaces, explanations }: Watched,
   opened: AsyncDisposableStack,
-): Promise<{ failed_starts: FailedStarts; run_starts: RunStarts }> {
+): Promise<{ failed_starts: FailedStarts; run_starts: RunStarts; edges: () => Edges }> {
   const { books } = parts
   let runs: RunWatch | null = null
   const ports = await watchPorts(ctx, books)
@@ -161,5 +162,5 @@ async function openWatches(
   opened.defer(() => captcha_sweep.stop())
   const retention = startRetention(ctx, explanations, { bookTime: books.nowMs, isFirst })
   opened.defer(() => retention.stop())
-  return { failed_starts, run_starts }
+  return { failed_starts, run_starts, edges: ports.edges }
 }

@@ -12,7 +12,7 @@ import {
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
-import { lobbyAddress } from '../lobby-addresses.ts'
+import { lobbyAddress, ownPublicEdge } from '../lobby-addresses.ts'
 import type { ImageStart } from '../objects/container-image/config.ts'
 import type { ScratchFile } from './drivers/driver.ts'
 import type { RunNetwork } from './network/lobby-networks.ts'
@@ -114,7 +114,7 @@ function portVariables(
   for (const item of mode.ports) {
     const variable = variableOfPort(item.name)
     const listening = ports[item.name]
-    const address = lobbyAddress(ctx.config, lobby, item)
+    const address = lobbyAddress(ctx.config, lobby, item, ownPublicEdge(ctx.config))
     if (listening !== undefined) {
       own.PORT ??= String(listening.port)
       own.HOST ??= host

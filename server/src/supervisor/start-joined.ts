@@ -9,7 +9,7 @@ import { joinPlatform } from '../links/node/join-platform.ts'
 import { type LocalSockets, openLocalSockets } from '../links/node/local-sockets.ts'
 import { type NodeFile, nodeFilePath, readNodeFile, writeNodeFile } from '../links/node/node-file.ts'
 import { NodeLink } from '../links/node/node-link.ts'
-import { DatabaseResponse, type HelloResponse, SHARED_SETTINGS } from '../links/protocol.ts'
+import { DatabaseResponse, type HelloResponse, SHARED_GIVEN_SETTINGS, SHARED_SETTINGS } from '../links/protocol.ts'
 import { call, LinkRefusal } from '../links/streams.ts'
 import { createLog } from '../observe/log.ts'
 import { credentialsOf } from '../observe/redact.ts'
@@ -17,6 +17,7 @@ import { platformVersion } from '../platform-version.ts'
 import { StartError } from '../start-error.ts'
 import { roleEnvironment } from './environment.ts'
 import { adminFile } from './folders.ts'
+import { chooseEdgePorts } from './ports.ts'
 import { openRoleLog } from './role-log.ts'
 import { inStep, type Start, startRoleProcesses, takeFolder } from './start-platform.ts'
 
@@ -52,15 +53,17 @@ export async function startJoined(start: Start, request: JoinRequest | null): Pr
     ({ hello }) => `${hello.version}; nothing has to be opened on this machine`,
   )
   signal.throwIfAborted()
-  const resolved = { ...nodeSettings(data_dir, file, opened.hello), ...linkSettings(opened) }
+  const has_edge = opened.hello.roles.includes('edge')
+  const ports = has_edge ? (await chooseEdgePorts(config, start.env)).settings : {}
+  const resolved = { ...ports, ...nodeSettings(data_dir, file, opened.hello), ...linkSettings(opened) }
   // All mistakes are reported in one sentence, before a role starts.
   const node_config = readConfig({ ...start.env, ...resolved })
   const env = roleEnvironment(start.env, node_config, resolved)
   const started = startRoleProcesses({ ...start, config: node_config }, { env, lock, isQuiet: () => false })
   for (const { role, step } of started) {
     try {
-      await role.first_ready
-      step.done(machineText())
+      const address = await role.first_ready
+      step.done(role.role === 'runner' ? machineText() : (address ?? ''))
     } catch (error) {
       step.failed()
       throw error
@@ -125,6 +128,7 @@ async function openLink(start: Start, file: NodeFile, folder: string): Promise<O
       folder,
       lobby_api: { host: config.internal_host, port: config.lobby_api_port },
       calls: () => link.calls(),
+      edge: () => link.edge(),
     })
     parts.push({ stop: () => sockets.close() })
     const session = link.calls()
@@ -142,7 +146,7 @@ async function openLink(start: Start, file: NodeFile, folder: string): Promise<O
 /** The settings of the platform, and the file of its regions. */
 function nodeSettings(data_dir: string, { node_id }: NodeFile, hello: HelloResponse): Record<string, string> {
   const path = join(data_dir, REGIONS_FILE)
-  const shared = SHARED_SETTINGS.flatMap((name) => {
+  const shared = [...SHARED_SETTINGS, ...SHARED_GIVEN_SETTINGS].flatMap((name) => {
     const value = hello.settings[name]
     return value === undefined ? [] : [[name, value] as const]
   })

@@ -36,6 +36,8 @@ export type Keys = {
   verify: (text: string, now_ms: number) => Token
   /** HMAC-SHA-256 under the subkey of `purpose`, a constant of the code such as 'upload'. */
   mac: (purpose: string, data: string) => Buffer
+  /** The keys that sign and verify player tokens, for edges of joined nodes. */
+  playerKeys: () => readonly RingKey[]
   /** Loads the ring again, which a rotation may have changed. Throws when it cannot be read; then the old one stays. */
   refresh: () => Promise<void>
 }
@@ -120,6 +122,10 @@ class RingKeys implements Keys {
       this.#subkeys.set(purpose, subkey)
     }
     return createHmac('sha256', subkey).update(data).digest()
+  }
+
+  playerKeys(): readonly RingKey[] {
+    return this.#ring.keys.filter(({ algorithm }) => algorithm === KINDS.player.algorithm)
   }
 
   async refresh(): Promise<void> {

@@ -231,7 +231,7 @@ export async function insertRawLobby(
   return { lobby_id, namespace_id, number }
 }
 
-async function insertGame(ctx: Context, name_id: string): Promise<TestGame> {
+export async function insertGame(ctx: Context, name_id: string): Promise<TestGame> {
   const id = () => newId(ctx.now())
   const [group_id, game_id, namespace_id] = [id(), id(), id()]
   await ctx.db.insertInto('groups').values({ group_id, display_name: 'Group' }).execute()

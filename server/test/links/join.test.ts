@@ -1,6 +1,5 @@
 // Invitations, and what stands between a stolen one and the platform.
 import assert from 'node:assert'
-import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -8,16 +7,15 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { cancelNodeDrain, listNodeInvitations, listNodes, removeNode, revokeNodeInvitation } from '@muster/contract'
+import { cancelNodeDrain, listNodeInvitations, removeNode, revokeNodeInvitation } from '@muster/contract'
 import { openAuthority } from '../../src/links/authority.ts'
-import { type NodeFile, readNodeFile } from '../../src/links/node/node-file.ts'
+import { dropRevokedRoles, newRoleName, renewRole } from '../../src/links/platform/database-role.ts'
 import { openLinkedObjects } from '../../src/objects/linked.ts'
 import { createTestGame, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
-import { invite, joinWith, openLink, queryAs, refusalOf, roleOf, startNode } from './node.ts'
+import { invite, joinWith, queryAs, refusalOf, roleOf, startNode } from './node.ts'
 
 const ROLES = { roles: 'api,matchmaker,edge' }
-const HOUR_MS = 60 * 60_000
 
 test('an invitation is good once, for the node that it names', async (t) => {
   const platform = await startPlatform(t, ROLES)
@@ -194,24 +192,27 @@ test('a second invitation of a name does not replace the machine that has joined
   await assert.rejects(joinWith(platform, second.invitation), /has joined as "attic" with another invitation/)
 })
 
-test('a session that outlives the removal of its node sees no row', async (t) => {
-  const platform = await startPlatform(t, ROLES)
-  const node = await startNode(t, platform)
-  const insert = "insert into runners (runner_id, regions, disk_free_bytes) values ('other', '{local}', 1)"
-  await platform.ctx.pool.query(insert)
-  // The role itself, as if the edge that shall drop it were down.
-  const role = roleOf(node.database_url)
-  await platform.ctx.pool.query("update node_links set revoke_ts = now() where node_id = 'attic'")
-  const client = await platform.ctx.pool.connect()
-  try {
-    await client.query('begin')
-    await client.query(`set local session authorization ${client.escapeIdentifier(role)}`)
-    assert.deepStrictEqual((await client.query('select muster_node() as name')).rows, [{ name: '' }])
-    assert.deepStrictEqual((await client.query('select runner_id from runners')).rows, [])
-  } finally {
-    await client.query('rollback')
-    client.release()
+test('a database role whose node was removed sees no row, while it still exists', async (t) => {
+  // Without an edge, which drops the role within a second.
+  const { ctx } = await startPlatform(t, { roles: 'api' })
+  const role = newRoleName()
+  await ctx.pool.query("insert into runners (runner_id, regions, disk_free_bytes) values ('other', '{local}', 1)")
+  await ctx.pool.query("insert into nodes (node_id, removed_ts) values ('attic', now())")
+  await ctx.pool.query(
+    `insert into node_links (node_id, key_hash, database_role, certificate_expire_ts, version, revoke_ts)
+      values ('attic', '', $1, now(), '', now())`,
+    [role],
+  )
+  const url = new URL(ctx.config.database_url!.replace('@/', '@localhost/'))
+  url.password = await renewRole(ctx.pool, role, ['runner', 'edge'])
+  url.username = role
+  const as = (text: string) => queryAs(url.href.replace('@localhost/', '@/'), text)
+  assert.deepStrictEqual((await as('select muster_node() as name')).rows, [{ name: '' }])
+  for (const table of ['runners', 'lobbies', 'edges', 'versions']) {
+    assert.strictEqual((await as(`select 1 from ${table}`)).rowCount, 0, table)
   }
+  await dropRevokedRoles(ctx)
+  await assert.rejects(as('select 1'))
 })
 
 test('a node reads the deployed versions of its region and their builds, before any lobby', async (t) => {
@@ -235,38 +236,6 @@ test('a node reads the deployed versions of its region and their builds, before 
     `update versions set config = jsonb_set(config, '{matchmaker,regions}', '{"mars": {}}')`,
   )
   assert.deepStrictEqual(await seen(), { versions: 0, files: [] })
-})
-
-test('a certificate is renewed after half of its life, and up to thirty days after its end', async (t) => {
-  const platform = await startPlatform(t, ROLES)
-  const node = await startNode(t, platform)
-  const stored = () => readNodeFile(node.data_dir)!
-  const expire_ms = () => Date.parse(new X509Certificate(stored().certificate).validTo)
-  await node.link.close()
-  /** The node is started again, and has said hello. */
-  const greet = async (file: NodeFile): Promise<void> => {
-    const { link } = openLink(platform, node.data_dir, file)
-    t.after(() => link.close())
-    await link.hello()
-    await link.close()
-  }
-  platform.advance(11 * HOUR_MS)
-  const first = stored()
-  await greet(first)
-  assert.deepStrictEqual(stored(), first)
-  platform.advance(2 * HOUR_MS)
-  await greet(first)
-  assert.notStrictEqual(stored().certificate, first.certificate)
-  assert.ok(expire_ms() > platform.ctx.now() + 23 * HOUR_MS)
-  platform.advance(29 * 24 * HOUR_MS)
-  await greet(stored())
-  assert.ok(expire_ms() > platform.ctx.now())
-  const { nodes } = await platform.client.call(listNodes, {})
-  const listed = nodes.find(({ node_id }) => node_id === 'attic')?.link?.certificate_expire_ts
-  assert.ok(Math.abs(Date.parse(listed!) - expire_ms()) < 1_000)
-  // The first certificate ended more than thirty days ago.
-  platform.advance(2 * 24 * HOUR_MS)
-  assert.match(await refusalOf(t, platform, first), /has not joined/)
 })
 
 test('lobbies reach the platform through their node', async (t) => {

@@ -12,6 +12,8 @@ import { type NodeFile, writeNodeFile } from '../../src/links/node/node-file.ts'
 import { NodeLink } from '../../src/links/node/node-link.ts'
 import { DatabaseResponse } from '../../src/links/protocol.ts'
 import { call } from '../../src/links/streams.ts'
+import { startRoles } from '../../src/main.ts'
+import { readTestConfig } from '../config.ts'
 import { freePorts } from '../free-ports.ts'
 import type { Platform } from '../platform.ts'
 
@@ -37,8 +39,13 @@ export function joinWith(platform: Platform, invitation: string, url = platform.
   return joinPlatform({ url, invitation, version: VERSION, onVerified: () => {} })
 }
 
-export async function startNode(t: TestContext, platform: Platform, name = 'attic'): Promise<TestNode> {
-  const { invitation } = await invite(platform, { name })
+export async function startNode(
+  t: TestContext,
+  platform: Platform,
+  name = 'attic',
+  roles: BodyOf<typeof createNodeInvitation>['roles'] = ['runner'],
+): Promise<TestNode> {
+  const { invitation } = await invite(platform, { name, roles })
   const file = await joinWith(platform, invitation)
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-node-'))
   t.after(() => rm(data_dir, { recursive: true, force: true }))
@@ -48,13 +55,42 @@ export async function startNode(t: TestContext, platform: Platform, name = 'atti
   await link.hello()
   const [lobby_api_port] = await freePorts(1)
   const lobby_api = { host: '127.0.0.1', port: lobby_api_port! }
-  const sockets = await openLocalSockets({ folder: data_dir, lobby_api, calls: () => link.calls() })
+  const sockets = await openLocalSockets({
+    folder: data_dir,
+    lobby_api,
+    calls: () => link.calls(),
+    edge: () => link.edge(),
+  })
   t.after(() => sockets.close())
   return {
     ...{ file, link, sockets, data_dir, removed },
     lobby_api_port: lobby_api_port!,
     database_url: await databaseUrlOf(link, sockets),
   }
+}
+
+/** Starts the edge of the node, in the process of the test too. */
+export async function startEdgeOf(t: TestContext, node: TestNode, env: Record<string, string> = {}) {
+  const [http_port, https_port] = await freePorts(2)
+  const { settings } = await node.link.hello()
+  const config = readTestConfig({
+    ...settings,
+    MUSTER_DATA: node.data_dir,
+    DATABASE_URL: node.database_url,
+    MUSTER_LINK: node.sockets.platform_path,
+    MUSTER_NODE: node.file.node_id,
+    MUSTER_ROLES: 'edge',
+    MUSTER_EDGE_HTTP_PORT: String(http_port),
+    MUSTER_EDGE_HTTPS_PORT: String(https_port),
+    MUSTER_METRICS_PORT: '0',
+    MUSTER_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    ...env,
+  })
+  const running = await startRoles(config)
+  /** Before the platform: the edge writes its last report over the link. */
+  const stop = () => running.stop({ end_lobbies: false })
+  t.after(stop)
+  return { http_port: http_port!, https_port: https_port!, stop }
 }
 
 /** The link of a machine that has joined. */

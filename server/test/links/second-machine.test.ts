@@ -1,15 +1,11 @@
 // A second machine joins in two commands, and runs lobbies that players reach through the platform.
 import assert from 'node:assert'
-import { createSocket } from 'node:dgram'
-import { once } from 'node:events'
 import { chmodSync, readFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { findLobby, type ResponseOf } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
-import { WebSocket } from 'ws'
 import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { inOwnNetwork } from '../own-network.ts'
@@ -17,6 +13,7 @@ import { createTestGame, type TestGame } from '../platform.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { ECHO_SERVER } from './echo-server.ts'
 import { cutLink, type Machine, PLATFORM_ADDRESS, type Running, startMachine } from './second-machine.ts'
+import { type RawPort, talkTcp, talk as talkTo, talkUdp } from './talk.ts'
 
 const JOINED_MS_MAX = 60_000
 /** Time without the link. */
@@ -40,8 +37,8 @@ inOwnNetwork(fileURLToPath(import.meta.url), () => {
     assert.match(node.output(), /is the platform of the invitation[\s\S]*this machine is attic in region local/)
 
     await t.test('raw TCP and UDP reach it too', async () => {
-      assert.strictEqual(await talkTcp(seat, 'over tcp'), 'over tcp')
-      assert.strictEqual(await talkUdp(seat, 'over udp'), 'over udp')
+      assert.strictEqual(await talkTcp(rawPort(seat, 'raw'), 'over tcp'), 'over tcp')
+      assert.strictEqual(await talkUdp(rawPort(seat, 'voice'), 'over udp'), 'over udp')
     })
 
     await t.test('the lobby lives on while the link is cut, and is reached again after', async () => {
@@ -111,17 +108,9 @@ async function findSeat({ game }: World): Promise<Seat> {
   return game.player.call(findLobby, { body: { game_modes: ['default'] } })
 }
 
-/** Sends a text over a WebSocket through the edge, and returns the reply. */
-async function talk(seat: Seat, text: string): Promise<string> {
-  const socket = new WebSocket(seat.ports.game!.url.replace('http', 'ws'))
-  try {
-    await once(socket, 'open')
-    socket.send(text)
-    const [reply] = (await once(socket, 'message', { signal: AbortSignal.timeout(5_000) })) as [Buffer]
-    return reply.toString()
-  } finally {
-    socket.terminate()
-  }
+/** Through the edge. */
+function talk(seat: Seat, text: string): Promise<string> {
+  return talkTo(seat.ports.game!.url, text)
 }
 
 async function untilTalks(seat: Seat, text: string): Promise<string> {
@@ -140,20 +129,7 @@ function pidOf(reply: string): number {
   return Number(reply.split(' ')[0])
 }
 
-async function talkTcp(seat: Seat, text: string): Promise<string> {
-  const { hostname, port } = seat.ports.raw!
-  const socket = connect(port!, hostname)
-  socket.write(text)
-  const [reply] = (await once(socket, 'data', { signal: AbortSignal.timeout(5_000) })) as [Buffer]
-  socket.destroy()
-  return reply.toString()
-}
-
-async function talkUdp(seat: Seat, text: string): Promise<string> {
-  const { hostname, port } = seat.ports.voice!
-  const socket = createSocket('udp4')
-  socket.send(text, port!, hostname)
-  const [reply] = (await once(socket, 'message', { signal: AbortSignal.timeout(5_000) })) as [Buffer]
-  socket.close()
-  return reply.toString()
+function rawPort(seat: Seat, name: string): RawPort {
+  const { hostname, port } = seat.ports[name]!
+  return { hostname, port: port! }
 }

@@ -54,9 +54,9 @@ export async function freeSettings(folder: string) {
   }
 }
 
-export function startMuster(settings: Record<string, string>): Started {
+export function startMuster(settings: Record<string, string>, words: readonly string[] = ['start']): Started {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const [program, ...args] = [...withThisProcess(), process.execPath, PROGRAM, 'start']
+  const [program, ...args] = [...withThisProcess(), process.execPath, PROGRAM, ...words]
   const child: ChildProcess = spawn(program!, args, {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
     detached: true,
@@ -74,7 +74,7 @@ export function startMuster(settings: Record<string, string>): Started {
     })
   }
   child.once('close', (code, signal) => {
-    ready.reject(new Error(`muster start ended with ${signal ?? code}:\n${output}`))
+    ready.reject(new Error(`muster ${words[0]} ended with ${signal ?? code}:\n${output}`))
     ended.resolve({ code, signal })
   })
   const pid = child.pid

@@ -16,7 +16,7 @@ import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { hashOfSecret, newSecret, writeInvitation } from '../../links/invitation.ts'
 import { openPlatformAuthority } from '../../links/platform/authority.ts'
-import { NODE_ROLES } from '../../links/protocol.ts'
+import { NODE_ROLES, NODE_ROLES_DEFAULT } from '../../links/protocol.ts'
 import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'
 
@@ -29,7 +29,7 @@ export async function createInvitation(
   ctx: ChangeContext,
   body: BodyOf<typeof createNodeInvitation>,
 ): Promise<ResponseOf<typeof createNodeInvitation>> {
-  const { ttl = NODE_INVITATION_TTL_MS_DEFAULT, roles = [...NODE_ROLES] } = body
+  const { ttl = NODE_INVITATION_TTL_MS_DEFAULT, roles = [...NODE_ROLES_DEFAULT] } = body
   const node_id = body.name ?? `node-${randomBytes(RANDOM_NAME_BYTES).toString('hex')}`
   const region = regionOf(ctx, body.region)
   const { key_hash } = await openPlatformAuthority(ctx)

@@ -57,6 +57,7 @@ import { statements as portClaims } from './0066-port-claims.ts'
 import { statements as nodeLinks } from './0070-node-links.ts'
 import { statements as roomClaims } from './0080-room-claims.ts'
 import { statements as linkRevocation } from './0086-link-revocation.ts'
+import { statements as nodeEdges } from './0087-node-edges.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -119,4 +120,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0070-node-links', statements: nodeLinks },
   { name: '0080-room-claims', statements: roomClaims },
   { name: '0086-link-revocation', statements: linkRevocation },
+  { name: '0087-node-edges', statements: nodeEdges },
 ]

@@ -1,5 +1,5 @@
-// Where the edge reads files of sites: the folder of stored files, or the cache on this disk in front of a bucket. Every byte that
-// is returned has the recorded hash.
+// Where the edge reads files of sites: the folder of stored files, or the cache on this disk in front of a bucket or of the link of a
+// joined node. Every byte that is returned has the recorded hash.
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { damageOf, type Recorded, readBlock, readSound } from '../../objects/damage.ts'
@@ -20,8 +20,10 @@ export type OpenSiteFile = {
 }
 
 export function openSiteFiles(ctx: Context): SiteFiles {
-  const { objects, data_dir, site_cache_bytes_max } = ctx.config
-  if (objects !== null) return new DiskCache(ctx, join(data_dir, 'cache', 'sites'), site_cache_bytes_max)
+  const { objects, link, data_dir, site_cache_bytes_max } = ctx.config
+  // They are far away.
+  if (objects !== null || link !== null)
+    return new DiskCache(ctx, join(data_dir, 'cache', 'sites'), site_cache_bytes_max)
   return {
     readWhole: (file) => readSound(ctx.objects, file),
     async open(file, block_hashes) {

@@ -101,6 +101,8 @@ export class Matchmakers {
   }
 
   async #read(): Promise<void> {
+    // Over the link a joined node reaches the configured one only, which sends requests on.
+    if (this.#ctx.config.link !== null) return
     const { rows } = await this.#ctx.pool.query<{ address: string; is_leaving: boolean; shards: number[] }>(
       LEASES_QUERY,
     )

@@ -85,7 +85,8 @@ export class ParkingChannel<T extends Parkable> {
 
   #connect(): void {
     const { address, proof } = this.#options
-    const socket = connect({ host: address.hostname, port: address.port, noDelay: true })
+    const { hostname: host, port, path } = address
+    const socket = connect(path === undefined ? { host, port, noDelay: true } : { path })
     this.#opening = socket
     const late = setTimeout(() => socket.destroy(), PARKING_OPEN_MS_MAX)
     let head = ''

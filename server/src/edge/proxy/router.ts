@@ -1,11 +1,13 @@
 // Decides where a request goes. By host: the main domain, a site, or a lobby. On the main domain by path: the matchmaker, a
 // lobby by the path route, and otherwise the api. Addresses come only from the settings and from lobby_runs; no part of a
 // request ever becomes an address.
+import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import { serviceOf } from '@muster/contract/services'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
+import { edgeSocketPath } from '../../links/names.ts'
 import { LINK_PATH } from '../../links/protocol.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../tokens/edge-proof.ts'
 import type { Domains } from '../domains.ts'
@@ -68,6 +70,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
   const lobbies = createLobbyRouter(directory)
   const onMain = createMainRouter(ctx, { roles, lobbies, secured, matchmakers })
   const onDomain = createDomainRouter(directory, secured)
+  const onEdge = createEdgeRouter(lobbies)
 
   const link = linkTarget(directory.links)
 
@@ -77,6 +80,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
     if (meaning === null) return onDomain(routed)
     if (meaning.kind === 'main') return onMain(routed)
     if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)
+    if (meaning.kind === 'edge') return onEdge(routed)
     if (meaning.kind === 'raw_ports')
       throw new ApiError('API_NOT_FOUND', {}, { message: 'This host has raw ports only.' })
     if (meaning.kind === 'media') return secured(routed, { kind: 'media', path: routed.path })
@@ -95,7 +99,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
 }
 
 /** Where the links of joined nodes begin: on every host, because the link itself proves both of its ends. */
-function linkTarget({ listener }: Links): RouteTarget {
+function linkTarget({ path }: Links): RouteTarget {
   const backend: Backend = {
     role: null,
     isRequestDropped: null,
@@ -106,7 +110,7 @@ function linkTarget({ listener }: Links): RouteTarget {
     again: async () => null,
     unavailable: () => new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 }),
   }
-  const address: Address = { hostname: '', port: 0, path: listener.path }
+  const address: Address = { hostname: '', port: 0, path }
   return { kind: 'backend', path: LINK_PATH, backend, address, lobby: null }
 }
 
@@ -156,9 +160,21 @@ function createMainRouter(ctx: Context, { roles, lobbies, secured, matchmakers }
       return secured(routed, { kind: 'media', path: path.slice(MEDIA_PREFIX.length) })
     }
     if (!LOBBIES_PATH.test(path)) return toRole(routed, api, api_address)
-    const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
-    if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
-    return lobbies({ lobby_id, port_name, region: null }, routed, rest.startsWith('/') ? rest : `/${rest}`)
+    return onLobbyPath(lobbies, routed)
+  }
+}
+
+function onLobbyPath(lobbies: LobbyRouter, routed: Routed): RouteTarget | Promise<RouteTarget> {
+  const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(routed.path) ?? []
+  if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
+  return lobbies({ lobby_id, port_name, region: null }, routed, rest.startsWith('/') ? rest : `/${rest}`)
+}
+
+/** The host of one edge: it serves lobbies by the path route, and no page of the platform. */
+function createEdgeRouter(lobbies: LobbyRouter): FindTarget {
+  return (routed) => {
+    if (LOBBIES_PATH.test(routed.path)) return onLobbyPath(lobbies, routed)
+    throw new ApiError('API_NOT_FOUND', {}, { message: 'This host has lobbies only.' })
   }
 }
 
@@ -178,7 +194,13 @@ function createDomainRouter({ domains }: Directory, secured: Secured): FindTarge
 
 export type RoleName = 'api' | 'matchmaker'
 
-export function roleAddresses({ internal_host, api_port, matchmaker_port }: Config): Record<RoleName, Address> {
+/** On a joined node they are reached over its link. */
+export function roleAddresses(config: Config): Record<RoleName, Address> {
+  const { internal_host, api_port, matchmaker_port, link } = config
+  if (link !== null) {
+    const linked = (name: RoleName): Address => ({ hostname: '', port: 0, path: edgeSocketPath(dirname(link), name) })
+    return { api: linked('api'), matchmaker: linked('matchmaker') }
+  }
   const address = (port: number): Address => ({ hostname: internal_host, port })
   return { api: address(api_port), matchmaker: address(matchmaker_port) }
 }

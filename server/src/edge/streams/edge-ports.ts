@@ -57,6 +57,11 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   }
 }
 
+/** Ports that a release before has recorded belong to the platform's own edge. */
+const ADOPT_SQL = `
+  with before as (delete from edge_ports where node_id = '' returning transport, port)
+  insert into edge_ports (node_id, transport, port) select $1, transport, port from before on conflict do nothing`
+
 class PortKeeper {
   readonly #ctx: Context
   readonly #owners: PortOwners
@@ -128,7 +133,14 @@ class PortKeeper {
 
   /** Opens the ports of the previous edge: the matchmaker may have given them out while no edge ran. */
   async #recover(owned: Owners): Promise<void> {
-    const rows = await this.#ctx.db.selectFrom('edge_ports').select(['transport', 'port']).execute()
+    const { db, pool, config } = this.#ctx
+    const { node_id } = config
+    if (config.link === null) await pool.query(ADOPT_SQL, [node_id])
+    const rows = await db
+      .selectFrom('edge_ports')
+      .select(['transport', 'port'])
+      .where('node_id', '=', node_id)
+      .execute()
     for (const transport of TRANSPORTS) {
       await this.#openAll(transport, owned[transport].live.keys())
       const before = rows.filter((row) => row.transport === transport).map((row) => row.port)
@@ -161,19 +173,25 @@ class PortKeeper {
 
   /** Makes edge_ports match the open ports. */
   async #record(owned: Owners): Promise<void> {
-    const { db, log, listener } = this.#ctx
+    const { db, log, listener, config } = this.#ctx
+    const { node_id } = config
     const rows = missingFrom(this.#opened, this.#recorded)
     const lost = missingFrom(this.#recorded, this.#opened)
     for (const { transport, port } of lost) {
       const lobby_id = owned[transport].live.get(port)?.lobby_id
       if (lobby_id) log.warn({ transport, port, lobby_id }, 'another program has the port of a lobby; retrying')
-      await db.deleteFrom('edge_ports').where('transport', '=', transport).where('port', '=', port).execute()
+      await db
+        .deleteFrom('edge_ports')
+        .where('node_id', '=', node_id)
+        .where('transport', '=', transport)
+        .where('port', '=', port)
+        .execute()
       this.#recorded[transport].delete(port)
     }
     if (rows.length > 0) {
       await db
         .insertInto('edge_ports')
-        .values(rows)
+        .values(rows.map((row) => ({ node_id, ...row })))
         .onConflict((conflict) => conflict.doNothing())
         .execute()
       for (const { transport, port } of rows) this.#recorded[transport].add(port)

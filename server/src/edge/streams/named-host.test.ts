@@ -8,7 +8,7 @@ import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
 import { createHostFilter, namedHost } from './named-host.ts'
 
 const domains = { main: 'muster.example', cdn: 'sites.example.net', job: 'play.example.org' }
-const meaningOf = createHosts({ mode: 'production', domains, regions: [{ name: 'local' }] })
+const meaningOf = createHosts({ edge_public_host: null, mode: 'production', domains, regions: [{ name: 'local' }] })
 const OWN = '0197a3b4-0000-7000-8000-0123456789ab-game.lobby.local.play.example.org'
 const request = (host: string) => Buffer.from(`GET /a?b HTTP/1.1\r\nHost: ${host}\r\nCookie: a=secret\r\n\r\n`)
 

@@ -19,11 +19,11 @@ export type UdpUpstream = {
 
 /** `local_address`: that the lobby sees; null: any. A joined node does not know it. */
 export function openUpstream(
-  { hostname, port, node_id }: StreamAddress,
+  { hostname, port, elsewhere }: StreamAddress,
   local_address: string | null,
   paths: Pick<LobbyPaths, 'datagrams'>,
 ): UdpUpstream {
-  if (node_id !== undefined) return openOverLink({ node_id, hostname, port }, paths)
+  if (elsewhere !== undefined) return openOverLink(elsewhere, paths)
   const socket = createSocket({ type: 'udp4', lookup: lookupNothing })
   // ECONNREFUSED, reported by ICMP: the server does not listen now. This says nothing about the next datagram.
   socket.on('error', ignore)
@@ -34,6 +34,34 @@ export function openUpstream(
       const connect = (): void => socket.connect(port, hostname, onOpen)
       if (local_address !== null) socket.bind({ address: local_address }, connect)
       else connect()
+    },
+  }
+}
+
+/** The same as a channel, for the edge of another node. */
+export function openUpstreamChannel(address: StreamAddress, paths: Pick<LobbyPaths, 'datagrams'>): DatagramChannel {
+  const upstream = openUpstream(address, null, paths)
+  const opened = Promise.withResolvers<void>()
+  let receive: (datagram: Buffer) => void = ignore
+  let onClosed: () => void = ignore
+  let is_closed = false
+  upstream.open({ onOpen: () => opened.resolve(), onDatagram: (datagram) => receive(datagram) })
+  return {
+    send: (...parts) =>
+      void opened.promise.then(() => {
+        if (!is_closed) upstream.send(...parts)
+      }),
+    onDatagram: (onReceive) => {
+      receive = onReceive
+    },
+    onEnd: (end) => {
+      onClosed = end
+    },
+    close() {
+      if (is_closed) return
+      is_closed = true
+      upstream.close()
+      onClosed()
     },
   }
 }

@@ -5,7 +5,6 @@ import { certifiedHosts } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'
 import { isServed } from '../../database/served-hosts.ts'
-import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'
 import { STORED_CERTIFICATE_MS_MAX, STORED_CERTIFICATES_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
@@ -63,7 +62,7 @@ async function readOrOrder(ctx: Context, host: string): Promise<Stored | null> {
     .executeTakeFirst()
   if (row !== undefined) {
     if (row.chain === null || row.private_key === null) return { certificate: null }
-    const key = ctx.seals.open(CERTIFICATE_KEYS.purposeOf(host), row.private_key)
+    const key = await ctx.certificate_keys.open(host, row.private_key)
     return { certificate: readCertificate(row.chain, key) }
   }
   if (!(await isServed(ctx.db, certifiedHosts(ctx.config), host))) return null

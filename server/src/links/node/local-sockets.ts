@@ -9,14 +9,16 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http'
-import type { ClientHttp2Session } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { edgeSocketPath } from '../names.ts'
+import { readPortLine } from '../port-line.ts'
 import { joinStreams, responseOf } from '../streams.ts'
 
 /** The calls that processes of this machine may make. */
-const LOCAL_CALL = /^\/(objects\/[0-9a-f]{32}|lobby-tokens)$/
+const LOCAL_CALL = /^\/(objects\/[0-9a-f]{32}|lobby-tokens|edge-keys|certificate-keys)$/
 /** Connections of lobbies to the platform. */
 const LOBBY_CONNECTIONS_MAX = 4_096
 
@@ -27,9 +29,11 @@ type Options = {
   folder: string
   lobby_api: { host: string; port: number }
   calls: () => ClientHttp2Session | null
+  /** What the edge of this machine forwards. */
+  edge: () => ClientHttp2Session | null
 }
 
-export async function openLocalSockets({ folder, lobby_api, calls }: Options): Promise<LocalSockets> {
+export async function openLocalSockets({ folder, lobby_api, calls, edge }: Options): Promise<LocalSockets> {
   const postgres_path = join(folder, '.s.PGSQL.5432')
   const platform_path = join(folder, 'platform.sock')
   const carry = (path: string) => (socket: Socket) => carrySocket(calls(), path, socket)
@@ -40,16 +44,41 @@ export async function openLocalSockets({ folder, lobby_api, calls }: Options): P
   const platform = createHttpServer((request, response) => void forward(calls(), request, response))
   await listenAt(postgres, postgres_path)
   await listenAt(platform, platform_path)
+  const of_edge = await openEdgeSockets(folder, edge)
   lobbies.listen({ host: lobby_api.host.replace(/^\[|\]$/g, ''), port: lobby_api.port })
   await once(lobbies, 'listening')
   return {
     database_folder: folder,
     platform_path,
     async close() {
-      for (const server of [postgres, lobbies, platform]) server.close()
+      for (const server of [postgres, lobbies, platform, ...of_edge]) server.close()
       platform.closeAllConnections()
     },
   }
+}
+
+/** For the edge of this machine. */
+async function openEdgeSockets(folder: string, edge: Options['edge']): Promise<Server[]> {
+  const sockets = { allowHalfOpen: true, pauseOnConnect: true }
+  const opened = (['api', 'matchmaker', 'link'] as const).map((name) => ({
+    name,
+    server: createServer(sockets, (socket) => carrySocket(edge(), `/${name}`, socket)),
+  }))
+  const ports = createServer({ allowHalfOpen: true }, (socket) => void carryPort(edge, socket))
+  for (const { name, server } of [...opened, { name: 'ports' as const, server: ports }]) {
+    await listenAt(server, edgeSocketPath(folder, name))
+  }
+  return [...opened.map(({ server }) => server), ports]
+}
+
+async function carryPort(edge: Options['edge'], socket: Socket): Promise<void> {
+  socket.on('error', () => {})
+  const wanted = await readPortLine(socket)
+  const session = edge()
+  if (wanted === null || session === null) return void socket.destroy()
+  const { transport, lobby_id, port_name } = wanted
+  const fields = { 'x-transport': transport, 'x-lobby': lobby_id, 'x-port-name': port_name }
+  joinCall(socket, session.request({ ':method': 'POST', ':path': '/lobby-port', ...fields }))
 }
 
 async function listenAt(server: Server | HttpServer, path: string): Promise<void> {
@@ -65,8 +94,18 @@ function carrySocket(session: ClientHttp2Session | null, path: string, socket: S
     socket.destroy()
     return
   }
-  joinStreams(socket, session.request({ ':method': 'POST', ':path': path }))
+  joinCall(socket, session.request({ ':method': 'POST', ':path': path }))
   socket.resume()
+}
+
+/** A refusal of the platform is no byte of the connection. */
+function joinCall(socket: Socket, stream: ClientHttp2Stream): void {
+  stream.once('response', ({ ':status': status }) => {
+    if (status === 200) return
+    socket.destroy()
+    stream.destroy()
+  })
+  joinStreams(socket, stream)
 }
 
 /** Forwards a call of this machine's runner unchanged. */

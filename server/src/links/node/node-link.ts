@@ -1,4 +1,4 @@
-// The node's end of its link: keeps both connections open, and renews the certificate. States of each connection:
+// The node's end of its link: keeps its connections open, and renews the certificate. States of each connection:
 // dialling -> open -> lost -> (a pause) -> dialling. Whatever was under way over a lost connection has failed; the database
 // pool, the edge and the players' clients try again. The lobbies run on meanwhile.
 import { randomInt, X509Certificate } from 'node:crypto'
@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import {
   CERTIFICATE_LIFETIME_MS,
+  CONNECTION_KINDS,
   type ConnectionKind,
   HelloResponse,
   Identity,
@@ -54,7 +55,8 @@ export class NodeLink {
     this.#file = options.file
     this.#url = new URL(options.file.platform_url)
     this.#first.promise.catch(() => {})
-    this.#running = Promise.all([this.#keepOpen('muster-calls'), this.#keepOpen('muster-streams')])
+    const kinds = CONNECTION_KINDS.filter((kind) => kind !== 'muster-edge' || options.file.roles.includes('edge'))
+    this.#running = Promise.all(kinds.map((kind) => this.#keepOpen(kind)))
   }
 
   /** The response to the first hello. Rejects with a LinkRefusal when the platform refuses this node. */
@@ -64,7 +66,16 @@ export class NodeLink {
 
   /** The connection for calls; null while it is down. */
   calls(): ClientHttp2Session | null {
-    const session = this.#session_by_kind.get('muster-calls') as ClientHttp2Session | undefined
+    return this.#client('muster-calls')
+  }
+
+  /** The connection for what the edge of this node forwards; null while it is down. */
+  edge(): ClientHttp2Session | null {
+    return this.#client('muster-edge')
+  }
+
+  #client(kind: 'muster-calls' | 'muster-edge'): ClientHttp2Session | null {
+    const session = this.#session_by_kind.get(kind) as ClientHttp2Session | undefined
     return session === undefined || session.destroyed ? null : session
   }
 
@@ -107,16 +118,22 @@ export class NodeLink {
     const tls = { ca: authority, cert: certificate, key, servername: PLATFORM_NAME }
     const socket = await dial({ url: this.#url, tls }, kind)
     const is_calls = kind === 'muster-calls'
-    const session: Session = is_calls
+    const is_served = kind === 'muster-streams'
+    const session: Session = !is_served
       ? connect('http://platform', { ...sessionOptions(kind), createConnection: () => socket })
       : performServerHandshake(socket, sessionOptions(kind))
     const closed = new Promise<void>((resolve) => void session.once('close', resolve))
+    // A session does not notice a socket that closed before it began.
+    socket.once('close', () => session.destroy())
+    if (socket.destroyed) session.destroy()
     if (this.#closing.signal.aborted) return session.destroy()
     keepAlive(session)
-    if (!is_calls) serveLobbyStreams(session as ServerHttp2Session, this.#options.targets)
+    if (is_served) serveLobbyStreams(session as ServerHttp2Session, this.#options.targets)
     try {
       if (is_calls) await this.#greet(session as ClientHttp2Session)
       this.#session_by_kind.set(kind, session)
+      // It was closed after the first hello, before the session was known.
+      if (this.#closing.signal.aborted) return
       onOpen()
       this.#is_down_reported = false
       const greeting = is_calls

@@ -15,6 +15,7 @@ import type { Authority } from '../authority.ts'
 import type { NodePeer } from '../peers.ts'
 import {
   CERTIFICATE_LIFETIME_MS,
+  CertificateKeyRequest,
   type DatabaseResponse,
   HelloRequest,
   type HelloResponse,
@@ -24,17 +25,26 @@ import {
   LINK_VERSION_MIN,
   LobbyTokenRequest,
   NODE_ROLES,
+  SHARED_GIVEN_SETTINGS,
   type SHARED_SETTINGS,
 } from '../protocol.ts'
 import { joinStreams, LinkRefusal, readText, respondJson } from '../streams.ts'
 import { bridgeDatabase } from './database-bridge.ts'
 import { renewRole } from './database-role.ts'
+import { bridgeLink, bridgeLobbyPort, bridgeRole, certificateKey, edgeKeys, type LobbyPorts } from './edge-calls.ts'
 import { joinNode } from './join.ts'
 
 /** The other end of one connection. `peer`: null for a machine that has not joined. `round_trip_ms`: of the last ping. */
 export type Caller = { peer: NodePeer | null; client_ip: string; round_trip_ms: number | null }
 type Node = { node_id: string; region: string; roles: string[]; database_role: string }
-type Calls = { ctx: Context; version: string; authority: () => Promise<Authority> }
+type Calls = {
+  ctx: Context
+  version: string
+  authority: () => Promise<Authority>
+  lobby_ports: LobbyPorts
+  /** The unix socket of all links. */
+  links_path: string
+}
 
 /** Serves one stream of a node. */
 export async function serveCall(
@@ -90,7 +100,32 @@ async function serve(
   }
   if (path === '/lobby-api') return bridgeLobbyApi(ctx.config, stream)
   if (path.startsWith('/objects/')) return sendObject(ctx, node, stream, path.slice('/objects/'.length), headers)
-  throw new LinkRefusal('NOT_FOUND', 'The platform has no such call.', 404)
+  if (node.roles.includes('edge')) return serveEdge(calls, node, stream, path, headers)
+  throw notFound()
+}
+
+/** Calls that only a node with the role edge may make. */
+async function serveEdge(
+  { ctx, lobby_ports, links_path }: Calls,
+  { node_id }: Node,
+  stream: ServerHttp2Stream,
+  path: string,
+  headers: IncomingHttpHeaders,
+): Promise<void> {
+  if (path === '/edge-keys') return respondJson(stream, 200, edgeKeys(ctx))
+  if (path === '/certificate-keys') {
+    const { host } = await readBody(stream, CertificateKeyRequest)
+    return respondJson(stream, 200, { key: await certificateKey(ctx, host) })
+  }
+  if (path === '/api') return bridgeRole(ctx, 'api', stream)
+  if (path === '/matchmaker') return bridgeRole(ctx, 'matchmaker', stream)
+  if (path === '/link') return bridgeLink(links_path, stream)
+  if (path === '/lobby-port') return bridgeLobbyPort(lobby_ports, node_id, stream, headers)
+  throw notFound()
+}
+
+function notFound(): LinkRefusal {
+  return new LinkRefusal('NOT_FOUND', 'The platform has no such call.', 404)
 }
 
 /** Throws unless the node is one of the platform, with this key. */
@@ -150,7 +185,7 @@ async function greet(
     now_ms,
     region,
     roles: known,
-    settings: sharedSettings(ctx.config),
+    settings: { ...sharedSettings(ctx.config), ...givenSettings(ctx.config) },
     regions: regionsText(ctx.config),
   }
 }
@@ -169,14 +204,23 @@ function sharedSettings(config: Config): Record<(typeof SHARED_SETTINGS)[number]
   }
 }
 
+function givenSettings({ given_settings }: Config): Record<string, string> {
+  return Object.fromEntries(
+    SHARED_GIVEN_SETTINGS.flatMap((name) => {
+      const value = given_settings[name]
+      return value === undefined ? [] : [[name, value] as const]
+    }),
+  )
+}
+
 /** The roles of a platform run in the same folder, so that a relative path is the same file. */
 function regionsText({ given_settings }: Config): string | null {
   const path = given_settings.MUSTER_CONFIG ?? SETTINGS.MUSTER_CONFIG.default
   return existsSync(path) ? readFileSync(path, 'utf8') : null
 }
 
-async function openDatabase({ pool }: Context, { database_role }: Node): Promise<DatabaseResponse> {
-  const password = await renewRole(pool, database_role)
+async function openDatabase({ pool }: Context, { database_role, roles }: Node): Promise<DatabaseResponse> {
+  const password = await renewRole(pool, database_role, roles)
   const { rows } = await pool.query<{ name: string }>('select current_database() as name')
   return { user: database_role, password, database: rows[0]!.name }
 }
@@ -203,6 +247,13 @@ async function bridgeLobbyApi({ internal_host, lobby_api_port }: Config, stream:
   joinStreams(stream, socket)
 }
 
+/** The files of sites, and pictures of games. */
+const SERVED_SQL = `
+  select from upload_files f where f.object_key = $1 and (
+    exists (select from sites s where s.upload_id = f.upload_id)
+    or exists (select from game_images i where i.upload_id = f.upload_id)
+  )`
+
 /** The files of builds that wanted lobbies of this node run on, and of builds of deployed versions of its region. */
 const NEEDED_SQL = `
   select from upload_files f join builds b using (upload_id)
@@ -215,18 +266,26 @@ const NEEDED_SQL = `
     )
   )`
 
+async function mayRead(pool: Context['pool'], { node_id, region, roles }: Node, key: string): Promise<boolean> {
+  if (roles.includes('edge')) {
+    const served = await pool.query({ name: 'node-served-object', text: SERVED_SQL, values: [key] })
+    if (served.rowCount! > 0) return true
+  }
+  const needed = await pool.query({ name: 'node-object', text: NEEDED_SQL, values: [key, node_id, region] })
+  return needed.rowCount! > 0
+}
+
 async function sendObject(
   { pool, objects }: Context,
-  { node_id, region }: Node,
+  node: Node,
   stream: ServerHttp2Stream,
   key: string,
   { ':method': method, 'x-start': start, 'x-end': end }: IncomingHttpHeaders,
 ): Promise<void> {
-  const notFound = () => new LinkRefusal('OBJECT_NOT_FOUND', 'This node needs no such object.', 404)
-  if (!isObjectKey(key)) throw notFound()
-  const { rowCount } = await pool.query({ name: 'node-object', text: NEEDED_SQL, values: [key, node_id, region] })
-  const stored = rowCount === 0 ? null : await objects.stat(key)
-  if (stored === null) throw notFound()
+  const noObject = () => new LinkRefusal('OBJECT_NOT_FOUND', 'This node needs no such object.', 404)
+  if (!isObjectKey(key) || !(await mayRead(pool, node, key))) throw noObject()
+  const stored = await objects.stat(key)
+  if (stored === null) throw noObject()
   const facts = { 'content-length': String(stored.content_length), 'x-sha256': stored.sha256 }
   if (method === 'HEAD') {
     stream.respond({ ':status': 200, ...facts }, { endStream: true })
@@ -238,7 +297,7 @@ async function sendObject(
     stream.respond({ ':status': 200 })
     await pipeline(bytes, stream)
   } catch (error) {
-    if (error instanceof ObjectNotFound) throw notFound()
+    if (error instanceof ObjectNotFound) throw noObject()
     throw error
   }
 }

@@ -6,8 +6,8 @@ import type { Context } from '../../context.ts'
 import { DATABASE_ROLE } from '../../database/node-roles.ts'
 import { inTransaction } from '../../database/transaction.ts'
 
-/** Connections of one node: the pool of its runner, its listener, and those of a runner that takes over. */
-const CONNECTIONS_MAX = 24
+/** Connections of one node: the pools of its roles, their listeners, and those of roles that take over. */
+const CONNECTIONS_MAX = 48
 const PASSWORD_BYTES = 32
 
 /** What a runner does with each table. A table that is not listed is not visible to it. */
@@ -24,13 +24,34 @@ const RUNNER_GRANTS: readonly string[] = [
   'insert on ray_spans',
 ]
 
+/** What an edge does, beside it. Secrets of versions are not visible to it, and keys of certificates are sealed. */
+const EDGE_GRANTS: readonly string[] = [
+  'select on lobbies, lobby_runs, sites, uploads, upload_files, damaged_objects, game_images, domains, edge_admissions',
+  'select on namespace_auth_users, acme_challenges, matchmakers, shard_leases, revoked_tokens',
+  'select (version_id, game_id, display_name, config) on versions',
+  'select (game_id, name_id) on games',
+  'select (namespace_id, game_id, name_id, version_id, cdn_auth_type) on namespaces',
+  'select (player_id, lobby_id, namespace_id, client, create_ts, remove_ts) on players',
+  'select (node_id) on node_links',
+  'select (host, chain, private_key), insert (host, wish_ts, next_ts) on certificates',
+  'select, insert, update, delete on edges, edge_reports, lobby_connections, edge_players, edge_ports, lobby_traffic',
+  'insert on ray_spans',
+]
+
 /** Random, because the roles of a PostgreSQL server are shared by all its databases. */
 export function newRoleName(): string {
   return `${DATABASE_ROLE}${randomBytes(8).toString('hex')}`
 }
 
-/** Makes the role where it is missing, gives it a new password, and grants what this release needs. Returns the password. */
-export async function renewRole(pool: Pool, role: string): Promise<string> {
+/**
+ * Makes the role where it is missing, gives it a new password, and grants what the node's roles need in this release. Returns
+ * the password.
+ */
+export async function renewRole(pool: Pool, role: string, node_roles: readonly string[]): Promise<string> {
+  const grants = [
+    ...(node_roles.includes('runner') ? RUNNER_GRANTS : []),
+    ...(node_roles.includes('edge') ? EDGE_GRANTS : []),
+  ]
   const password = randomBytes(PASSWORD_BYTES).toString('base64url')
   await inTransaction(pool, async (client) => {
     const schema = await schemaOf(client)
@@ -42,7 +63,7 @@ export async function renewRole(pool: Pool, role: string): Promise<string> {
     await client.query(`revoke create on schema ${schema} from public`)
     await client.query(`grant usage on schema ${schema} to ${name}`)
     await client.query(`revoke all on all tables in schema ${schema} from ${name}`)
-    for (const grant of RUNNER_GRANTS) await client.query(`grant ${grant} to ${name}`)
+    for (const grant of grants) await client.query(`grant ${grant} to ${name}`)
   })
   return password
 }
@@ -62,6 +83,9 @@ export async function dropRevokedRoles({ pool, db }: Pick<Context, 'pool' | 'db'
       .where('node_id', '=', node_id)
       .where('database_role', '=', database_role)
       .execute()
+    // No further report of its edge will come.
+    await pool.query("delete from edges where node_id = $1 or starts_with(node_id, $1 || '~')", [node_id])
+    await pool.query('delete from edge_ports where node_id = $1', [node_id])
   }
 }
 

@@ -1,6 +1,7 @@
 // The platform's end of all links. The edge forwards upgraded connections to a unix socket of its own process, where this
 // listens. Each connection begins with mutual TLS; a machine without a certificate may only join. States of a connection:
-// upgraded -> secured -> `calls`: serves the node's calls, or `streams`: carries connections to the node's lobbies -> closed.
+// upgraded -> secured -> `calls` and `edge`: serves the node's calls, or `streams`: carries connections to the node's lobbies
+// -> closed.
 // A node has one connection of each kind. A newer one replaces it. Connections of a removed node are closed within a second.
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,6 +19,7 @@ import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH } fr
 import { keepAlive, sessionOptions } from '../streams.ts'
 import { type Caller, serveCall } from './calls.ts'
 import { dropRevokedRoles } from './database-role.ts'
+import type { LobbyPorts } from './edge-calls.ts'
 
 /** Links whose TLS handshake is not over, and links of machines that have not joined yet. */
 const GUESTS_MAX = 64
@@ -25,6 +27,9 @@ const GUESTS_MAX = 64
 const GUEST_MS_MAX = 60_000
 /** How often removed nodes are looked for without a notification. */
 const CHECK_MS = 1_000
+
+/** That every linked node has. */
+const LINKED_KINDS: readonly ConnectionKind[] = ['muster-calls', 'muster-streams']
 
 const SWITCHING =
   'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -37,10 +42,14 @@ type Arrival = { below: Duplex; client_ip: string }
 type Kept = { session: Http2Session; key_hash: string }
 type NodeSessions = Map<ConnectionKind, Kept>
 
+/** `path`: of the unix socket, in a folder that only this user can enter. */
+export type ListenerOptions = { path: string; version: string; lobby_ports: LobbyPorts }
+
 export class LinkListener {
   readonly path: string
   readonly #ctx: Context
   readonly #version: string
+  readonly #lobby_ports: LobbyPorts
   readonly #http: HttpServer
   readonly #checks: Poller
   readonly #stop_listening: () => void
@@ -50,11 +59,11 @@ export class LinkListener {
   readonly #guests = new Set<Duplex>()
   #opened: Promise<Opened> | null = null
 
-  /** `path`: of the unix socket, in a folder that only this user can enter. */
-  constructor(ctx: Context, path: string, version: string) {
+  constructor(ctx: Context, { path, version, lobby_ports }: ListenerOptions) {
     this.path = path
     this.#ctx = ctx
     this.#version = version
+    this.#lobby_ports = lobby_ports
     this.#http = createHttpServer((_request, response) => response.writeHead(404).end())
     this.#http.on('upgrade', (request, socket) => this.#onUpgrade(request, socket))
     this.#checks = createPoller(ctx, {
@@ -64,7 +73,7 @@ export class LinkListener {
     this.#stop_listening = ctx.listener.on(NODES_CHANNEL, () => this.#checks.wake())
     this.#timer = setInterval(() => this.#checks.wake(), CHECK_MS)
     ctx.metrics.gauge('linked_nodes', 'Joined nodes whose link is open.', [], (set) =>
-      set([...this.#sessions.values()].filter((sessions) => sessions.size === CONNECTION_KINDS.length).length),
+      set([...this.#sessions.values()].filter((sessions) => LINKED_KINDS.every((kind) => sessions.has(kind))).length),
     )
   }
 
@@ -155,13 +164,17 @@ export class LinkListener {
       else void this.#carryStreams(peer, socket, below)
       return
     }
+    const kind = socket.alpnProtocol === 'muster-edge' ? 'muster-edge' : 'muster-calls'
     const caller: Caller = { peer, client_ip, round_trip_ms: null }
-    const session = performServerHandshake(socket, sessionOptions('muster-calls'))
+    const session = performServerHandshake(socket, sessionOptions(kind))
     keepAlive(session, (round_trip_ms) => {
       caller.round_trip_ms = round_trip_ms
     })
-    if (peer !== null) void this.#keepCalls(peer, session, below)
-    const calls = { ctx: this.#ctx, version: this.#version, authority: async () => authority }
+    if (peer !== null) void this.#keepCalls(peer, kind, session, below)
+    const calls = {
+      ...{ ctx: this.#ctx, version: this.#version, lobby_ports: this.#lobby_ports, links_path: this.path },
+      authority: async () => authority,
+    }
     session.on('stream', (stream, headers) => {
       stream.on('error', () => {})
       void serveCall(calls, caller, stream, headers)
@@ -169,8 +182,8 @@ export class LinkListener {
   }
 
   /** A revoked certificate takes the place of no other connection. Its calls are refused one by one, with the reason. */
-  async #keepCalls(peer: NodePeer, session: Http2Session, below: Duplex): Promise<void> {
-    if ((await this.#isValid(peer)) && !session.destroyed) this.#keep(peer, 'muster-calls', session, below)
+  async #keepCalls(peer: NodePeer, kind: ConnectionKind, session: Http2Session, below: Duplex): Promise<void> {
+    if ((await this.#isValid(peer)) && !session.destroyed) this.#keep(peer, kind, session, below)
   }
 
   async #isValid({ node_id, key_hash }: NodePeer): Promise<boolean> {

@@ -1,10 +1,12 @@
-// How the edge reaches the ports of lobbies on joined nodes. For each port it has a unix socket in a folder of its own:
-// whatever connects there is carried over the node's link to the port. So to the edge such a lobby is an address like any
+// How an edge reaches the ports of lobbies on other nodes. For each port it has a unix socket in a folder of its own:
+// whatever connects there is carried over a link to the port. So to the edge such a lobby is an address like any
 // other. Only this process can enter the folder. UDP has no such sockets, and uses streams of datagrams.
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { type DatagramChannel, openDatagrams } from '../datagrams.ts'
+import { portLine } from '../port-line.ts'
 import { joinStreams } from '../streams.ts'
 import type { LinkListener } from './listener.ts'
 
@@ -14,18 +16,45 @@ const PORTS_MAX = 8_192
 /** After the edge has sent everything, a lobby may still send for this time. */
 const HALF_CLOSED_MS_MAX = 5 * 60_000
 
-export type NodePort = { node_id: string; hostname: string; port: number }
+/** `node_id`: where the lobby runs; empty: on the platform's own machine. */
+export type NodePort = { node_id: string; hostname: string; port: number; lobby_id: string; port_name: string }
+
+/** Opens streams to ports of lobbies. Null while the link is down. */
+export type Carrier = { tcp: (target: NodePort) => Duplex | null; udp: (target: NodePort) => Duplex | null }
+
+/** From the platform: straight to the node of the lobby, over its link. */
+export function carryToNodes(listener: Pick<LinkListener, 'streamsOf'>): Carrier {
+  const open =
+    (path: '/tcp' | '/udp') =>
+    ({ node_id, hostname, port }: NodePort): Duplex | null =>
+      listener
+        .streamsOf(node_id)
+        ?.request({ ':method': 'POST', ':path': path, 'x-host': hostname, 'x-port': String(port) }) ?? null
+  return { tcp: open('/tcp'), udp: open('/udp') }
+}
+
+/** From a joined node: through the platform, which finds the lobby. `path`: of the unix socket of its supervisor. */
+export function carryToPlatform(path: string): Carrier {
+  const open =
+    (transport: 'tcp' | 'udp') =>
+    ({ lobby_id, port_name }: NodePort): Duplex => {
+      const socket = connect({ path, allowHalfOpen: true })
+      socket.write(portLine({ transport, lobby_id, port_name }))
+      return socket
+    }
+  return { tcp: open('tcp'), udp: open('udp') }
+}
 
 export class LobbyPaths {
-  readonly #listener: Pick<LinkListener, 'streamsOf'>
+  readonly #carrier: Carrier
   readonly #folder: string
   /** By node, host and port, in the order of their last use. */
   readonly #ports = new Map<string, { server: Server; path: string }>()
   #made_count = 0
 
   /** `folder`: is emptied, and only this user can enter it. */
-  constructor(listener: Pick<LinkListener, 'streamsOf'>, folder: string) {
-    this.#listener = listener
+  constructor(carrier: Carrier, folder: string) {
+    this.#carrier = carrier
     this.#folder = folder
     rmSync(folder, { recursive: true, force: true })
     mkdirSync(folder, { mode: 0o700 })
@@ -34,7 +63,8 @@ export class LobbyPaths {
 
   /** The path of the unix socket of a port. It accepts connections from now on. */
   pathOf(target: NodePort): string {
-    const key = `${target.node_id} ${target.hostname} ${target.port}`
+    const { node_id, hostname, port, lobby_id } = target
+    const key = `${node_id} ${hostname} ${port} ${lobby_id}`
     const known = this.#ports.get(key)
     if (known !== undefined) {
       this.#ports.delete(key)
@@ -51,11 +81,9 @@ export class LobbyPaths {
   }
 
   /** Null while the link of the node is down. */
-  datagrams({ node_id, hostname, port }: NodePort): DatagramChannel | null {
-    const stream = this.#listener
-      .streamsOf(node_id)
-      ?.request({ ':method': 'POST', ':path': '/udp', 'x-host': hostname, 'x-port': String(port) })
-    return stream === undefined ? null : openDatagrams(stream)
+  datagrams(target: NodePort): DatagramChannel | null {
+    const stream = this.#carrier.udp(target)
+    return stream === null ? null : openDatagrams(stream)
   }
 
   close(): void {
@@ -63,14 +91,13 @@ export class LobbyPaths {
     this.#ports.clear()
   }
 
-  #carry({ node_id, hostname, port }: NodePort, socket: Socket): void {
+  #carry(target: NodePort, socket: Socket): void {
     socket.on('error', () => {})
-    const session = this.#listener.streamsOf(node_id)
-    if (session === null) {
+    const stream = this.#carrier.tcp(target)
+    if (stream === null) {
       socket.destroy()
       return
     }
-    const stream = session.request({ ':method': 'POST', ':path': '/tcp', 'x-host': hostname, 'x-port': String(port) })
     joinStreams(socket, stream)
     // The edge's end of a unix socket shows a broken connection as one that has ended its sending side.
     socket.once('end', () => {

@@ -52,8 +52,15 @@ export type ChoosePlace = (
   reserved?: string | null,
 ) => LobbyPlace | null
 
-/** Port numbers that no lobby has; null: there are not enough. All namespaces share the ports, so the book cannot know. */
-export type ChoosePorts = (wanted: readonly PortRequest[], now_ms: number) => readonly EdgePort[] | null
+/**
+ * Port numbers that no lobby has; null: there are not enough. All namespaces share the ports, so the book cannot know. `node_id`:
+ * where the lobby will run. Ports of the edge of that node are preferred.
+ */
+export type ChoosePorts = (
+  wanted: readonly PortRequest[],
+  now_ms: number,
+  node_id: string | null,
+) => readonly EdgePort[] | null
 
 /** The members of every request for a seat. */
 export type RequestedSeat = {

@@ -190,7 +190,7 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (plan.creator_lobbies_max !== null && book.lobbiesBy(plan) > plan.creator_lobbies_max) {
     return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
   }
-  const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms)
+  const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms, plan.node_id)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const place = choosePlace(plan, plan.node_id)
   if (place === null) return regionFull(plan)

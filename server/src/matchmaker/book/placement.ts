@@ -121,7 +121,7 @@ export function plannedLobby(
   if (creator_lobbies_max !== null && book.lobbiesBy(plan) >= creator_lobbies_max) {
     return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
   }
-  const edge_ports = choosePorts(edge_ports_wanted, now_ms)
+  const edge_ports = choosePorts(edge_ports_wanted, now_ms, place.node_id)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const ready_deadline_ms = now_ms + ready_within_ms
   return { ...record, ...place, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }

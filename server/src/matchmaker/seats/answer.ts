@@ -5,6 +5,7 @@ import { type Prepared, prepare } from '../../json-text.ts'
 import { lobbyAddress } from '../../lobby-addresses.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
+import { edgeOf } from '../watch/edge-ports.ts'
 import type { MatchmakerContext } from './context.ts'
 
 type Seat = ResponseOf<typeof findLobby>
@@ -15,7 +16,10 @@ const PLAYER_TOKEN_LIFETIME_MS = 90 * 24 * 60 * 60_000
 /** Stands for the token while the response is prepared. Nothing else in a response contains NUL. */
 const TOKEN_PLACE = '\0'
 
-/** Everything in it follows from the seat, so a repeated request gets the same response, byte for byte. */
+/**
+ * Everything in it follows from the seat and from the edges that serve its lobby. So a repeated request gets the same response,
+ * byte for byte, unless an edge has come or gone.
+ */
 export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, seat: SeatTaken): Promise<SeatAnswer> {
   const book = ctx.books.book(namespace_id)
   const lobby = book?.lobbies.get(seat.lobby_id)
@@ -25,15 +29,20 @@ export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, s
     { kind: 'player', player_id: seat.player_id, lobby_id: seat.lobby_id, namespace_id },
     { now_ms: player.create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: seat.player_id },
   )
-  const texts = ctx.seat_texts.get(lobby) ?? (await prepareTexts(ctx, lobby))
+  const known = ctx.seat_texts.get(lobby)
+  const texts = known?.edges === ctx.edges() ? known.texts : await prepareTexts(ctx, lobby)
   return prepare(texts.join(token))
 }
 
 async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {
   const { config } = ctx
+  const edges = ctx.edges()
   const mode = (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
   const ports: Seat['ports'] = {}
-  for (const item of mode?.ports ?? []) ports[item.name] = lobbyAddress(config, lobby, item)
+  for (const item of mode?.ports ?? []) {
+    const number = lobby.edge_ports.find(({ name }) => name === item.name) ?? null
+    ports[item.name] = lobbyAddress(config, lobby, item, edgeOf(edges, lobby.node_id, number))
+  }
   const region = config.regions.find((item) => item.name === lobby.region)
   const player = { token: TOKEN_PLACE }
   const seat: Seat = {
@@ -47,6 +56,6 @@ async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<reado
     player,
   }
   const texts = JSON.stringify(seat).split(JSON.stringify(TOKEN_PLACE).slice(1, -1))
-  ctx.seat_texts.set(lobby, texts)
+  ctx.seat_texts.set(lobby, { texts, edges })
   return texts
 }

@@ -8,6 +8,7 @@ import type { Lobby } from '../book/lobby.ts'
 import type { DecisionLogs } from '../explanations/decision-log.ts'
 import type { ExplanationStore } from '../explanations/store.ts'
 import type { Books } from '../shards/books.ts'
+import type { Edges } from '../watch/edge-ports.ts'
 import type { FailedStarts } from '../watch/failed-starts.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
@@ -30,8 +31,13 @@ export type MatchmakerContext = Context & {
   /** Requests that are being verified, by namespace and idempotency key. */
   verifying: Map<string, Verifying>
   /** The response's text around the player token, by lobby; collected with the lobby. */
-  seat_texts: WeakMap<Lobby, readonly string[]>
+  seat_texts: WeakMap<Lobby, SeatTexts>
+  /** The edges as they are now. */
+  edges: () => Edges
 }
+
+/** `edges`: those that the texts name. */
+export type SeatTexts = { texts: readonly string[]; edges: Edges }
 
 /** The calls under way with one Idempotency-Key: they are one request, and share its seat. */
 export type OpenRequest = { call_count: number; is_answered: boolean }

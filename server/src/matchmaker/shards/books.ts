@@ -4,7 +4,7 @@ import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
-import type { Change, EdgePort } from '../../journal/changes.ts'
+import type { Change } from '../../journal/changes.ts'
 import { shardOf } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import type { Decision, Refused, SeatTaken } from '../book/commands.ts'
@@ -17,7 +17,7 @@ import { BookTime } from './book-time.ts'
 import { Capacity, type RegionUse } from './capacity.ts'
 import { IdentityWatch } from './identity-watch.ts'
 import { claimsOfOthers, releaseClaims } from './port-claims.ts'
-import { createPortPool, type PortPool } from './port-pool.ts'
+import { createPortPool, type OpenedPort, type PortPool } from './port-pool.ts'
 import { regionFull } from './region-full.ts'
 import { usesOfOthers } from './room-claims.ts'
 import { endOfWait, type Patience, SeatWaiters, type WaitEnd } from './seat-waiters.ts'
@@ -146,8 +146,8 @@ export class Books {
     return () => void this.#watchers.delete(watcher)
   }
 
-  /** Sets the ports on which the edge listens now. */
-  openPorts(opened: readonly Pick<EdgePort, 'transport' | 'port'>[]): void {
+  /** Sets the ports on which edges listen now. */
+  openPorts(opened: readonly OpenedPort[]): void {
     if (!this.#ports.open(opened)) return
     this.#more_ports.resolve()
     this.#more_ports = Promise.withResolvers()

@@ -13,7 +13,7 @@ const wanted = (tcp: number, udp: number) => [
 ]
 const numbers = (first: number, count: number) =>
   (['tcp', 'udp'] as const).flatMap((transport) =>
-    Array.from({ length: count }, (_, index) => ({ transport, port: first + index })),
+    Array.from({ length: count }, (_, index) => ({ transport, port: first + index, nodes: [null] })),
   )
 const open = (count: number) => {
   const pool = createPortPool(log)
@@ -23,19 +23,19 @@ const open = (count: number) => {
 
 test('a lobby gets all the ports it wants, each of its transport, or none', () => {
   const pool = open(2)
-  assert.deepStrictEqual(pool.choose([], 0), [])
-  assert.deepStrictEqual(pool.choose(wanted(1, 2), 0), [
+  assert.deepStrictEqual(pool.choose([], 0, null), [])
+  assert.deepStrictEqual(pool.choose(wanted(1, 2), 0, null), [
     { name: 't0', transport: 'tcp', port: 26_000 },
     { name: 'u0', transport: 'udp', port: 26_000 },
     { name: 'u1', transport: 'udp', port: 26_001 },
   ])
-  assert.strictEqual(pool.choose(wanted(0, 3), 0), null)
-  assert.strictEqual(createPortPool(log).choose(wanted(1, 0), 0), null)
+  assert.strictEqual(pool.choose(wanted(0, 3), 0, null), null)
+  assert.strictEqual(createPortPool(log).choose(wanted(1, 0), 0, null), null)
 })
 
 test('law L5: a port that another lobby has cannot be taken', () => {
   const pool = open(1)
-  const edge_ports = pool.choose(wanted(1, 0), 0)!
+  const edge_ports = pool.choose(wanted(1, 0), 0, null)!
   pool.take(0, { lobby_id: 'a', edge_ports })
   assert.throws(() => pool.take(63, { lobby_id: 'b', edge_ports }), /^Error: L5/)
   pool.undo(0, { lobby_id: 'a', edge_ports })
@@ -63,7 +63,7 @@ test('in whatever order lobbies come and go, no port has two of them, and none i
           opened = item.count
           pool.open(numbers(26_000, opened))
         } else if (item.kind === 'start') {
-          const edge_ports = pool.choose(wanted(item.tcp, item.udp), now_ms)
+          const edge_ports = pool.choose(wanted(item.tcp, item.udp), now_ms, null)
           const taken = new Set(
             live.flatMap((lobby) => lobby.edge_ports.map((port) => `${port.transport} ${port.port}`)),
           )
@@ -97,4 +97,15 @@ test('in whatever order lobbies come and go, no port has two of them, and none i
     }),
     { numRuns: 300 },
   )
+})
+
+test('a lobby gets ports of the edge of its own node, then of the platform, then of any edge', () => {
+  const pool = createPortPool(log)
+  const at = (port: number, ...nodes: (string | null)[]) => ({ transport: 'tcp' as const, port, nodes })
+  pool.open([at(1, 'b'), at(2, null), at(3, 'a'), at(4, 'a', null)])
+  const chosen = (node_id: string | null, count: number) =>
+    pool.choose(wanted(count, 0), 0, node_id)!.map(({ port }) => port)
+  assert.deepStrictEqual(chosen('a', 2), [3, 4])
+  assert.deepStrictEqual(chosen('b', 2), [1, 2])
+  assert.deepStrictEqual(chosen(null, 3), [2, 4, 1])
 })

@@ -14,8 +14,11 @@ type Transport = EdgePort['transport']
 type Holder = { lobby_id: string; edge_ports: readonly EdgePort[] }
 type Ended = Holder & { stop_ms: number | null }
 
+/** A port on which edges listen. `nodes`: of edges that players reach directly; null: of the platform's own edge. */
+export type OpenedPort = { transport: Transport; port: number; nodes: readonly (string | null)[] }
+
 export type PortPool = {
-  /** Free ports, the longest unused first. They are not taken yet. */
+  /** Free ports, those of the node's edge first, and the longest unused of these. They are not taken yet. */
   choose: ChoosePorts
   /** Throws when another lobby has one of the ports: the command must fail. */
   take: (shard: number, lobby: Holder) => void
@@ -27,8 +30,8 @@ export type PortPool = {
   replace: (shard: number, books: Iterable<Book>) => void
   /** Sets the ports that lobbies of other processes have. They are not chosen. */
   setElsewhere: (ports: Iterable<{ transport: Transport; port: number }>) => void
-  /** Sets the ports on which the edge listens now. Returns whether there are more than before. */
-  open: (ports: Iterable<{ transport: Transport; port: number }>) => boolean
+  /** Sets the ports on which edges listen now. Returns whether there are more than before. */
+  open: (ports: Iterable<OpenedPort>) => boolean
 }
 
 export function createPortPool(log: Logger): PortPool {
@@ -58,12 +61,12 @@ export function createPortPool(log: Logger): PortPool {
   }
 
   return {
-    choose(wanted, now_ms) {
+    choose(wanted, now_ms, node_id) {
       if (wanted.length === 0) return []
       const chosen: EdgePort[] = []
       for (const [transport, table] of Object.entries(tables) as [Transport, Table][]) {
         const requested = wanted.filter((port) => port.transport === transport)
-        const numbers = table.free(requested.length, now_ms)
+        const numbers = table.free(requested.length, now_ms, node_id)
         if (numbers === null) return null
         for (const [index, port] of requested.entries()) chosen.push({ ...port, port: numbers[index]! })
       }
@@ -96,8 +99,8 @@ export function createPortPool(log: Logger): PortPool {
       tables.udp.setElsewhere(elsewhere.udp)
     },
     open(ports) {
-      const opened = { tcp: new Set<number>(), udp: new Set<number>() }
-      for (const { transport, port } of ports) opened[transport].add(port)
+      const opened = { tcp: new Map<number, OpenedPort['nodes']>(), udp: new Map<number, OpenedPort['nodes']>() }
+      for (const { transport, port, nodes } of ports) opened[transport].set(port, nodes)
       const before = all.reduce((sum, table) => sum + table.open_count(), 0)
       tables.tcp.open(opened.tcp)
       tables.udp.open(opened.udp)
@@ -110,7 +113,7 @@ type Table = ReturnType<typeof createTable>
 
 /** The numbers of one transport. */
 function createTable() {
-  let opened: ReadonlySet<number> = new Set()
+  let opened: ReadonlyMap<number, OpenedPort['nodes']> = new Map()
   let elsewhere: ReadonlySet<number> = new Set()
   /** The port that is chosen first comes first. */
   const unused = new Set<number>()
@@ -145,23 +148,28 @@ function createTable() {
       unused.delete(port)
       quarantined.delete(port)
     },
-    /** Null: there are fewer. */
-    free(count: number, now_ms: number): number[] | null {
+    /** Those that the edge of `node_id` has, then those of the platform's own, then others. Null: there are fewer. */
+    free(count: number, now_ms: number, node_id: string | null): number[] | null {
       for (const [port, until_ms] of quarantined) {
         if (until_ms > now_ms) continue
         quarantined.delete(port)
         if (opened.has(port)) unused.add(port)
       }
-      const numbers: number[] = []
+      const [own, common, other]: [number[], number[], number[]] = [[], [], []]
       for (const port of unused) {
-        if (numbers.length === count) break
-        if (!elsewhere.has(port)) numbers.push(port)
+        if (own.length === count) break
+        if (elsewhere.has(port)) continue
+        const nodes = opened.get(port)
+        if (node_id !== null && nodes?.includes(node_id)) own.push(port)
+        else if (nodes?.includes(null)) common.push(port)
+        else other.push(port)
       }
+      const numbers = [...own, ...common, ...other].slice(0, count)
       return numbers.length === count ? numbers : null
     },
-    open(ports: ReadonlySet<number>): void {
-      for (const port of opened) if (!ports.has(port)) unused.delete(port)
-      for (const port of ports) {
+    open(ports: ReadonlyMap<number, OpenedPort['nodes']>): void {
+      for (const port of opened.keys()) if (!ports.has(port)) unused.delete(port)
+      for (const port of ports.keys()) {
         if (!opened.has(port) && !users.has(port) && !quarantined.has(port)) unused.add(port)
       }
       opened = ports

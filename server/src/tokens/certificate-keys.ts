@@ -1,0 +1,31 @@
+// The private keys of stored certificates. The platform's own machine opens their seals; the edge of a node that has joined asks the
+// platform for each, because the key of the seals also opens the secrets of games.
+import { callLink } from '../link-call.ts'
+import { CERTIFICATE_KEYS } from './sealed-columns.ts'
+import type { Seals } from './seals.ts'
+
+export type CertificateKeys = {
+  /** Returns the key, PEM. `sealed`: as it is stored. */
+  open: (host: string, sealed: string) => Promise<string>
+}
+
+export function ownCertificateKeys(seals: Seals): CertificateKeys {
+  return { open: async (host, sealed) => seals.open(CERTIFICATE_KEYS.purposeOf(host), sealed) }
+}
+
+/** `link`: the unix socket of the link. */
+export function linkedCertificateKeys(link: string): CertificateKeys {
+  return {
+    async open(host) {
+      const response = await callLink(link, {
+        method: 'POST',
+        path: '/certificate-keys',
+        body: JSON.stringify({ host }),
+      })
+      let text = ''
+      for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
+      if (response.statusCode !== 200) throw new Error(`The platform gives no key for the certificate: ${text}`)
+      return (JSON.parse(text) as { key: string }).key
+    },
+  }
+}
