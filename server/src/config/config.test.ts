@@ -219,6 +219,7 @@ test('the engines of a Swarm have names and addresses, and all of them reach thi
     ['MUSTER_SWARM_REGISTRY', 'registry.example:5000', /must be an IPv4 address/],
     ['MUSTER_SWARM_REGISTRY', '0.0.0.0:5000', /must be an IPv4 address/],
     ['MUSTER_INTERNAL_HOST', 'localhost', /lobbies of a Swarm call the platform there/],
+    ['MUSTER_LINK', '/run/link.sock', /swarm on a joined node/],
   ] as const) {
     assert.match(mistakesOf({ ...env, [name]: value }).join(), mistake, `${name}=${value}`)
   }

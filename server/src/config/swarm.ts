@@ -37,6 +37,11 @@ export function readSwarm(read: SettingsReader, mode: 'development' | 'productio
       'MUSTER_SWARM_ENGINES has an engine at tcp://, and MUSTER_SWARM_TLS is empty: who reaches such a port is root on the machine.',
     )
   }
+  if (is_used && read.isSet('MUSTER_LINK')) {
+    read.mistakes.push(
+      'MUSTER_DRIVER is swarm on a joined node, whose database role is for that node alone: run it on a machine of the platform.',
+    )
+  }
   const internal_host = read.text('MUSTER_INTERNAL_HOST')
   if (is_used && LOCAL.test(internal_host)) {
     read.mistakes.push(

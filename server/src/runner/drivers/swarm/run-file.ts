@@ -1,8 +1,9 @@
-// What a runner must know of a lobby whose node is away: a file in the lobby's folder, written when the container runs.
+// What a runner must know of a lobby whose node is away: its handle, in a file of the lobby's folder that is written when the
+// container runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isGone } from '../../../procfs.ts'
-import type { ContainerFacts } from '../docker/container.ts'
+import type { ContainerFacts, ContainerInspect } from '../docker/container.ts'
 import type { Handle } from '../driver.ts'
 
 const FILE = 'task.json'
@@ -23,4 +24,12 @@ export function readRunFile(folder: string): RunFile | null {
     if (isGone(error)) return null
     throw error
   }
+}
+
+/** Processes of another machine are not in this machine's /proc, so a handle has no start time of a process. */
+export function handleOfTask({ State }: ContainerInspect, facts: ContainerFacts, node_id: string): Handle {
+  const { lobby_id, boot_id, uid, group, network } = facts
+  const start_ts = Date.parse(State.StartedAt)
+  const process = { pid: State.Pid, start_time: '', boot_id, sandbox: 'container' as const }
+  return { lobby_id, ...process, start_ts, uid, group, network, node_id }
 }

@@ -37,7 +37,7 @@ import { openUnfinished, type UnfinishedLobbies } from '../unfinished.ts'
 import type { EngineNode } from './engine-node.ts'
 import { prepareSwarmHost, type SwarmHost, type SwarmHostOptions } from './host.ts'
 import type { RegistryImages } from './registry-images.ts'
-import { readRunFile, writeRunFile } from './run-file.ts'
+import { handleOfTask, readRunFile, writeRunFile } from './run-file.ts'
 import { findContainer, startTask } from './start-task.ts'
 import { SwarmNodes } from './swarm-nodes.ts'
 import { removeService, removeTask, sweepSwarm } from './sweep-swarm.ts'
@@ -130,7 +130,7 @@ class SwarmDriver implements Driver {
         await this.#giveUp(run)
         return found
       }
-      run.handle = handleOf(found, run)
+      run.handle = handleOfTask(found, run.facts, node.node_id)
       writeRunFile(folder, { handle: run.handle, facts: run.facts })
       node.noteRunning(lobby_id)
       run.output.follow(found.Id)
@@ -172,7 +172,7 @@ class SwarmDriver implements Driver {
     return run.exit
   }
 
-  /** Throws while the lobby may run on a node that is away. */
+  /** Throws while the lobby may run. */
   async exitOf(lobby_id: string): Promise<Exit> {
     const ended = readEnded(this.#folderOf(lobby_id))
     if (ended !== null) return ended
@@ -187,7 +187,7 @@ class SwarmDriver implements Driver {
       throw new Error(`The node of lobby ${lobby_id} is away.`)
     }
     // A request of a runner that was killed must not start it later.
-    await removeService(this.#host, lobby_id)
+    await this.#dropService(lobby_id)
     return this.#record(lobby_id, null, known?.handle ?? null, null)
   }
 
@@ -276,7 +276,7 @@ class SwarmDriver implements Driver {
     if (!found?.State.Running) return
     if (!existsSync(folder)) this.#makeFolder(facts.lobby_id)
     const run = this.#newRun(node, facts)
-    run.handle = handleOf(found, run)
+    run.handle = handleOfTask(found, run.facts, node.node_id)
     this.#runs.set(facts.lobby_id, run)
     if (facts.uid !== null) this.#uids.reserve(facts.uid)
     writeRunFile(folder, { handle: run.handle, facts })
@@ -326,7 +326,11 @@ class SwarmDriver implements Driver {
       return
     }
     if (run !== undefined) run.is_given_up = true
-    await removeService(this.#host, lobby_id).catch((error: unknown) => {
+    await this.#dropService(lobby_id)
+  }
+
+  #dropService(lobby_id: string): Promise<void> {
+    return removeService(this.#host, lobby_id).catch((error: unknown) => {
       this.#options.log.warn({ err: error, lobby_id }, 'service of a lobby could not be removed; a sweep repeats it')
     })
   }
@@ -436,15 +440,5 @@ class SwarmDriver implements Driver {
       if (readEnded(folder) !== null || is_unasked) await this.#ended_logs.trim(lobby_id)
     }
     await this.#ended_logs.sweep()
-  }
-}
-
-/** Processes of another machine are not in this machine's /proc, so a handle has no start time of a process. */
-function handleOf({ State }: ContainerInspect, { facts, node }: ActiveRun): Handle {
-  const { lobby_id, boot_id, uid, group, network } = facts
-  const start_ts = Date.parse(State.StartedAt)
-  return {
-    ...{ lobby_id, pid: State.Pid, start_time: '', boot_id, sandbox: 'container', start_ts, uid, group, network },
-    node_id: node.node_id,
   }
 }
