@@ -176,7 +176,7 @@ test('a machine of a Swarm that is cut off for a while loses no seat; after the 
   for (const lobby of [first!, second!, third]) assert.equal(await world.starts(lobby), 1)
 })
 
-test('an engine that ends takes its own lobbies along, no lobby starts twice, and without a manager none starts', async (t) => {
+test('a machine that loses its power takes its own lobbies along, no lobby starts twice, and without a manager none starts', async (t) => {
   const missing = missingFor('swarm')
   if (missing !== null) return t.skip(missing)
   const world = await World.open(t)
@@ -184,11 +184,14 @@ test('an engine that ends takes its own lobbies along, no lobby starts twice, an
   const answer = await world.ask(second!)
   // The first machine is the only manager.
   const manager = world.machines[0]!
+  // Cut off first, so that nothing of its end is seen.
+  manager.setConnected(false)
   await manager.engine.end()
   await until('its lobby to end', async () => (await world.rowOf(first!.lobby_id)).stop_reason)
   assert.deepEqual(await world.rowsThatEnd('node_lost'), [[first!.lobby_id]])
   assert.equal(await world.ask(second!), answer, 'the other machine needs no manager for what runs')
   await assert.rejects(world.find(), { code: 'MATCHMAKER_REGION_FULL' })
+  manager.setConnected(true)
   await manager.restart()
   await until('the manager to take requests', async () => (await world.states()).join() === 'open,open')
   const next = await until('a lobby to start', () => world.find().catch(() => null))
