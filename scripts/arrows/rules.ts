@@ -17,6 +17,7 @@ const ROOT_FILES = [
   'link-call',
   'lobby-addresses',
   'mail',
+  'compatibility',
   'parking-protocol',
   'platform-version',
   'private-authority',
@@ -76,6 +77,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // The runner of a joined node calls the platform over it.
   'link-call': [],
   'parking-protocol': [],
+  // What two versions of the program share while both run.
+  compatibility: ['platform-version'],
   'platform-version': [],
   // Of links between nodes, and of a development machine's own names.
   'private-authority': [],
@@ -126,7 +129,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   addresses: ['outbound', 'tokens'],
   outbound: ['database-url', 'tokens', 'tsig-key'],
   observe: ['config', 'batch-writer', 'database'],
-  database: ['database-url', 'start-error', 'contract'],
+  database: ['compatibility', 'database-url', 'start-error', 'contract'],
 
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],

@@ -10,7 +10,7 @@ import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from './config
 import type { Role } from './config/roles.ts'
 import { type Context, type ContextOptions, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
-import { createLog } from './observe/log.ts'
+import { createLog, writeLogTo } from './observe/log.ts'
 import { type OperatorPort, openOperatorPort } from './observe/operator-port.ts'
 import { credentialsOf } from './observe/redact.ts'
 import { StartError, startSentence } from './start-error.ts'
@@ -124,7 +124,7 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
   const log = createLog({ who: config.roles.join(','), level: config.log_level, secrets: credentialsOf(config) })
   exitOnUncaught(log)
 
-  const stop_request = listenForStop(supervised)
+  const stop_request = listenForStop(supervised, log)
   const running = await startOrReport(config, log, supervised)
   if (running === null) {
     process.exitCode = 1
@@ -192,16 +192,25 @@ async function startOrReport(config: Config, log: Logger, supervised: boolean): 
  * Resolves at the first request to stop. A second SIGTERM has its default effect. Under a supervisor Ctrl-C is ignored: the
  * terminal sends it to every process at once, and the supervisor stops the roles in their order.
  */
-function listenForStop(supervised: boolean): Promise<{ end_lobbies: boolean }> {
+function listenForStop(supervised: boolean, log: Logger): Promise<{ end_lobbies: boolean }> {
+  let is_staying = false
   const { promise, resolve } = Promise.withResolvers<{ end_lobbies: boolean }>()
   process.once('SIGTERM', () => resolve({ end_lobbies: false }))
   if (supervised) {
     process.on('SIGINT', () => {})
     process.on('SIGHUP', () => {})
-    process.on('disconnect', () => resolve({ end_lobbies: false }))
+    process.on('disconnect', () => {
+      if (!is_staying) resolve({ end_lobbies: false })
+    })
     process.on('message', (value) => {
       const message = parseSupervisorMessage(value)
-      if (message) resolve({ end_lobbies: message.end_lobbies })
+      if (message?.kind === 'stop') resolve({ end_lobbies: message.end_lobbies })
+      if (message?.kind !== 'stay') return
+      is_staying = true
+      // The supervisor reads the standard output no more.
+      writeLogTo(log, message.log_path)
+      for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+      sendToSupervisor({ kind: 'staying' })
     })
   } else {
     process.once('SIGINT', () => resolve({ end_lobbies: true }))

@@ -1,4 +1,6 @@
-// The commands of a platform's operator, which act on its data folder: start, restart, backup, restore, verify, admin-token, keys.
+// The commands of a platform's operator, which act on its data folder: start, restart, upgrade, backup, restore, verify, admin-token, keys.
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
 import { onPlatformNode } from '../platform-node.ts'
 import type { Terminal } from '../terminal.ts'
@@ -39,6 +41,29 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
         const { restartRoles } = await import('@muster/server/supervisor/restart-request')
         await restartRoles(env)
         console.log('All roles run in new processes.')
+      }),
+    )
+
+  program
+    .command('upgrade')
+    .description('Change the platform of this machine to the version of this command, while players play.')
+    .addHelpText(
+      'after',
+      '\nInstall the new version beside the old one, and run its upgrade on each node, one after the other.',
+    )
+    .action(() =>
+      onPlatformNode(env, async () => {
+        const { upgrade } = await import('@muster/server/supervisor/upgrade')
+        const cli_path = fileURLToPath(new URL(`../main${extname(import.meta.filename)}`, import.meta.url))
+        const onStep = (name: string, detail: string): void => console.log(`  ok  ${name.padEnd(10)}${detail}`)
+        const { version, next, has_joined } = await upgrade({ env, cli_path, onStep })
+        console.log(`This node runs ${version}.`)
+        if (has_joined) console.log('Its link to the platform changes with its next start.')
+        else if (next.length === 0) console.log('All nodes run it.')
+        else {
+          console.log('Next, run muster upgrade on:')
+          for (const node of next) console.log(`  ${node.node_id}, which runs ${node.version}`)
+        }
       }),
     )
 

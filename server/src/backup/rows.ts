@@ -11,6 +11,8 @@ import type { BackedSequence, BackedTable } from './manifest.ts'
 const NOT_BACKED = [
   ...[
     'migrations',
+    'additive_migrations',
+    'node_versions',
     'matchmaker_lease',
     'book_time',
     'matchmakers',

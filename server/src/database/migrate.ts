@@ -1,11 +1,13 @@
 // Brings a database to the tables of this version. Forward only: each migration runs once, in a transaction of its
 // own, and is remembered by name and checksum. Every step is taken under an advisory lock, so of several processes
 // that start at once one migrates and the others wait. A database that ran something this version does not know
-// belongs to a newer one and is not touched.
+// belongs to a newer one and is not touched. This version works on it where the newer one only added, and is the next one.
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Logger } from 'pino'
+import { WIRE_VERSION, workTogether } from '../compatibility.ts'
 import { StartError } from '../start-error.ts'
+import { isAdditive } from './additive.ts'
 import { MIGRATIONS, type Migration } from './migrations/index.ts'
 import type { Schema } from './schema.ts'
 
@@ -15,6 +17,9 @@ const LOCK_KEY = '7365882110'
 const TURN_MS_MAX = 600_000
 /** A migration waits this long for a table in use. All other statements queue behind it. */
 const TABLE_LOCK_MS_MAX = 10_000
+
+/** From this one on, migrations that only add are marked. */
+const FIRST_MARKED = '0088-upgrades'
 
 /**
  * Returns the names of the migrations that ran now, in order. Throws a StartError for a database of a newer
@@ -50,6 +55,9 @@ async function takeStep(
   log?.info({ migration: next.name }, 'migrating the database')
   await sql.raw(next.statements).execute(trx)
   await sql`insert into migrations (name, checksum) values (${next.name}, ${checksum(next)})`.execute(trx)
+  if (next.name >= FIRST_MARKED && isAdditive(next.statements)) {
+    await sql`insert into additive_migrations (name, wire_version) values (${next.name}, ${WIRE_VERSION})`.execute(trx)
+  }
   return next.name
 }
 
@@ -64,14 +72,17 @@ async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[
   const { rows } = await sql<{ name: string; checksum: string }>`
     select name, checksum from migrations order by name collate "C"`.execute(trx)
 
-  const unknown = rows.find((row) => !migrations.some((migration) => migration.name === row.name))
+  const isKnown = ({ name }: { name: string }): boolean => migrations.some((migration) => migration.name === name)
+  const added = rows.every(isKnown) ? [] : await addedByTheNext(trx)
+  const unknown = rows.find((row) => !isKnown(row) && !added.includes(row.name))
   if (unknown) {
     throw new StartError(
       `The database was made by a newer version of Muster: it has run the migration ${unknown.name}, ` +
         'which this version does not know. Start that version again, or restore a backup from before the upgrade.',
     )
   }
-  for (const [index, row] of rows.entries()) {
+  const known = rows.filter(isKnown)
+  for (const [index, row] of known.entries()) {
     const migration = migrations[index]
     if (migration === undefined || migration.name !== row.name || checksum(migration) !== row.checksum) {
       throw new StartError(
@@ -80,7 +91,16 @@ async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[
       )
     }
   }
-  return rows.length
+  return known.length
+}
+
+/** The migrations that this version may ignore. */
+async function addedByTheNext(trx: Kysely<Schema>): Promise<string[]> {
+  const { rows: tables } = await sql`select 1 where to_regclass('additive_migrations') is not null`.execute(trx)
+  if (tables.length === 0) return []
+  const { rows } = await sql<{ name: string; wire_version: number }>`
+    select name, wire_version from additive_migrations`.execute(trx)
+  return rows.filter(({ wire_version }) => workTogether(wire_version, WIRE_VERSION)).map(({ name }) => name)
 }
 
 async function set(trx: Kysely<Schema>, setting: string, value_ms: number): Promise<void> {

@@ -53,6 +53,8 @@ export type Schema = {
   matchmaker_lease: MatchmakerLeaseTable
   book_time: BookTimeTable
   matchmakers: MatchmakerTable
+  node_versions: NodeVersionTable
+  additive_migrations: { name: string; wire_version: number }
   shard_leases: ShardLeaseTable
   port_claims: PortClaimTable
   shard_room: ShardRoomTable
@@ -138,6 +140,9 @@ type NodeTable = {
   drain_deadline_ts: Date | null
   removed_ts: Date | null
 }
+
+/** The program of a node, as its supervisor started it. */
+type NodeVersionTable = { node_id: string; version: string; wire_version: number; start_ts: Date }
 
 /** `secret_hash`: of the only proof. `use_ip`: of the machine that joined with it. */
 type NodeInvitationTable = {

@@ -61,3 +61,12 @@ export function createLog(options: {
     to,
   )
 }
+
+/** The log and its children write on to the file instead of the standard output. */
+export function writeLogTo(log: Logger, path: string): void {
+  Reflect.set(
+    log,
+    pino.symbols.streamSym,
+    pino.destination({ dest: path, sync: false, maxLength: LOG_BUFFER_BYTES_MAX }),
+  )
+}

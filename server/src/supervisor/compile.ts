@@ -16,6 +16,14 @@ export async function compileOnce(
 ): Promise<void> {
   const folder = env.NODE_COMPILE_CACHE
   if (folder === undefined || existsSync(folder)) return
+  await compile(env, { signal, log })
+}
+
+/** The same for a folder that has the modules of another version. */
+export async function compile(
+  env: NodeJS.ProcessEnv,
+  { signal, log }: { signal: AbortSignal; log: Logger },
+): Promise<void> {
   const child = spawn(process.execPath, [PROGRAM], { env, stdio: 'ignore', timeout: COMPILE_MS_MAX })
   const kill = (): void => void child.kill('SIGKILL')
   signal.addEventListener('abort', kill, { once: true })

@@ -3,6 +3,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { nodeFilePath } from '../links/node/node-file.ts'
 import { StartError } from '../start-error.ts'
 import { isValid, type Keys } from '../tokens/keys.ts'
 
@@ -39,6 +40,11 @@ export function makeFolders(data_dir: string): void {
       },
     )
   }
+}
+
+/** Whether this machine is a node of another platform. */
+export function hasJoined(data_dir: string): boolean {
+  return existsSync(nodeFilePath(data_dir))
 }
 
 /** Exists while a restore is under way: the folder does not contain a whole platform yet. */

@@ -11,6 +11,7 @@
 import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { ProgramVersion } from '../compatibility.ts'
 import { identityOf, type ProcessId } from '../procfs.ts'
 import { StartError } from '../start-error.ts'
 
@@ -19,14 +20,33 @@ const SQLITE_BUSY = 5
 /** Bytes of the holder's file. A larger file is damaged. */
 const HOLDER_BYTES_MAX = 64 * 1024
 
-/** `retiring`: processes of roles that have been replaced, until they end. */
-type Holder = { pid: number; start_ts: string; roles: ProcessId[]; retiring: ProcessId[] }
+export type RoleId = ProcessId & { role: string }
+
+/**
+ * `self`: the supervisor; null: written by an older version, or without /proc. `retiring`: processes of roles that have been
+ * replaced, until they end. `program`: null: written by a version that cannot be upgraded while it runs.
+ */
+export type Holder = {
+  pid: number
+  self: ProcessId | null
+  start_ts: string
+  roles: RoleId[]
+  retiring: RoleId[]
+  program: HolderProgram | null
+  /** Why the last upgrade was refused; null: it was not. */
+  refusal: string | null
+}
+
+/** `is_ready`: all roles run this program. `has_joined`: the node of another platform. */
+export type HolderProgram = ProgramVersion & { is_ready: boolean; has_joined: boolean }
 
 export type FolderLock = {
   /** The last holder, of which processes may still live. Null on the first start. */
   previous: Holder | null
-  /** Writes the role processes of the holder to its file. */
-  record(roles: ProcessId[], retiring?: ProcessId[]): void
+  /** The same process, which has replaced its program: its roles live, and wait for their successors. */
+  is_continued: boolean
+  /** Writes what has changed of the holder to its file. */
+  record(changes: Partial<Omit<Holder, 'pid' | 'self'>>): void
   release(): void
 }
 
@@ -45,14 +65,18 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
     )
   }
   const previous = readHolder(holder_file)
-  const record = (roles: ProcessId[], retiring: ProcessId[] = []): void => {
-    const holder: Holder = { pid: process.pid, start_ts, roles, retiring }
+  const self = identityOf(process.pid)
+  // Until the first role starts, the processes of the previous holder stay in the file.
+  const { roles, retiring } = previous ?? { roles: [], retiring: [] }
+  let holder: Holder = { pid: process.pid, self, start_ts, roles, retiring, program: null, refusal: null }
+  const record: FolderLock['record'] = (changes) => {
+    holder = { ...holder, ...changes }
     writeFileSync(`${holder_file}.new`, JSON.stringify(holder), { mode: 0o600 })
     renameSync(`${holder_file}.new`, holder_file)
   }
-  // Until the first role starts, the processes of the previous holder stay in the file.
-  record(previous?.roles ?? [], previous?.retiring)
-  return { previous, record, release: () => database.close() }
+  record({})
+  const is_continued = previous?.self != null && self !== null && isSame(previous.self, self)
+  return { previous, is_continued, record, release: () => database.close() }
 }
 
 /** Whether a platform has the lock now. Takes it for a moment when none has. */
@@ -106,9 +130,14 @@ function readHolder(file: string): Holder | null {
   }
   if (text.length > HOLDER_BYTES_MAX) return null
   try {
-    const { pid, start_ts, roles, retiring = [] } = JSON.parse(text) as Partial<Holder>
+    const { pid, self, start_ts, roles, retiring = [], program, refusal } = JSON.parse(text) as Partial<Holder>
     if (typeof pid !== 'number' || typeof start_ts !== 'string' || !Array.isArray(roles)) return null
-    return { pid, start_ts, roles: roles.filter(isIdentity), retiring: retiring.filter(isIdentity) }
+    return {
+      ...{ pid, start_ts, roles: roles.filter(isRole), retiring: retiring.filter(isRole) },
+      self: isIdentity(self) ? self : null,
+      program: program ?? null,
+      refusal: refusal ?? null,
+    }
   } catch {
     // A crash of the whole machine left it incomplete. Then none of its processes lives either.
     return null
@@ -121,7 +150,18 @@ function isIdentity(value: unknown): value is ProcessId {
   return Number.isSafeInteger(pid) && typeof start_time === 'string' && typeof boot_id === 'string'
 }
 
-/** The identities of the living processes among `pids`. */
-export function identitiesOf(pids: readonly number[]): ProcessId[] {
-  return pids.map(identityOf).filter((identity) => identity !== null)
+function isRole(value: unknown): value is RoleId {
+  return isIdentity(value)
+}
+
+function isSame(one: ProcessId, other: ProcessId): boolean {
+  return one.pid === other.pid && one.start_time === other.start_time && one.boot_id === other.boot_id
+}
+
+/** The identities of the living processes of a role among `pids`. */
+export function identitiesOf(role: string, pids: readonly number[]): RoleId[] {
+  return pids.flatMap((pid) => {
+    const identity = identityOf(pid)
+    return identity === null ? [] : [{ ...identity, role }]
+  })
 }

@@ -16,9 +16,13 @@ export type LogFile = {
   close(): void
 }
 
+export function logPath(folder: string, name: string): string {
+  return join(folder, `${name}.log`)
+}
+
 export function openLogFile(folder: string, name: string, options: { bytes_max?: number } = {}): LogFile {
   const bytes_max = options.bytes_max ?? LOG_FILE_BYTES_MAX
-  const path = join(folder, `${name}.log`)
+  const path = logPath(folder, name)
   const open = (): number => openSync(path, 'a', 0o600)
   let file = open()
   let bytes = fstatSync(file).size

@@ -3,13 +3,21 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
+import { thisProgram } from '../compatibility.ts'
 import { readConfig } from '../config/config.ts'
+import type { Role } from '../config/roles.ts'
 import { openSocketFolder } from '../database/embedded/socket-folder.ts'
 import { joinPlatform } from '../links/node/join-platform.ts'
 import { type LocalSockets, openLocalSockets } from '../links/node/local-sockets.ts'
-import { type NodeFile, nodeFilePath, readNodeFile, writeNodeFile } from '../links/node/node-file.ts'
+import { type NodeFile, readNodeFile, writeNodeFile } from '../links/node/node-file.ts'
 import { NodeLink } from '../links/node/node-link.ts'
-import { DatabaseResponse, type HelloResponse, SHARED_GIVEN_SETTINGS, SHARED_SETTINGS } from '../links/protocol.ts'
+import {
+  DatabaseResponse,
+  HelloResponse,
+  LINK_VERSION,
+  SHARED_GIVEN_SETTINGS,
+  SHARED_SETTINGS,
+} from '../links/protocol.ts'
 import { call, LinkRefusal } from '../links/streams.ts'
 import { createLog } from '../observe/log.ts'
 import { credentialsOf } from '../observe/redact.ts'
@@ -20,6 +28,7 @@ import { adminFile } from './folders.ts'
 import { chooseEdgePorts } from './ports.ts'
 import { openRoleLog } from './role-log.ts'
 import { inStep, type Start, startRoleProcesses, takeFolder } from './start-platform.ts'
+import type { Running } from './upgrade/replace-program.ts'
 
 /** What `muster join` was given. */
 export type JoinRequest = { url: string; invitation: string }
@@ -28,12 +37,8 @@ const REGIONS_FILE = 'platform.toml'
 const SOCKETS_FILE = 'link-folder'
 const BYTES_PER_GB = 1024 ** 3
 
-export function hasJoined(data_dir: string): boolean {
-  return existsSync(nodeFilePath(data_dir))
-}
-
 /** `request`: null starts a machine that has joined before. Throws at the first step that fails. */
-export async function startJoined(start: Start, request: JoinRequest | null): Promise<void> {
+export async function startJoined(start: Start, request: JoinRequest | null): Promise<Running> {
   const { terminal, config, signal } = start
   const { data_dir } = config
   if (request !== null) requireNoPlatform(data_dir)
@@ -59,22 +64,24 @@ export async function startJoined(start: Start, request: JoinRequest | null): Pr
   // All mistakes are reported in one sentence, before a role starts.
   const node_config = readConfig({ ...start.env, ...resolved })
   const env = roleEnvironment(start.env, node_config, resolved)
-  const started = startRoleProcesses({ ...start, config: node_config }, { env, lock, isQuiet: () => false })
-  for (const { role, step } of started) {
-    try {
-      const address = await role.first_ready
-      step.done(role.role === 'runner' ? machineText() : (address ?? ''))
-    } catch (error) {
-      step.failed()
-      throw error
-    }
-  }
+  const detailOf = (role: Role, address: string | null): string => (role === 'runner' ? machineText() : (address ?? ''))
+  const options = { env, lock, isQuiet: () => false, detailOf }
+  await startRoleProcesses({ ...start, config: node_config }, options)
   const settings = [
     ['node', file.node_id, `region ${file.region}`],
     ['platform', file.platform_url],
     ['data folder', data_dir],
   ] as const
   terminal.table(settings)
+  const platformVersion = (): Promise<string> => askVersion(start, opened.link)
+  return { lock, program: thisProgram(), settings: {}, has_joined: true, platformVersion }
+}
+
+async function askVersion({ now }: Start, link: NodeLink): Promise<string> {
+  const session = link.calls()
+  if (session === null) throw new StartError('The link to the platform is down. Try again when it is open.')
+  const hello = { link_version: LINK_VERSION, version: platformVersion(), now_ms: now() }
+  return (await call(session, '/hello', hello, HelloResponse)).version
 }
 
 function requireNoPlatform(data_dir: string): void {
@@ -102,7 +109,7 @@ async function joinOnce({ config, terminal }: Start, { url, invitation }: JoinRe
   }
 }
 
-type OpenedLink = { hello: HelloResponse; database: DatabaseResponse; sockets: LocalSockets }
+type OpenedLink = { link: NodeLink; hello: HelloResponse; database: DatabaseResponse; sockets: LocalSockets }
 
 async function openLink(start: Start, file: NodeFile, folder: string): Promise<OpenedLink> {
   const { config, parts, terminal, now, signal, stop } = start
@@ -133,7 +140,7 @@ async function openLink(start: Start, file: NodeFile, folder: string): Promise<O
     parts.push({ stop: () => sockets.close() })
     const session = link.calls()
     if (session === null) throw new StartError('The link was lost while this machine started. Start it again.')
-    return { hello, sockets, database: await call(session, '/database', {}, DatabaseResponse) }
+    return { link, hello, sockets, database: await call(session, '/database', {}, DatabaseResponse) }
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof LinkRefusal) throw new StartError(error.message, { cause: error })

@@ -5,6 +5,7 @@ import { join, relative, resolve } from 'node:path'
 import { createSignInLink } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import type { Logger } from 'pino'
+import { thisProgram } from '../compatibility.ts'
 import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
@@ -16,15 +17,18 @@ import { openKeys } from '../tokens/keys.ts'
 import { compileOnce } from './compile.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
 import { deployExample, findExample } from './example.ts'
-import { adminFile, adminToken, makeFolders, requireFinishedRestore } from './folders.ts'
+import { adminFile, adminToken, hasJoined, makeFolders, requireFinishedRestore } from './folders.ts'
+import { InheritedProcesses } from './inherited-processes.ts'
 import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
+import { logPath } from './log-file.ts'
 import { endOrphanedRoles } from './orphaned-roles.ts'
 import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
 import { openRoleLog } from './role-log.ts'
 import type { StopHow } from './stop-request.ts'
 import { type SupervisedPostgres, supervisePostgres } from './supervised-postgres.ts'
-import { type SupervisedRole, superviseRole } from './supervised-role.ts'
+import { type RoleProgram, type SupervisedRole, superviseRole } from './supervised-role.ts'
 import type { Step, Terminal } from './terminal.ts'
+import type { Running } from './upgrade/replace-program.ts'
 
 /** Connections to the database, for the migration and the example. */
 const SUPERVISOR_CONNECTIONS_MAX = 2
@@ -33,8 +37,10 @@ const SUPERVISOR_CONNECTIONS_MAX = 2
 export type Part = {
   stop: (how: StopHow) => Promise<void> | void
   kill?: () => void
-  /** A planned restart of the part, if it can be restarted alone. */
-  restart?: () => Promise<void>
+  /** A planned restart of the part, if it can be restarted alone; of another program from then on, if one is named. */
+  restart?: (program?: RoleProgram) => Promise<void>
+  /** The part's processes run on while this program is replaced. Their logs are in the folder. */
+  stay?: (log_folder: string) => Promise<void>
 }
 
 export type Start = {
@@ -51,7 +57,7 @@ export type Start = {
 }
 
 /** Throws at the first step that fails. The parts started by then are in `parts`. */
-export async function startPlatform(start: Start): Promise<void> {
+export async function startPlatform(start: Start): Promise<Running> {
   const { env, terminal, parts } = start
   const { data_dir } = start.config
   const lock = await inStep(
@@ -62,7 +68,8 @@ export async function startPlatform(start: Start): Promise<void> {
   )
   const ports = await chooseEdgePorts(start.config, env)
   const config = readConfig({ ...env, ...ports.settings })
-  await requireFreePorts(config)
+  // The roles of the version before still have them.
+  if (!lock.is_continued) await requireFreePorts(config)
 
   const own_log = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, elapsed: start.elapsed })
   parts.push({ stop: () => own_log.close() })
@@ -70,6 +77,7 @@ export async function startPlatform(start: Start): Promise<void> {
   const log = createLog({ who: 'supervisor', level: config.log_level, secrets: credentialsOf(config), to })
   try {
     await startParts({ ...start, config }, { lock, ports, log })
+    return { lock, program: thisProgram(), settings: ports.settings, has_joined: false }
   } catch (error) {
     // The caller shows one sentence of it; the log gets the whole error.
     if (!start.signal.aborted) log.info({ err: error }, 'start failed')
@@ -103,6 +111,7 @@ async function startParts(
       () => migrate(database.db, log),
       (ran) => (ran.length === 0 ? 'up to date' : `${ran.length} migrated`),
     )
+    await recordVersion(database, config.node_id, start.now())
     const is_first = !existsSync(adminFile(config.data_dir))
     const admin = adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
     signal.throwIfAborted()
@@ -110,15 +119,11 @@ async function startParts(
     const resolved = { ...ports.settings, DATABASE_URL: postgres.url }
     await compiled
     signal.throwIfAborted()
-    const started = startRoleProcesses(start, {
-      env: roleEnvironment(env, config, resolved),
-      lock,
-      isQuiet: postgres.isDown,
+    const steps = startRoleProcesses(start, {
+      ...{ env: roleEnvironment(env, config, resolved), lock, isQuiet: postgres.isDown },
+      detailOf: (role, address) => roleDetail(role, address, config, ports.reasons),
     })
-    const steps = started.map(({ role, step }) =>
-      finishStep(step, role.first_ready, (address) => roleDetail(role.role, address, config, ports.reasons)),
-    )
-    await Promise.race([Promise.all(steps), rejectOnAbort(signal)])
+    await Promise.race([steps, rejectOnAbort(signal)])
 
     const sign_in_url = is_first ? await signInUrl(config, admin.token, log) : null
     const play_url = await prepareExample(start, database, admin.token, log)
@@ -153,12 +158,24 @@ async function signInUrl(
   }
 }
 
+/** Which program the node runs, for an upgrade of the other nodes. */
+async function recordVersion({ db }: Connection, node_id: string, now_ms: number): Promise<void> {
+  const row = { ...thisProgram(), start_ts: new Date(now_ms) }
+  await db
+    .insertInto('node_versions')
+    .values({ node_id, ...row })
+    .onConflict((conflict) => conflict.column('node_id').doUpdateSet(row))
+    .execute()
+}
+
 /** Locks the folder, and waits until no process of its last owner lives. */
 export async function takeFolder({ config, parts, terminal, now }: Start): Promise<FolderLock> {
   requireFinishedRestore(config.data_dir)
   makeFolders(config.data_dir)
   const lock = lockFolder(config.data_dir, now())
   parts.push({ stop: () => lock.release() })
+  lock.record({ program: { ...thisProgram(), is_ready: false, has_joined: hasJoined(config.data_dir) } })
+  if (lock.is_continued) return lock
   const { found, killed } = await endOrphanedRoles([
     ...(lock.previous?.roles ?? []),
     ...(lock.previous?.retiring ?? []),
@@ -178,37 +195,76 @@ async function startDatabase({ config, parts, terminal, elapsed }: Start, log: L
   return postgres
 }
 
-/** Starts all roles at once. They are stopped in the reverse order of ROLES. */
-export function startRoleProcesses(
-  start: Start,
-  options: { env: Record<string, string>; lock: FolderLock; isQuiet: () => boolean },
-): { role: SupervisedRole; step: Step }[] {
+type RoleProcessesOptions = {
+  env: Record<string, string>
+  lock: FolderLock
+  isQuiet: () => boolean
+  /** What the step of a role shows. */
+  detailOf: (role: Role, address: string | null) => string
+}
+
+/**
+ * Starts all roles at once. Where processes of the version before run on, one after the other takes over from them, so that
+ * most of the platform responds at any time. Resolves when all are ready. They are stopped in the reverse order of ROLES.
+ */
+export async function startRoleProcesses(start: Start, options: RoleProcessesOptions): Promise<void> {
   const { config, parts, terminal, elapsed } = start
-  const { env, lock, isQuiet } = options
-  const started: { role: SupervisedRole; step: Step }[] = []
-  const onProcess = (): void => {
-    const pids = started.map(({ role }) => role.pids())
-    lock.record(
-      identitiesOf(pids.flatMap(({ current }) => current ?? [])),
-      identitiesOf(pids.flatMap(({ retiring }) => retiring)),
-    )
-  }
+  const { env, lock, isQuiet, detailOf } = options
+  const started: SupervisedRole[] = []
+  const onProcess = (): void => recordProcesses(lock, started, inherited)
+  const inherited = lock.is_continued ? inheritedBy(lock, config.roles, () => onProcess()) : null
+  const steps: Promise<unknown>[] = []
   for (const name of config.roles) {
+    start.signal.throwIfAborted()
     const step = terminal.step(name)
     const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: name, terminal, elapsed, isQuiet })
-    const role = superviseRole({ role: name, env, log, terminal, elapsed, onProcess })
-    started.push({ role, step })
+    const of_role = inherited?.get(name) ?? null
+    const role = superviseRole({ role: name, env, log, terminal, elapsed, onProcess, inherited: of_role })
+    started.push(role)
     parts.push({
       stop: async (how) => {
         await role.stop(how)
         log.close()
       },
       kill: () => role.kill(),
-      restart: () => role.restart(),
+      restart: (program) => role.restart(program),
+      stay: (log_folder) => role.stay(logPath(log_folder, name)),
     })
+    onProcess()
+    const finished = finishStep(step, role.first_ready, (address) => detailOf(name, address))
+    if (inherited !== null) await finished
+    steps.push(finished)
   }
-  onProcess()
-  return started
+  await Promise.all(steps)
+}
+
+function inheritedBy(
+  { previous }: FolderLock,
+  roles: readonly Role[],
+  onEnd: () => void,
+): Map<Role, InheritedProcesses> {
+  const all = [...(previous?.roles ?? []), ...(previous?.retiring ?? [])]
+  const entries = roles.map((name): [Role, InheritedProcesses] => {
+    const processes = all.filter(({ role }) => role === name)
+    return [name, new InheritedProcesses(processes, onEnd)]
+  })
+  return new Map(entries)
+}
+
+function recordProcesses(
+  lock: FolderLock,
+  started: readonly SupervisedRole[],
+  inherited: ReadonlyMap<Role, InheritedProcesses> | null,
+): void {
+  const known = started.map((role) => ({ name: role.role, ...role.pids() }))
+  const waiting = [...(inherited ?? [])].filter(([name]) => !started.some(({ role }) => role === name))
+  lock.record({
+    roles: known.flatMap(({ name, current }) => (current === null ? [] : identitiesOf(name, [current]))),
+    retiring: [
+      ...known.flatMap(({ name, retiring }) => identitiesOf(name, retiring)),
+      ...waiting.flatMap(([name, processes]) => identitiesOf(name, processes.pids())),
+    ],
+  })
 }
 
 /** The address of the example; null when there is none. Its failure is logged, and the platform runs without it. */

@@ -7,10 +7,13 @@ import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../confi
 import { platformVersion } from '../platform-version.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { collectStartGarbage } from '../start-garbage.ts'
-import { hasJoined, type JoinRequest, startJoined } from './start-joined.ts'
+import { hasJoined } from './folders.ts'
+import { type JoinRequest, startJoined } from './start-joined.ts'
 import { type Part, startPlatform } from './start-platform.ts'
 import { listenForStop, type StopHow } from './stop-request.ts'
 import { Terminal } from './terminal.ts'
+import { type Replacement, replaceProgram } from './upgrade/replace-program.ts'
+import { takeUpgradeRequest } from './upgrade/request.ts'
 
 /** Time in which the event loop must become empty after everything was stopped. Then the process exits. */
 const EMPTY_LOOP_MS_MAX = 3_000
@@ -46,9 +49,11 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
   try {
     const { signal, stop } = request
     const start = { env, config, terminal, parts, signal, stop, now: Date.now, elapsed }
-    if (join !== null || hasJoined(config.data_dir)) await startJoined(start, join)
-    else await startPlatform(start)
-    restartOnSignal(terminal, parts, request.signal)
+    const has_joined = join !== null || hasJoined(config.data_dir)
+    const running = has_joined ? await startJoined(start, join) : await startPlatform(start)
+    const { data_dir } = config
+    restartOnSignal({ env, data_dir, terminal, parts, running, now: Date.now }, request.signal)
+    running.lock.record({ program: { ...running.program, is_ready: true, has_joined } })
     terminal.line(`ready in ${((elapsed() - begin_ms) / 1_000).toFixed(1)} s. Ctrl-C ends everything.`)
     collectStartGarbage()
   } catch (error) {
@@ -73,27 +78,40 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
 
 /**
  * SIGUSR2 restarts the roles one after the other, with the program as it is on disk now. The database and the lobbies run on.
- * A signal during a restart leads to one more restart after it.
+ * With a request for an upgrade, this process changes to another program. A signal during a restart leads to one more restart
+ * after it.
  */
-function restartOnSignal(terminal: Terminal, parts: readonly Part[], stop: AbortSignal): void {
+function restartOnSignal(replacement: Replacement, stop: AbortSignal): void {
+  const { data_dir, terminal } = replacement
   let is_restarting = false
   let is_due = false
+  const restart = async (): Promise<void> => {
+    const request = takeUpgradeRequest(data_dir)
+    if (request === null) await restartParts(replacement, stop)
+    else await replaceProgram(replacement, request)
+  }
   process.on('SIGUSR2', async () => {
     is_due = true
     if (is_restarting) return
     is_restarting = true
     while (is_due && !stop.aborted) {
       is_due = false
-      terminal.say('restarting the roles; players stay connected.')
-      for (const part of parts) {
-        if (stop.aborted) break
-        await part.restart?.().catch((error: unknown) => {
-          terminal.warn('restart', error instanceof Error ? error.message : String(error))
-        })
-      }
+      await restart().catch((error: unknown) => terminal.warn('restart', messageOf(error)))
     }
     is_restarting = false
   })
+}
+
+async function restartParts({ terminal, parts }: Replacement, stop: AbortSignal): Promise<void> {
+  terminal.say('restarting the roles; players stay connected.')
+  for (const part of parts) {
+    if (stop.aborted) break
+    await part.restart?.().catch((error: unknown) => terminal.warn('restart', messageOf(error)))
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** Stops one part after the other, the last started first. A failure does not prevent the others from stopping. */

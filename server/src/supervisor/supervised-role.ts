@@ -3,17 +3,19 @@
 // terminal reaches only the supervisor, which stops the parts in their order.
 //
 // A planned restart starts the program as it is on disk now. The edge starts beside its former process, which hands everything
-// over and ends when it has nothing left; all other roles stop first.
+// over and ends when it has nothing left; all other roles stop first. A supervisor that has replaced its own program does the
+// same with the processes that it finds (inherited-processes.ts).
 import { type ChildProcess, fork } from 'node:child_process'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ROLE_FLAGS, type Role } from '../config/roles.ts'
 import { StartError } from '../start-error.ts'
+import type { InheritedProcesses } from './inherited-processes.ts'
 import { parseRoleMessage, STOP_MS_MAX, type SupervisorMessage } from './messages.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'
 import type { RoleLog } from './role-log.ts'
 import type { Terminal } from './terminal.ts'
 
-const PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** Time in which a process must be ready. After it the process is taken to hang, killed, and started again. */
 const ROLE_START_MS_MAX = 60_000
 /** Time in which a process must end. It exits on its own after STOP_MS_MAX; one that does not even do that is killed. */
@@ -29,8 +31,22 @@ type Options = {
   /** Called when the role has another process, or none. */
   onProcess: () => void
   /** The program to run. Default: the program of the platform. */
-  program?: string
+  program?: RoleProgram
+  /** Processes of the role that run on from before the supervisor replaced its program. */
+  inherited?: InheritedProcesses | null
 }
+
+/** `exec_path`: of Node. */
+export type RoleProgram = { exec_path: string; path: string }
+
+const OWN_PROGRAM: RoleProgram = {
+  exec_path: process.execPath,
+  // A package has JavaScript, a checkout TypeScript.
+  path: fileURLToPath(new URL(`../main${extname(import.meta.filename)}`, import.meta.url)),
+}
+
+/** Time in which a process must be ready to run on without this supervisor. */
+const STAY_MS_MAX = 5_000
 
 /** Roles that start beside their former process in a planned restart. */
 const HANDS_OVER: ReadonlySet<Role> = new Set(['edge'])
@@ -68,27 +84,37 @@ export class SupervisedRole {
   /** Processes that have been replaced, until they end. */
   readonly #retiring = new Set<RoleProcess>()
   #restart_timer: NodeJS.Timeout | null = null
+  #program: RoleProgram
+  /** Null once they are only waited for. */
+  #inherited: InheritedProcesses | null
 
   constructor(options: Options) {
     this.role = options.role
     this.#options = options
+    this.#program = options.program ?? OWN_PROGRAM
+    this.#inherited = options.inherited ?? null
     this.first_ready = this.#first.promise
     // A caller that stopped waiting must not turn the failure of the first start into an unhandled rejection.
     this.first_ready.catch(() => {})
-    this.#start()
+    if (this.#inherited === null || HANDS_OVER.has(this.role)) this.#start()
+    else void this.#startAfterInherited(this.#inherited)
   }
 
   /** `retiring`: processes that have been replaced, until they end. */
   pids(): { current: number | null; retiring: number[] } {
     return {
       current: this.#process?.child.pid ?? null,
-      retiring: [...this.#retiring].flatMap(({ child }) => child.pid ?? []),
+      retiring: [
+        ...[...this.#retiring].flatMap(({ child }) => child.pid ?? []),
+        ...(this.#options.inherited?.pids() ?? []),
+      ],
     }
   }
 
   /** Resolves when its processes have ended. A second call waits for the first. */
   async stop(how: { end_lobbies: boolean }): Promise<void> {
     this.#cancelRestart()
+    await this.#options.inherited?.stop(ROLE_STOP_MS_MAX)
     if (this.#processes().length === 0) return
     const killLate = this.#requestStop(this.#processes(), how)
     await this.#ended.promise
@@ -98,13 +124,31 @@ export class SupervisedRole {
   /** Ends its processes now. */
   kill(): void {
     this.#cancelRestart()
+    this.#options.inherited?.kill()
     for (const { child } of this.#processes()) child.kill('SIGKILL')
   }
 
-  /** A planned restart. Resolves when the next process is ready. Rejects with a StartError when it ends before. */
-  async restart(): Promise<void> {
+  /** Resolves when its processes run on without this supervisor, and write their log to the file. */
+  async stay(log_path: string): Promise<void> {
+    await Promise.all(
+      this.#processes().map(async ({ child }) => {
+        const staying = Promise.withResolvers<void>()
+        child.on('message', (value) => parseRoleMessage(value)?.kind === 'staying' && staying.resolve())
+        child.send({ kind: 'stay', log_path } satisfies SupervisorMessage, () => {})
+        const late = setTimeout(() => staying.reject(new Error(`The ${this.role} role does not respond.`)), STAY_MS_MAX)
+        await staying.promise.finally(() => clearTimeout(late))
+      }),
+    )
+  }
+
+  /**
+   * A planned restart, of `program` from now on. Resolves when the next process is ready. Rejects with a StartError when it
+   * ends before.
+   */
+  async restart(program = this.#program): Promise<void> {
     const former = this.#process
     if (this.#is_stopping || this.#is_restarting || former === null || !former.is_ready) return
+    this.#program = program
     this.#is_restarting = true
     try {
       if (!HANDS_OVER.has(this.role) || !(await this.#replace(former))) await this.#restartPlainly(former)
@@ -125,6 +169,14 @@ export class SupervisedRole {
       this.#options.terminal.warn(this.role, `cannot hand over${reason}; its connections break`)
       return false
     }
+  }
+
+  /** The processes that were inherited stop first: two of this role would need the same ports. */
+  async #startAfterInherited(inherited: InheritedProcesses): Promise<void> {
+    this.#inherited = null
+    await inherited.stop(ROLE_STOP_MS_MAX)
+    if (this.#is_stopping) this.#first.reject(new StartError(`The ${this.role} role was stopped.`))
+    else this.#start()
   }
 
   async #restartPlainly(former: RoleProcess): Promise<void> {
@@ -157,10 +209,12 @@ export class SupervisedRole {
   }
 
   #start(replaces: RoleProcess | null = null): RoleProcess {
-    const { role, env, log, onProcess, elapsed, program = PROGRAM } = this.#options
+    const { role, env, log, onProcess, elapsed } = this.#options
+    const { path, exec_path } = this.#program
     this.#restart_timer = null
     const start_ms = elapsed()
-    const child = fork(program, [role], {
+    const child = fork(path, [role], {
+      execPath: exec_path,
       env: { ...env, MUSTER_ROLES: role },
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -194,6 +248,7 @@ export class SupervisedRole {
     if (message?.kind === 'failed') process.reason = message.reason
     if (message?.kind !== 'ready') return
     process.is_ready = true
+    this.#inherited = null
     process.readiness.resolve()
     clearTimeout(process.overdue)
     if (this.#is_first) this.#first.resolve(message.address)
@@ -218,6 +273,12 @@ export class SupervisedRole {
       return
     }
     if (this.#process !== null || (this.#is_restarting && process.is_ready)) return
+    if (this.#is_first && !process.is_ready && this.#inherited !== null) {
+      const reason = process.reason === null ? '' : `: ${process.reason}`
+      terminal.warn(this.role, `cannot take over from the version before${reason}; its connections break`)
+      void this.#startAfterInherited(this.#inherited)
+      return
+    }
     if (this.#is_first && !process.is_ready) {
       // A failed first start is reported to the caller, which then stops the whole platform.
       this.#is_stopping = true

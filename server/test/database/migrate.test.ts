@@ -48,6 +48,16 @@ test('a database of a newer version is refused and not touched', async (t) => {
   assert.deepEqual(rows, [{ name: null }])
 })
 
+test('the version before works on a database to which the next one only added', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  const added = { name: '9998-added', statements: 'alter table lobbies add column added text' }
+  await migrate(db, undefined, [...MIGRATIONS, added])
+  assert.deepEqual(await migrate(db), [])
+  const changed = { name: '9999-changed', statements: 'alter table lobbies drop column added' }
+  await migrate(db, undefined, [...MIGRATIONS, added, changed])
+  await assert.rejects(migrate(db), /newer version of Muster.*9999-changed/)
+})
+
 test('a migration that was changed after it ran is refused; its layout may change', async (t) => {
   const { db } = open(t, await emptyDatabase(t))
   await migrate(db, undefined, [FIRST])

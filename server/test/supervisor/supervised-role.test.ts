@@ -32,7 +32,7 @@ function supervise(
   const pids: (number | null)[] = []
   const role: SupervisedRole = superviseRole({
     role: name,
-    program: PROGRAM,
+    program: { exec_path: process.execPath, path: PROGRAM },
     env: { MUSTER_DATA: join(folder, fate) },
     log,
     terminal,

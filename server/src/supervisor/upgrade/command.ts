@@ -1,0 +1,115 @@
+// `muster upgrade`: the program of this command takes over the platform that runs on this machine, from an older version.
+import { extname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { thisProgram } from '../../compatibility.ts'
+import { type Config, readConfig } from '../../config/config.ts'
+import { connect } from '../../database/connect.ts'
+import { embeddedUrl } from '../../database/embedded/embedded.ts'
+import { StartError } from '../../start-error.ts'
+import { compile } from '../compile.ts'
+import { COMPILED_FOLDER } from '../environment.ts'
+import { type Holder, type HolderProgram, holderOf, isLocked } from '../lock.ts'
+import { type NodeProgram, readNodePrograms, requireAdditive, requireFollowing, requireNodesTogether } from './check.ts'
+import { writeUpgradeRequest } from './request.ts'
+
+/** Four roles stop and start, one after the other. */
+const UPGRADE_MS_MAX = 300_000
+const CHECK_EVERY_MS = 200
+const SILENT = pino({ level: 'silent' })
+
+export type UpgradeOptions = {
+  env: NodeJS.ProcessEnv
+  /** The file that Node runs for the command `muster`. */
+  cli_path: string
+  onStep: (name: string, detail: string) => void
+}
+
+/** `next`: the nodes that still run another version. `has_joined`: the platform knows the other nodes. */
+export type Upgraded = { version: string; next: readonly NodeProgram[]; has_joined: boolean }
+
+/** Resolves when all roles of this machine run this program. Throws a StartError with the reason and the remedy. */
+export async function upgrade({ env, cli_path, onStep }: UpgradeOptions): Promise<Upgraded> {
+  const config = readConfig(env)
+  const { data_dir } = config
+  const program = thisProgram()
+  const { holder, running } = requireRunning(data_dir)
+  requireFollowing(running)
+  const { has_joined } = running
+  onStep('version', `${program.version} may follow ${running.version}`)
+  if (!has_joined) {
+    const count = await inDatabase(config, async (db) => {
+      requireNodesTogether(await readNodePrograms(db))
+      return requireAdditive(db)
+    })
+    onStep('tables', count === 0 ? 'nothing to migrate' : `${count} migrations, which only add`)
+  }
+  // Each role is away for the time that the next one needs to load.
+  const compiled_env = { ...env, NODE_COMPILE_CACHE: env.NODE_COMPILE_CACHE ?? join(data_dir, COMPILED_FOLDER) }
+  await compile(compiled_env, { signal: new AbortController().signal, log: SILENT })
+  const role_path = fileURLToPath(new URL(`../../main${extname(import.meta.filename)}`, import.meta.url))
+  writeUpgradeRequest(data_dir, { ...program, exec_path: process.execPath, cli_path, role_path })
+  process.kill(holder.pid, 'SIGUSR2')
+  await upgraded(data_dir, holder)
+  const roles = holderOf(data_dir)?.roles.map(({ role }) => role) ?? []
+  onStep('roles', roles.join(', '))
+  const nodes = has_joined ? [] : await inDatabase(config, readNodePrograms)
+  return { version: program.version, next: nodes.filter(({ version }) => version !== program.version), has_joined }
+}
+
+function requireRunning(data_dir: string): { holder: Holder; running: HolderProgram } {
+  const holder = isLocked(data_dir) ? holderOf(data_dir) : null
+  if (holder === null) {
+    throw new StartError(
+      `No platform runs on ${data_dir}: set MUSTER_DATA to the data folder of yours, or start it with this version.`,
+    )
+  }
+  const { program } = holder
+  if (program === null) {
+    throw new StartError(
+      'The platform was started by a version that cannot be upgraded while it runs. Stop it, and start it with this version; lobbies run on.',
+    )
+  }
+  if (!program.is_ready) throw new StartError('The platform is starting or being upgraded. Try again when it is ready.')
+  return { holder, running: program }
+}
+
+/** Resolves when the platform has become ready after `before`. */
+async function upgraded(data_dir: string, before: Holder): Promise<void> {
+  for (let waited_ms = 0; waited_ms < UPGRADE_MS_MAX; waited_ms += CHECK_EVERY_MS) {
+    await delay(CHECK_EVERY_MS)
+    const now = holderOf(data_dir)
+    if (now?.refusal != null) throw new StartError(now.refusal)
+    if (now?.program?.is_ready && now.start_ts !== before.start_ts) return
+    if (!isRunning(before.pid)) throw new StartError(`The platform has ended. ${remedy()}`)
+  }
+  throw new StartError(`The platform is not ready after ${UPGRADE_MS_MAX / 1_000} s. ${remedy()}`)
+}
+
+function remedy(): string {
+  return 'logs/supervisor.log of the data folder says why. Start the platform again; lobbies run on.'
+}
+
+/** The process stays the same when its program changes. */
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function inDatabase<T>(
+  { database_url, data_dir }: Config,
+  work: (db: ReturnType<typeof connect>['db']) => Promise<T>,
+): Promise<T> {
+  const url = database_url ?? (await embeddedUrl(data_dir))
+  const database = connect({ url, application_name: 'muster upgrade', connections_max: 1, log: SILENT })
+  try {
+    return await work(database.db)
+  } finally {
+    await database.close()
+  }
+}

@@ -1,0 +1,39 @@
+// The request of `muster upgrade` to the supervisor: a file of the data folder, which only the platform's user can write. SIGUSR2
+// makes the supervisor read it.
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Type, { type Static } from 'typebox'
+import Value from 'typebox/value'
+
+const FILE = 'upgrade-request.json'
+
+/** The new program. `exec_path`: of its Node. `cli_path`, `role_path`: what Node runs: the supervisor, and a role. */
+const UpgradeRequest = Type.Object({
+  version: Type.String(),
+  wire_version: Type.Integer(),
+  exec_path: Type.String(),
+  cli_path: Type.String(),
+  role_path: Type.String(),
+})
+export type UpgradeRequest = Static<typeof UpgradeRequest>
+
+export function writeUpgradeRequest(data_dir: string, request: UpgradeRequest): void {
+  const path = join(data_dir, FILE)
+  writeFileSync(`${path}.new`, JSON.stringify(request), { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+}
+
+/** Removes the request. Null: there is none, or one of a version that this one does not understand. */
+export function takeUpgradeRequest(data_dir: string): UpgradeRequest | null {
+  const path = join(data_dir, FILE)
+  if (!existsSync(path)) return null
+  const text = readFileSync(path, 'utf8')
+  rmSync(path)
+  try {
+    const value: unknown = JSON.parse(text)
+    return Value.Check(UpgradeRequest, value) ? value : null
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}
