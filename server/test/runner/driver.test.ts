@@ -30,8 +30,12 @@ const WHERE = {
   swarm: 'in a task of a Swarm',
 } as const
 
-function promise(name: string, run: (t: TestContext, variant: Variant) => Promise<void>): void {
-  for (const variant of VARIANTS) {
+function promise(
+  name: string,
+  run: (t: TestContext, variant: Variant) => Promise<void>,
+  variants: readonly Variant[] = VARIANTS,
+): void {
+  for (const variant of variants) {
     test(`${name} (${WHERE[variant]})`, async (t) => {
       const missing = missingFor(variant)
       return missing === null ? run(t, variant) : t.skip(missing)
@@ -173,7 +177,6 @@ promise(
   'the exit of a run includes its processor time with that of its children, and does not change',
   async (t, variant) => {
     if (!hasCgroups()) return t.skip('control groups are not writable')
-    if (variant === 'swarm') return t.skip('a Swarm has no control group of the platform around a container')
     const fixture = await openDriver(t, variant)
     const build_folder = fixture.build({
       'burn.js': `
@@ -196,6 +199,8 @@ promise(
     assert.ok(with_child >= BURNT_MS && with_child < 10 * BURNT_MS, JSON.stringify(used))
     assert.ok(idle > 0 && idle < burnt, JSON.stringify(used))
   },
+  // A Swarm has no control group of the platform around a container: docker.test.ts.
+  VARIANTS.filter((variant) => variant !== 'swarm'),
 )
 
 promise('the usage of a run includes its children, with and without a control group', async (t, variant) => {
