@@ -57,7 +57,7 @@ class Process {
   readonly #world: World
   readonly #node_id: string
   #writer = ''
-  #view: leases.LeaseView = { is_member: false, members: [], holders: [] }
+  #view: leases.LeaseView = { is_member: false, members: [], holders: [], served: new Set() }
   #heartbeats = new Heartbeats()
   #clock_ms = 0
   /** Shards that it has read, with the last row that it knows and the name under which it writes. */
@@ -163,7 +163,7 @@ class Process {
 
   #forget(): void {
     this.#writer = ''
-    this.#view = { is_member: false, members: [], holders: [] }
+    this.#view = { is_member: false, members: [], holders: [], served: new Set() }
     this.#heartbeats = new Heartbeats()
     this.#open.clear()
     this.#giving.clear()

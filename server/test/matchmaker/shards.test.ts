@@ -81,3 +81,23 @@ test('shards move to a node that comes and from a node that stops, and no find f
   assert.equal((await sharesOf(first)).size, 1)
   t.diagnostic(`${found} finds`)
 })
+
+test('a shard that another process had between two heartbeats is read again, and counts as served', async (t) => {
+  const { ctx } = (await startNodes(t)).first
+  const SHARD = 5
+  const rowCount = async (): Promise<number> => {
+    const rows = await ctx.db.selectFrom('journal').where('shard', '=', SHARD).select('seq').execute()
+    return rows.length
+  }
+  const before = await rowCount()
+  await ctx.db.updateTable('shard_leases').set({ is_served: false }).where('shard', '=', SHARD).execute()
+  await until('the shard counts as served', () =>
+    ctx.db
+      .selectFrom('shard_leases')
+      .where('shard', '=', SHARD)
+      .where('is_served', '=', true)
+      .select('shard')
+      .executeTakeFirst(),
+  )
+  assert.ok((await rowCount()) > before, 'it was taken over')
+})

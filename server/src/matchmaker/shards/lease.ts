@@ -31,6 +31,8 @@ export type LeaseView = {
   members: readonly Member[]
   /** The writer by shard; null: no process has it. */
   holders: readonly (string | null)[]
+  /** Shards whose holder has marked them as served. */
+  served: ReadonlySet<number>
 }
 
 export type Beat = {
@@ -82,6 +84,7 @@ export async function beat(pool: Pool, of: Beat): Promise<LeaseView> {
     is_former_ours: boolean
     members: Member[] | null
     leases: { writer: string; shards: number[] }[] | null
+    served: number[] | null
   }>(
     timed({
       name: 'matchmaker-beat',
@@ -89,10 +92,10 @@ export async function beat(pool: Pool, of: Beat): Promise<LeaseView> {
       values: [of.writer, of.book_ms, of.served_ms, of.is_leaving, of.writes_book_time],
     }),
   )
-  const { is_known, is_former_ours, members, leases } = rows[0]!
+  const { is_known, is_former_ours, members, leases, served } = rows[0]!
   const holders: (string | null)[] = Array.from({ length: SHARD_COUNT }, () => null)
   for (const { writer, shards } of leases ?? []) for (const shard of shards) holders[shard] = writer
-  return { is_member: is_known && is_former_ours, members: members ?? [], holders }
+  return { is_member: is_known && is_former_ours, members: members ?? [], holders, served: new Set(served) }
 }
 
 /** Takes the old lease from a process of an older version that is dead. Returns whether this version has it. */
@@ -209,7 +212,8 @@ const BEAT_SQL = `
     ) as member) as members,
     (select json_agg(lease) from (
       select writer, json_agg(shard) as shards from shard_leases where writer is not null group by writer
-    ) as lease) as leases`
+    ) as lease) as leases,
+    (select json_agg(shard) from shard_leases where is_served) as served`
 
 /** `node_id`: of a process that has just started; null: only a stale lease is taken. */
 async function claimFormerLease(client: PoolClient, node_id: string | null): Promise<boolean> {

@@ -42,12 +42,14 @@ export class ShardLeases {
   readonly #options: ShardLeasesOptions
   readonly #books: Books
   #writer = ''
-  #view: leases.LeaseView = { is_member: false, members: [], holders: [] }
+  #view: leases.LeaseView = { is_member: false, members: [], holders: [], served: new Set() }
   readonly #heartbeats = new Heartbeats()
   /** Shards with a lease of this process, whose books are in it and count as served. */
   readonly #served = new Set<number>()
   /** Of these: their leases do not say yet that they are served. */
   readonly #unmarked = new Set<number>()
+  /** Shards of this process that another one has had meanwhile. */
+  readonly #regained = new Set<number>()
   readonly #opening = new Map<number, Promise<void>>()
   readonly #giving = new Set<number>()
   #is_leaving = false
@@ -208,6 +210,7 @@ export class ShardLeases {
   async #beat(): Promise<void> {
     const { pool, elapsed } = this.#options
     const served_ms = this.servedMs()
+    const marked = [...this.#served].filter((shard) => !this.#unmarked.has(shard))
     this.#view = await leases.beat(pool, {
       writer: this.#writer,
       book_ms: this.#books.nowMs(),
@@ -216,6 +219,8 @@ export class ShardLeases {
       writes_book_time: this.#served.has(0),
     })
     if (served_ms !== null && this.#view.is_member) this.#books.time.noteServed(served_ms)
+    // Another process had the lease since it was marked, and has given it back: the books may not be the last ones.
+    for (const shard of marked) if (!this.#view.served.has(shard)) this.#regained.add(shard)
     this.#heartbeats.look(this.#view.members, elapsed())
     await this.#askSilent()
   }
@@ -268,12 +273,13 @@ export class ShardLeases {
   /** Ends shards whose lease another process has by now. */
   async #dropLost(view: leases.LeaseView): Promise<void> {
     for (const shard of this.#books.shards()) {
-      const is_ours = view.is_member && view.holders[shard] === this.#writer
+      const is_ours = view.is_member && view.holders[shard] === this.#writer && !this.#regained.has(shard)
       if (is_ours || this.#opening.has(shard) || this.#giving.has(shard)) continue
       this.#options.log.warn({ shard }, 'another process has the lease of this shard')
       this.#served.delete(shard)
       await this.#books.give(shard)
     }
+    this.#regained.clear()
   }
 
   /** This process is not known any more, or a process of an older version leads. */
@@ -315,13 +321,13 @@ export class ShardLeases {
   /** Until a shard is marked, a crash adds more time to its seats. What fails is tried again after the next heartbeat. */
   async #mark(): Promise<void> {
     const { pool, log } = this.#options
-    const marked = [...this.#unmarked].filter((shard) => this.#served.has(shard))
-    this.#unmarked.clear()
+    for (const shard of this.#unmarked) if (!this.#served.has(shard)) this.#unmarked.delete(shard)
+    const marked = [...this.#unmarked]
     if (marked.length === 0) return
     try {
       await leases.markServed(pool, this.#writer, marked)
+      for (const shard of marked) this.#unmarked.delete(shard)
     } catch (error) {
-      for (const shard of marked) this.#unmarked.add(shard)
       log.warn({ err: error }, 'shards could not be marked as served; trying again')
     }
   }
