@@ -20,7 +20,8 @@ const NODE_COUNTS = [1, 2, 4, 4, 2, 1] as const
 const ROUNDS = 2
 /** More than nodes, so that the shares of load differ little. */
 const GAMES = 16
-const LOBBIES_PER_GAME = 4
+/** Three times the seats that a game gets on average: some shards are faster than others. */
+const LOBBIES_PER_GAME = 8
 /** Per node. */
 const FINDS_PER_ROUND = 2_400
 const WARM_UP_ROUNDS = 3
