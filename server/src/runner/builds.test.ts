@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { until } from '../../test/until.ts'
 import type { Context } from '../context.ts'
 import { makeManifest } from './build-manifest.ts'
-import { openBuilds } from './builds.ts'
+import { type Builds, openBuilds } from './builds.ts'
 
 const DAY_MS = 24 * 3_600_000
 /** As in builds.ts. */
@@ -63,7 +63,15 @@ test('decayed bytes of a build are found by the weekly check, and the build is n
     elapsed: () => now_ms,
     config: { check_ms: 7 * DAY_MS },
     log: pino({ level: 'silent' }),
-    metrics: { damage_found: { inc: ({ reason }: { reason: string }) => found.push(reason) } },
+    metrics: {
+      damage_found: {
+        inc({ reason }: { reason: string }) {
+          found.push(reason)
+          // A lobby starts at this moment.
+          builds.find({ build_id: 'build' })
+        },
+      },
+    },
     pool: { query: async () => ({ rows: [] }) },
   }
   const manifest = join(`${folder}.manifests`, 'build')
@@ -83,7 +91,7 @@ test('decayed bytes of a build are found by the weekly check, and the build is n
   })
   await writeFile(manifest, `${hash('sha256', JSON.stringify(changed))}\n${JSON.stringify(changed)}`)
 
-  const builds = await openBuilds(ctx as unknown as Context, folder, null, () => {})
+  const builds: Builds = await openBuilds(ctx as unknown as Context, folder, null, () => {})
   t.after(() => builds.close())
   await until('a quick check finds no difference', () => 'folder' in Object(builds.find({ build_id: 'build' })))
   builds.check()

@@ -311,9 +311,11 @@ class UnpackedBuilds implements Builds {
       const now = new Date(this.#ctx.now())
       if (difference === null) await utimes(path, now, now)
       else {
-        this.#noteDifference(copy, difference)
-        // Without its manifest the next start moves the folder aside, even if a quick check finds no difference.
+        // Without its manifest the next start moves the folder aside, even if a quick check finds no difference. One that has
+        // read the manifest before is waited for.
         await rm(path, { force: true })
+        await this.#preparing.get(copy)?.done
+        this.#noteDifference(copy, difference)
       }
     }
   }
