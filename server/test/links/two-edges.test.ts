@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { chmodSync, readFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  ApiError,
   cancelNodeDrain,
   createNodeInvitation,
   drainNode,
@@ -30,6 +32,7 @@ const PLATFORM_RAW_HOST = '127.0.0.2'
 const NODE_HOST = '127.0.0.3'
 /** An edge that stops reporting is named to players for this long. */
 const SILENT_MS_MAX = 30_000
+const STATES_POLL_MS = 500
 
 test('each of two edges serves the lobbies of both machines, and players are sent to the nearer one', async (t) => {
   const world = await openWorld(t)
@@ -43,11 +46,15 @@ test('each of two edges serves the lobbies of both machines, and players are sen
   const findOn = async (node_id: string): Promise<Seat> => {
     await admin.call(cancelNodeDrain, { body: { node_id } })
     await admin.call(drainNode, { body: { node_id: node_id === 'attic' ? 'main' : 'attic' } })
-    for (;;) {
+    return until(`a lobby on ${node_id}`, async () => {
       const before = await lobbyCount(node_id)
-      const seat = await find()
-      if ((await lobbyCount(node_id)) > before) return seat
-    }
+      // The matchmaker reads the states of nodes about once a second.
+      const seat = await find().catch((error: unknown) => {
+        if (error instanceof ApiError && error.code === 'MATCHMAKER_REGION_FULL') return sleep(STATES_POLL_MS, null)
+        throw error
+      })
+      return (await lobbyCount(node_id)) > before && seat
+    })
   }
 
   const on_node = await findOn('attic')
