@@ -1,5 +1,6 @@
 // Calls the platform over the unix socket of a node's link (links/node/local-sockets.ts).
 import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 
 /** Without a byte for this time, a call has failed. */
 const SILENCE_MS_MAX = 30_000
@@ -19,4 +20,15 @@ export function callLink(link: string, { method, path, headers = {}, body }: Lin
     call.once('error', reject)
     call.end(body)
   })
+}
+
+/** Posts JSON, and returns that of the response. Throws `refusal` with the platform's reason for any status but 200. */
+export async function postOverLink<T>(
+  link: string,
+  { path, body, refusal }: { path: string; body: object; refusal: string },
+): Promise<T> {
+  const response = await callLink(link, { method: 'POST', path, body: JSON.stringify(body) })
+  const received = await text(response)
+  if (response.statusCode !== 200) throw new Error(`${refusal}: ${received}`)
+  return JSON.parse(received) as T
 }

@@ -1,6 +1,6 @@
 // The private keys of stored certificates. The platform's own machine opens their seals; the edge of a node that has joined asks the
 // platform for each, because the key of the seals also opens the secrets of games.
-import { callLink } from '../link-call.ts'
+import { postOverLink } from '../link-call.ts'
 import { CERTIFICATE_KEYS } from './sealed-columns.ts'
 import type { Seals } from './seals.ts'
 
@@ -17,15 +17,9 @@ export function ownCertificateKeys(seals: Seals): CertificateKeys {
 export function linkedCertificateKeys(link: string): CertificateKeys {
   return {
     async open(host) {
-      const response = await callLink(link, {
-        method: 'POST',
-        path: '/certificate-keys',
-        body: JSON.stringify({ host }),
-      })
-      let text = ''
-      for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
-      if (response.statusCode !== 200) throw new Error(`The platform gives no key for the certificate: ${text}`)
-      return (JSON.parse(text) as { key: string }).key
+      const refusal = 'The platform gives no key for the certificate'
+      const call = { path: '/certificate-keys', body: { host }, refusal }
+      return (await postOverLink<{ key: string }>(link, call)).key
     },
   }
 }

@@ -1,6 +1,6 @@
 // The keys of an edge on a node that has joined: it verifies player tokens, and proves itself to api and matchmaker. All other keys
 // are made in memory, so that the node can issue and verify no other token of the platform.
-import { callLink } from '../link-call.ts'
+import { postOverLink } from '../link-call.ts'
 import { EDGE_PROOF_PURPOSE } from './edge-proof.ts'
 import { type Keys, keysOf } from './keys.ts'
 import { createRing, type Ring, type RingKey } from './ring.ts'
@@ -28,10 +28,6 @@ export async function openLinkedKeys(link: string): Promise<Keys> {
   }
 }
 
-async function readEdgeKeys(link: string): Promise<EdgeKeys> {
-  const response = await callLink(link, { method: 'POST', path: '/edge-keys', body: '{}' })
-  let text = ''
-  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
-  if (response.statusCode !== 200) throw new Error(`The platform gives this edge no keys: ${text}`)
-  return JSON.parse(text) as EdgeKeys
+function readEdgeKeys(link: string): Promise<EdgeKeys> {
+  return postOverLink(link, { path: '/edge-keys', body: {}, refusal: 'The platform gives this edge no keys' })
 }

@@ -1,6 +1,6 @@
 // The tokens that lobbies start with. The platform's own machine issues them; a node that has joined has no signing keys, and
 // asks the platform for each. The platform issues one only for a lobby that runs on that node.
-import { callLink } from '../link-call.ts'
+import { postOverLink } from '../link-call.ts'
 import type { Keys } from './keys.ts'
 
 /** The token is valid for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
@@ -22,15 +22,9 @@ export function ownLobbyTokens(keys: Keys, now: () => number): LobbyTokens {
 export function linkedLobbyTokens(link: string): LobbyTokens {
   return {
     async issue({ lobby_id }) {
-      const response = await callLink(link, {
-        method: 'POST',
-        path: '/lobby-tokens',
-        body: JSON.stringify({ lobby_id }),
-      })
-      let text = ''
-      for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
-      if (response.statusCode !== 200) throw new Error(`The platform gives no token for the lobby: ${text}`)
-      return (JSON.parse(text) as { token: string }).token
+      const refusal = 'The platform gives no token for the lobby'
+      const call = { path: '/lobby-tokens', body: { lobby_id }, refusal }
+      return (await postOverLink<{ token: string }>(link, call)).token
     },
   }
 }
