@@ -6,6 +6,7 @@ import { lastLines } from '../../lobby-logs/read.ts'
 import { isAlive, readStat, signal } from '../../procfs.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'
+import type { Ending } from './endings.ts'
 import { readStatus, readStopSignal } from './lobby-folder.ts'
 import { programOf } from './program-process.ts'
 
@@ -28,13 +29,11 @@ const SIGNAL_CODE = 128
 /** The largest number of a signal. */
 const SIGNALS_MAX = 64
 
-export type Ending = { deadline_ms: number; done: Promise<void> }
-
 /** Ends a run: SIGTERM, or the stop signal of its image, to its program, and at `ending.deadline_ms` (performance.now) SIGKILL to all its processes. */
 export async function endRun(
   folder: string,
   handle: Handle,
-  ending: { deadline_ms: number },
+  ending: Ending,
   boot_id: string,
   cgroups: Cgroups | null,
 ): Promise<void> {

@@ -6,23 +6,22 @@
 // swept.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { closeSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOG_STREAMS, type LogLine, type LogStream, logFile, newestFile } from '../../lobby-logs/files.ts'
+import { LOG_STREAMS, type LogLine, type LogStream } from '../../lobby-logs/files.ts'
 import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
-import { folderOfLobby, hasOutputPipe } from '../../lobby-logs/local.ts'
-import { lastLines } from '../../lobby-logs/read.ts'
+import { hasOutputPipe } from '../../lobby-logs/local.ts'
 import { isAlive, readBootId, readPageSize } from '../../procfs.ts'
 import { EndedLogs } from '../logs/ended-logs.ts'
-import { platformLine } from '../logs/lines.ts'
 import { LoggerClient } from '../logs/logger-client.ts'
 import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
 import type { ListeningSocket } from '../sockets.ts'
 import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
 import { DiskWatch, type FullDisk } from './disk-watch.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
-import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
+import { endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
+import { type Ending, Endings } from './endings.ts'
 import { findImageProgram, isImageFolder, noWorkingFolder } from './find-image-program.ts'
 import { findProgram, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
@@ -31,11 +30,11 @@ import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
 import { type ActiveRun, isUnreaped, launchRun, newRun } from './launch-run.ts'
 import { scratchOf } from './lobby-command.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded } from './lobby-folder.ts'
+import { LobbyFolders } from './lobby-folders.ts'
 import { inheritedFds } from './monitor.ts'
 import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
 import { createUids, UID_COUNT, type Uids } from './uids.ts'
-import { openUnfinished, type UnfinishedLobbies } from './unfinished.ts'
 
 /** After this time a folder without a recorded end is swept like that of an ended lobby: no caller asked for its end. */
 const UNASKED_MS_MAX = 60 * 60_000
@@ -75,7 +74,7 @@ class ProcessDriver implements Driver {
   readonly #options: ProcessDriverOptions
   readonly #host: Host
   readonly #machine: Machine
-  readonly #unfinished: UnfinishedLobbies
+  readonly #folders: LobbyFolders
   readonly #logger: LoggerClient
   readonly #monitors: SpareMonitors
   readonly #ended_logs: EndedLogs
@@ -85,7 +84,7 @@ class ProcessDriver implements Driver {
   /** Ended runs whose log is still being read. */
   readonly #releasing = new Set<Promise<void>>()
   readonly #disks = new DiskWatch()
-  readonly #endings = new Map<string, Ending>()
+  readonly #endings = new Endings()
   /** Its time of change is the last moment at which a runner of this folder was alive. */
   readonly #seen_file: string
   readonly #formerly_seen_ts: number | null
@@ -99,7 +98,7 @@ class ProcessDriver implements Driver {
     this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups }
     this.sandbox = host.bubblewrap ? 'bubblewrap' : 'none'
     this.has_own_network = host.networks !== null
-    this.#unfinished = openUnfinished(lobbies_folder)
+    this.#folders = new LobbyFolders(lobbies_folder, { now: options.now, log: options.log, mode: 0o711 })
     this.#logger = new LoggerClient(lobbies_folder)
     makeInputPipesFolder(lobbies_folder)
     this.#monitors = new SpareMonitors(cgroups, inheritedFds())
@@ -107,7 +106,7 @@ class ProcessDriver implements Driver {
     this.#formerly_seen_ts = changeTime(this.#seen_file)
     this.#touchSeen()
     this.#seen_timer = setInterval(() => this.#touchSeen(), SEEN_MS)
-    this.#ended_logs = new EndedLogs(lobbies_folder, this.#unfinished, options)
+    this.#ended_logs = new EndedLogs(lobbies_folder, this.#folders.unfinished, options)
   }
 
   async takeNetwork(wish: NetworkWish): Promise<RunNetwork | null> {
@@ -121,7 +120,7 @@ class ProcessDriver implements Driver {
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
     if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
-    const folder = this.#makeFolder(lobby_id)
+    const folder = this.#folders.make(lobby_id)
     const program = this.#findProgram(spec)
     if ('refused' in program) {
       this.note(lobby_id, program.message)
@@ -165,15 +164,15 @@ class ProcessDriver implements Driver {
   }
 
   homeOf(lobby_id: string): string {
-    return this.#host.bubblewrap ? SCRATCH_MOUNT : scratchOf(this.#folderOf(lobby_id))
+    return this.#host.bubblewrap ? SCRATCH_MOUNT : scratchOf(this.#folders.of(lobby_id))
   }
 
   async list(): Promise<Handle[]> {
     const handles: Handle[] = []
-    for (const lobby_id of this.#unfinished.ids()) {
+    for (const lobby_id of this.#folders.unfinished.ids()) {
       // A runner may have been killed before it named the lobby to the logger, which reads each pipe once.
       if (!this.#runs.has(lobby_id)) this.#logger.attach(lobby_id)
-      const handle = this.#runs.get(lobby_id)?.handle ?? readHandle(this.#folderOf(lobby_id), lobby_id)
+      const handle = this.#runs.get(lobby_id)?.handle ?? readHandle(this.#folders.of(lobby_id), lobby_id)
       if (handle === null || !this.#isAlive(handle)) continue
       handles.push(handle)
       if (this.#runs.has(lobby_id)) continue
@@ -185,7 +184,7 @@ class ProcessDriver implements Driver {
   }
 
   async exit(handle: Handle): Promise<Exit | null> {
-    const folder = this.#folderOf(handle.lobby_id)
+    const folder = this.#folders.of(handle.lobby_id)
     if (this.#isAlive(handle)) {
       if (this.#host.disks !== null) this.#disks.look(handle.lobby_id, handle.pid, folder)
       return null
@@ -205,7 +204,7 @@ class ProcessDriver implements Driver {
   }
 
   async exitOf(lobby_id: string): Promise<Exit> {
-    const folder = this.#folderOf(lobby_id)
+    const folder = this.#folders.of(lobby_id)
     const handle = readHandle(folder, lobby_id)
     const known = handle === null ? readEnded(folder) : await this.exit(handle)
     if (known !== null) return known
@@ -219,7 +218,7 @@ class ProcessDriver implements Driver {
   isSuspended(handle: Handle): boolean {
     const run = this.#runs.get(handle.lobby_id)
     if (run === undefined) return false
-    run.program ??= identifyProgram(this.#folderOf(handle.lobby_id), handle)
+    run.program ??= identifyProgram(this.#folders.of(handle.lobby_id), handle)
     return run.program !== null && isSuspended(run.program)
   }
 
@@ -231,39 +230,20 @@ class ProcessDriver implements Driver {
     return usageOfRuns(handles, this.#machine)
   }
 
-  async stop(handle: Handle, grace_ms: number): Promise<void> {
-    const deadline_ms = performance.now() + grace_ms
-    const known = this.#endings.get(handle.lobby_id)
-    if (known !== undefined) {
-      known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
-      return known.done
-    }
-    const ending: Ending = { deadline_ms, done: Promise.resolve() }
-    ending.done = this.#end(handle, ending).finally(() => this.#endings.delete(handle.lobby_id))
-    this.#endings.set(handle.lobby_id, ending)
-    return ending.done
+  stop(handle: Handle, grace_ms: number): Promise<void> {
+    return this.#endings.request(handle.lobby_id, grace_ms, (ending) => this.#end(handle, ending))
   }
 
   write(lobby_id: string, line: string, note: string): Promise<InputResult> {
-    return writeInput(this.#inputOf(lobby_id), line, () => {
-      try {
-        this.note(lobby_id, note)
-      } catch (error) {
-        // The server has the line already, so the write has not failed.
-        this.#options.log.warn({ err: error, lobby_id }, 'input of a lobby could not be noted in its log')
-      }
-    })
+    return writeInput(this.#inputOf(lobby_id), line, () => this.#folders.noteInput(lobby_id, note))
   }
 
   note(lobby_id: string, text: string): void {
-    const folder = this.#folderOf(lobby_id)
-    if (!existsSync(folder)) this.#makeFolder(lobby_id)
-    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
-    appendFileSync(file, platformLine(text, this.#options.now()), { mode: 0o600 })
+    this.#folders.note(lobby_id, text)
   }
 
-  async logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
-    return (await lastLines(this.#folderOf(lobby_id), stream, lines_max)).lines
+  logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
+    return this.#folders.lines(lobby_id, stream, lines_max)
   }
 
   sweep(): Promise<void> {
@@ -303,10 +283,6 @@ class ProcessDriver implements Driver {
     return inputPipe(this.#host.lobbies_folder, lobby_id)
   }
 
-  #folderOf(lobby_id: string): string {
-    return folderOfLobby(this.#host.lobbies_folder, lobby_id)
-  }
-
   #isAlive(handle: Handle): boolean {
     return isAlive(handle, this.#machine.boot_id)
   }
@@ -315,17 +291,9 @@ class ProcessDriver implements Driver {
     writeFileSync(this.#seen_file, '', { mode: 0o600 })
   }
 
-  /** Throws when the folder exists. */
-  #makeFolder(lobby_id: string): string {
-    const folder = this.#folderOf(lobby_id)
-    if (!existsSync(folder)) this.#unfinished.add(lobby_id)
-    mkdirSync(folder, { mode: 0o711 })
-    return folder
-  }
-
   async #end(handle: Handle, ending: Ending): Promise<void> {
     const { boot_id, cgroups } = this.#machine
-    await endRun(this.#folderOf(handle.lobby_id), handle, ending, boot_id, cgroups)
+    await endRun(this.#folders.of(handle.lobby_id), handle, ending, boot_id, cgroups)
     const child = this.#runs.get(handle.lobby_id)?.child
     if (!child || !isUnreaped(child)) return
     // A child does not keep this process alive; waiting for its end must.
@@ -379,7 +347,7 @@ class ProcessDriver implements Driver {
     this.#logger.ensure()
     this.#sweepGroups()
     await this.#sweepNetworks()
-    for (const lobby_id of this.#unfinished.ids()) {
+    for (const lobby_id of this.#folders.unfinished.ids()) {
       if (!this.#isOver(lobby_id)) continue
       removeInputPipe(this.#inputOf(lobby_id))
       await this.#ended_logs.trim(lobby_id)
@@ -389,7 +357,7 @@ class ProcessDriver implements Driver {
 
   /** No process lives, the end is recorded, and the log is whole. */
   #isOver(lobby_id: string): boolean {
-    const folder = this.#folderOf(lobby_id)
+    const folder = this.#folders.of(lobby_id)
     if (this.#mayLive(lobby_id) || LOG_STREAMS.some((stream) => hasOutputPipe(folder, stream))) return false
     return readEnded(folder) !== null || (changeTime(folder) ?? 0) < this.#options.now() - UNASKED_MS_MAX
   }
@@ -397,7 +365,7 @@ class ProcessDriver implements Driver {
   /** By the memory of this process and by the system: a living run must not be swept. */
   #mayLive(lobby_id: string): boolean {
     if (this.#runs.has(lobby_id)) return true
-    const handle = readHandle(this.#folderOf(lobby_id), lobby_id)
+    const handle = readHandle(this.#folders.of(lobby_id), lobby_id)
     return handle !== null && this.#isAlive(handle)
   }
 
@@ -410,8 +378,8 @@ class ProcessDriver implements Driver {
   #livingHandles(): Handle[] {
     const handles = new Map<string, Handle>()
     for (const [lobby_id, { handle }] of this.#runs) if (handle !== null) handles.set(lobby_id, handle)
-    for (const lobby_id of this.#unfinished.ids()) {
-      const handle = handles.get(lobby_id) ?? readHandle(this.#folderOf(lobby_id), lobby_id)
+    for (const lobby_id of this.#folders.unfinished.ids()) {
+      const handle = handles.get(lobby_id) ?? readHandle(this.#folders.of(lobby_id), lobby_id)
       if (handle !== null) handles.set(lobby_id, handle)
     }
     return [...handles.values()].filter((handle) => this.#isAlive(handle))

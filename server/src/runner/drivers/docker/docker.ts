@@ -7,32 +7,30 @@
 // The build is mounted read-only into a base image, or is an image itself (engine-images.ts). Where the platform may make control groups, each container is below a
 // group of its own (../cgroups.ts), which stays when the container is gone: it counts processor time to the end.
 import { randomInt } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type LogLine, type LogStream, logFile, newestFile } from '../../../lobby-logs/files.ts'
+import type { LogLine, LogStream } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
-import { folderOfLobby } from '../../../lobby-logs/local.ts'
-import { lastLines } from '../../../lobby-logs/read.ts'
 import { childrenOf, identityOf, isAlive, type ProcessId, readBootId, readPageSize } from '../../../procfs.ts'
 import { EndedLogs } from '../../logs/ended-logs.ts'
-import { platformLine } from '../../logs/lines.ts'
 import type { NetworkWish, RunNetwork } from '../../network/lobby-networks.ts'
 import type { ListeningSocket } from '../../sockets.ts'
 import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from '../driver.ts'
+import { Endings } from '../endings.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from '../inspect.ts'
-import { changeTime, readEnded, writeEnded } from '../lobby-folder.ts'
+import { readEnded, writeEnded } from '../lobby-folder.ts'
+import { LobbyFolders } from '../lobby-folders.ts'
 import { isSuspended } from '../program-process.ts'
 import { createUids, UID_COUNT, type Uids } from '../uids.ts'
-import { openUnfinished, type UnfinishedLobbies } from '../unfinished.ts'
 import { type ContainerFacts, type ContainerInspect, containerName, factsOf, handleOf } from './container.ts'
-import { containersOf, endContainer, removeContainer, sweepContainers, UNASKED_MS_MAX } from './end-container.ts'
+import { containersOf, endContainer, removeContainer, sweepContainers, trimEnded } from './end-container.ts'
 import { EngineImages } from './engine-images.ts'
 import { exitOfContainer } from './exit.ts'
 import { type DockerHost, type DockerHostOptions, prepareDockerHost } from './host.ts'
 import { ImagePrograms } from './image-programs.ts'
 import { ContainerInputs } from './input.ts'
-import { ContainerOutput, markOutputOpen, markOutputWhole } from './output.ts'
+import { ContainerOutput, markOutputOpen } from './output.ts'
 import { startContainer } from './start-container.ts'
 import { usageOfContainers } from './usage.ts'
 
@@ -60,7 +58,6 @@ type ActiveRun = {
   program: ProcessId | null
   exit: Promise<Exit | null> | null
 }
-type Ending = { deadline_ms: number; stop_signal: string; done: Promise<void> }
 
 /** Throws a StartError where the engine cannot be used. */
 export async function openDockerDriver(options: DockerDriverOptions): Promise<Driver> {
@@ -77,14 +74,14 @@ class DockerDriver implements Driver {
   readonly #options: DockerDriverOptions
   readonly #host: DockerHost
   readonly #machine: Machine
-  readonly #unfinished: UnfinishedLobbies
+  readonly #folders: LobbyFolders
   readonly #ended_logs: EndedLogs
   readonly #uids: Uids = createUids(randomInt(UID_COUNT))
   readonly #inputs: ContainerInputs
   readonly #programs: ImagePrograms
   /** By lobby id. */
   readonly #runs = new Map<string, ActiveRun>()
-  readonly #endings = new Map<string, Ending>()
+  readonly #endings = new Endings()
   #sweeping: Promise<void> | null = null
   #is_closed = false
 
@@ -94,10 +91,10 @@ class DockerDriver implements Driver {
     this.#host = host
     this.has_own_network = host.networks !== null
     this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups: host.cgroups }
-    this.#unfinished = openUnfinished(host.lobbies_folder)
+    this.#folders = new LobbyFolders(host.lobbies_folder, { now: options.now, log: options.log, mode: 0o700 })
     this.#inputs = new ContainerInputs(host.engine)
     this.#programs = new ImagePrograms(host.engine)
-    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#unfinished, options)
+    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#folders.unfinished, options)
   }
 
   homeOf(): string {
@@ -115,7 +112,7 @@ class DockerDriver implements Driver {
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
     if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
-    const folder = this.#makeFolder(lobby_id)
+    const folder = this.#folders.make(lobby_id)
     const run = this.#newRun(spec)
     this.#runs.set(lobby_id, run)
     try {
@@ -155,8 +152,8 @@ class DockerDriver implements Driver {
       const run: ActiveRun = { facts, handle: handleOf(found, facts), output: null, program: null, exit: null }
       this.#runs.set(facts.lobby_id, run)
       if (facts.uid !== null) this.#uids.reserve(facts.uid)
-      const folder = this.#folderOf(facts.lobby_id)
-      if (!existsSync(folder)) this.#makeFolder(facts.lobby_id)
+      const folder = this.#folders.of(facts.lobby_id)
+      if (!existsSync(folder)) this.#folders.make(facts.lobby_id)
       this.#follow(run, folder)
       handles.push(run.handle!)
     }
@@ -165,7 +162,7 @@ class DockerDriver implements Driver {
 
   async exit(handle: Handle): Promise<Exit | null> {
     if (this.#isSeenAlive(handle)) return null
-    const ended = readEnded(this.#folderOf(handle.lobby_id))
+    const ended = readEnded(this.#folders.of(handle.lobby_id))
     if (ended !== null) return ended
     const run = this.#runs.get(handle.lobby_id)
     if (run === undefined) return this.#recordEnd(handle.lobby_id, handle, null)
@@ -177,7 +174,7 @@ class DockerDriver implements Driver {
   }
 
   async exitOf(lobby_id: string): Promise<Exit> {
-    const known = readEnded(this.#folderOf(lobby_id)) ?? (await this.#recordEnd(lobby_id, null, null))
+    const known = readEnded(this.#folders.of(lobby_id)) ?? (await this.#recordEnd(lobby_id, null, null))
     if (known === null) throw new Error(`Lobby ${lobby_id} runs.`)
     return known
   }
@@ -203,45 +200,27 @@ class DockerDriver implements Driver {
     return usage
   }
 
-  async stop(handle: Handle, grace_ms: number): Promise<void> {
-    const deadline_ms = performance.now() + grace_ms
-    const known = this.#endings.get(handle.lobby_id)
-    if (known !== undefined) {
-      known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
-      return known.done
-    }
+  stop(handle: Handle, grace_ms: number): Promise<void> {
     const stop_signal = this.#runs.get(handle.lobby_id)?.facts.stop_signal ?? 'SIGTERM'
-    const ending: Ending = { deadline_ms, stop_signal, done: Promise.resolve() }
-    ending.done = endContainer(this.#host.engine, handle, ending, () => this.#isSeenAlive(handle)).finally(() =>
-      this.#endings.delete(handle.lobby_id),
+    return this.#endings.request(handle.lobby_id, grace_ms, (ending) =>
+      endContainer(this.#host.engine, handle, { ending, stop_signal }, () => this.#isSeenAlive(handle)),
     )
-    this.#endings.set(handle.lobby_id, ending)
-    return ending.done
   }
 
   async write(lobby_id: string, line: string, note: string): Promise<InputResult> {
     const run = this.#runs.get(lobby_id)
     if (run?.handle == null || !run.facts.has_input) return 'not_running'
     const result = await this.#inputs.write(containerName(lobby_id), line)
-    if (result !== 'written') return result
-    try {
-      this.note(lobby_id, note)
-    } catch (error) {
-      // The server has the line already, so the write has not failed.
-      this.#options.log.warn({ err: error, lobby_id }, 'input of a lobby could not be noted in its log')
-    }
+    if (result === 'written') this.#folders.noteInput(lobby_id, note)
     return result
   }
 
   note(lobby_id: string, text: string): void {
-    const folder = this.#folderOf(lobby_id)
-    if (!existsSync(folder)) this.#makeFolder(lobby_id)
-    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
-    appendFileSync(file, platformLine(text, this.#options.now()), { mode: 0o600 })
+    this.#folders.note(lobby_id, text)
   }
 
-  async logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
-    return (await lastLines(this.#folderOf(lobby_id), stream, lines_max)).lines
+  logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
+    return this.#folders.lines(lobby_id, stream, lines_max)
   }
 
   sweep(): Promise<void> {
@@ -283,18 +262,6 @@ class DockerDriver implements Driver {
     await (how.logger === 'keep' ? networks.lobbies.close() : networks.lobbies.remove())
   }
 
-  #folderOf(lobby_id: string): string {
-    return folderOfLobby(this.#host.lobbies_folder, lobby_id)
-  }
-
-  /** Throws when the folder exists. */
-  #makeFolder(lobby_id: string): string {
-    const folder = this.#folderOf(lobby_id)
-    if (!existsSync(folder)) this.#unfinished.add(lobby_id)
-    mkdirSync(folder, { mode: 0o700 })
-    return folder
-  }
-
   #newRun({ lobby_id, image, has_input = false, network = null }: RunSpec): ActiveRun {
     const uid = this.#host.gives_uids && !image ? this.#uids.take() : null
     const group = this.#machine.cgroups === null ? null : lobby_id
@@ -326,7 +293,7 @@ class DockerDriver implements Driver {
 
   /** Null while the container runs. */
   async #recordEnd(lobby_id: string, handle: Handle | null, run: ActiveRun | null): Promise<Exit | null> {
-    const folder = this.#folderOf(lobby_id)
+    const folder = this.#folders.of(lobby_id)
     const found = await this.#inspect(lobby_id)
     const facts = run?.facts ?? (found === null ? null : factsOf(found.Config.Labels))
     if (found !== null && (found.State.Running || found.State.Status === 'restarting')) return null
@@ -387,14 +354,7 @@ class DockerDriver implements Driver {
     })
     const used = [...kept.values(), ...[...this.#runs.values()].map(({ facts }) => facts)]
     await this.#host.networks?.lobbies.sweep(used.flatMap(({ network }) => network ?? []))
-    for (const lobby_id of this.#unfinished.ids()) {
-      if (kept.has(lobby_id) || this.#runs.has(lobby_id)) continue
-      const folder = this.#folderOf(lobby_id)
-      // Without a container there is no more output.
-      markOutputWhole(folder)
-      const is_unasked = (changeTime(folder) ?? 0) < this.#options.now() - UNASKED_MS_MAX
-      if (readEnded(folder) !== null || is_unasked) await this.#ended_logs.trim(lobby_id)
-    }
-    await this.#ended_logs.sweep()
+    const isUsed = (lobby_id: string): boolean => kept.has(lobby_id) || this.#runs.has(lobby_id)
+    await trimEnded(this.#folders, isUsed, this.#ended_logs, this.#options.now())
   }
 }

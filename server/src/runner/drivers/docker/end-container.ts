@@ -1,8 +1,11 @@
 // Ends containers, and removes them with their volumes and control groups.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { folderOfLobby } from '../../../lobby-logs/local.ts'
+import type { EndedLogs } from '../../logs/ended-logs.ts'
 import type { Handle } from '../driver.ts'
-import { readEnded } from '../lobby-folder.ts'
+import type { Ending } from '../endings.ts'
+import { changeTime, readEnded } from '../lobby-folder.ts'
+import type { LobbyFolders } from '../lobby-folders.ts'
 import {
   type ContainerFacts,
   type ContainerInspect,
@@ -14,6 +17,7 @@ import {
 } from './container.ts'
 import { type EngineClient, ignoreDone } from './engine.ts'
 import type { DockerHost } from './host.ts'
+import { markOutputWhole } from './output.ts'
 
 const POLL_MS_MIN = 10
 /** Longest pause between two checks of whether a container has ended. */
@@ -31,7 +35,7 @@ export const UNASKED_MS_MAX = 60 * 60_000
 export async function endContainer(
   engine: EngineClient,
   { lobby_id }: Handle,
-  ending: { deadline_ms: number; stop_signal: string },
+  { ending, stop_signal }: { ending: Ending; stop_signal: string },
   isSeenAlive: () => boolean,
   container = containerName(lobby_id),
 ): Promise<void> {
@@ -45,7 +49,7 @@ export async function endContainer(
     if (over_ms > KILL_WAIT_MS_MAX) throw new Error(`The container of lobby ${lobby_id} does not end.`)
     if (over_ms >= 0) await signal('SIGKILL')
     else if (!is_terminated) {
-      await signal(ending.stop_signal)
+      await signal(stop_signal)
       is_terminated = true
     }
     await sleep(poll_ms)
@@ -114,4 +118,22 @@ function isOver(
 
 export async function removeById(engine: EngineClient, id: string): Promise<void> {
   await engine.call('DELETE', `/containers/${id}`, { query: { force: '1', v: '1' } }).catch(ignoreDone)
+}
+
+/** Cleans the folders of lobbies that have ended, and are neither kept nor known. */
+export async function trimEnded(
+  folders: LobbyFolders,
+  isUsed: (lobby_id: string) => boolean,
+  ended_logs: EndedLogs,
+  now_ms: number,
+): Promise<void> {
+  for (const lobby_id of folders.unfinished.ids()) {
+    if (isUsed(lobby_id)) continue
+    const folder = folders.of(lobby_id)
+    // Without a container there is no more output.
+    markOutputWhole(folder)
+    const is_unasked = (changeTime(folder) ?? 0) < now_ms - UNASKED_MS_MAX
+    if (readEnded(folder) !== null || is_unasked) await ended_logs.trim(lobby_id)
+  }
+  await ended_logs.sweep()
 }

@@ -6,19 +6,15 @@
 // (service, container and volume are removed). While its node is away it is taken to run. A lobby that is ended meanwhile
 // is `lost`: its service is removed, so the Swarm ends its container when the node returns, and the sweep does so too.
 import { randomInt } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type LogLine, type LogStream, logFile, newestFile } from '../../../lobby-logs/files.ts'
+import type { LogLine, LogStream } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
-import { folderOfLobby } from '../../../lobby-logs/local.ts'
-import { lastLines } from '../../../lobby-logs/read.ts'
 import { EndedLogs } from '../../logs/ended-logs.ts'
-import { platformLine } from '../../logs/lines.ts'
 import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import { type ContainerFacts, type ContainerInspect, factsOf, neverRuns } from '../docker/container.ts'
-import { endContainer, UNASKED_MS_MAX } from '../docker/end-container.ts'
+import { endContainer, trimEnded } from '../docker/end-container.ts'
 import { exitOfContainer } from '../docker/exit.ts'
-import { markOutputWhole } from '../docker/output.ts'
 import { usageOfContainers } from '../docker/usage.ts'
 import {
   type Driver,
@@ -31,9 +27,10 @@ import {
   type Started,
   type Usage,
 } from '../driver.ts'
-import { changeTime, readEnded, writeEnded } from '../lobby-folder.ts'
+import { type Ending, Endings } from '../endings.ts'
+import { readEnded, writeEnded } from '../lobby-folder.ts'
+import { LobbyFolders } from '../lobby-folders.ts'
 import { createUids, UID_COUNT, type Uids } from '../uids.ts'
-import { openUnfinished, type UnfinishedLobbies } from '../unfinished.ts'
 import type { EngineNode } from './engine-node.ts'
 import { prepareSwarmHost, type SwarmHost, type SwarmHostOptions } from './host.ts'
 import type { RegistryImages } from './registry-images.ts'
@@ -67,7 +64,6 @@ type ActiveRun = {
   /** It was ended while its node was away. */
   is_given_up: boolean
 }
-type Ending = { deadline_ms: number; stop_signal: string; done: Promise<void> }
 
 /** Throws a StartError where the Swarm cannot be used. */
 export async function openSwarmDriver(options: SwarmDriverOptions): Promise<Driver> {
@@ -83,12 +79,12 @@ class SwarmDriver implements Driver {
   readonly #options: SwarmDriverOptions
   readonly #host: SwarmHost
   readonly #watch: SwarmNodes
-  readonly #unfinished: UnfinishedLobbies
+  readonly #folders: LobbyFolders
   readonly #ended_logs: EndedLogs
   readonly #uids: Uids = createUids(randomInt(UID_COUNT))
   /** By lobby id. */
   readonly #runs = new Map<string, ActiveRun>()
-  readonly #endings = new Map<string, Ending>()
+  readonly #endings = new Endings()
   #sweeping: Promise<void> | null = null
   #is_closed = false
 
@@ -96,8 +92,8 @@ class SwarmDriver implements Driver {
     this.images = host.images
     this.#options = options
     this.#host = host
-    this.#unfinished = openUnfinished(host.lobbies_folder)
-    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#unfinished, options)
+    this.#folders = new LobbyFolders(host.lobbies_folder, { now: options.now, log: options.log, mode: 0o700 })
+    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#folders.unfinished, options)
     this.#watch = new SwarmNodes(host, options, (node, is_back) => this.#followOn(node, is_back))
     this.nodes = this.#watch
   }
@@ -118,7 +114,7 @@ class SwarmDriver implements Driver {
     const place: RunPlace = spec.place ?? { node_id: this.#watch.choose(), ports: [] }
     const node = this.#watch.node(place.node_id)
     if (!node?.is_here) throw new Error(`The engine of the node ${place.node_id} does not respond.`)
-    const folder = this.#makeFolder(lobby_id)
+    const folder = this.#folders.make(lobby_id)
     const run = this.#newRun(node, this.#factsFor(node, spec))
     this.#runs.set(lobby_id, run)
     try {
@@ -158,7 +154,7 @@ class SwarmDriver implements Driver {
 
   async exit(handle: Handle): Promise<Exit | null> {
     const { lobby_id } = handle
-    const ended = readEnded(this.#folderOf(lobby_id))
+    const ended = readEnded(this.#folders.of(lobby_id))
     if (ended !== null) return ended
     const run = this.#runs.get(lobby_id)
     const node = this.#watch.node(handle.node_id ?? '')
@@ -174,7 +170,7 @@ class SwarmDriver implements Driver {
 
   /** Throws while the lobby may run. */
   async exitOf(lobby_id: string): Promise<Exit> {
-    const ended = readEnded(this.#folderOf(lobby_id))
+    const ended = readEnded(this.#folders.of(lobby_id))
     if (ended !== null) return ended
     for (const node of this.#host.nodes) {
       if (!node.is_here || (await findContainer(node, lobby_id)) === null) continue
@@ -182,7 +178,7 @@ class SwarmDriver implements Driver {
       if (exit === null) throw new Error(`Lobby ${lobby_id} runs.`)
       return exit
     }
-    const known = readRunFile(this.#folderOf(lobby_id))
+    const known = readRunFile(this.#folders.of(lobby_id))
     if (known !== null && this.#watch.node(known.handle.node_id ?? '')?.is_here === false) {
       throw new Error(`The node of lobby ${lobby_id} is away.`)
     }
@@ -210,18 +206,8 @@ class SwarmDriver implements Driver {
     return usage
   }
 
-  async stop(handle: Handle, grace_ms: number): Promise<void> {
-    const deadline_ms = performance.now() + grace_ms
-    const known = this.#endings.get(handle.lobby_id)
-    if (known !== undefined) {
-      known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
-      return known.done
-    }
-    const stop_signal = this.#runs.get(handle.lobby_id)?.facts.stop_signal ?? 'SIGTERM'
-    const ending: Ending = { deadline_ms, stop_signal, done: Promise.resolve() }
-    ending.done = this.#endRun(handle, ending).finally(() => this.#endings.delete(handle.lobby_id))
-    this.#endings.set(handle.lobby_id, ending)
-    return ending.done
+  stop(handle: Handle, grace_ms: number): Promise<void> {
+    return this.#endings.request(handle.lobby_id, grace_ms, (ending) => this.#endRun(handle, ending))
   }
 
   async write(lobby_id: string, line: string, note: string): Promise<InputResult> {
@@ -229,25 +215,16 @@ class SwarmDriver implements Driver {
     if (run?.handle == null || !run.facts.has_input || run.output.container === null) return 'not_running'
     if (!run.node.is_here) return 'not_read'
     const result = await run.node.inputs.write(run.output.container, line)
-    if (result !== 'written') return result
-    try {
-      this.note(lobby_id, note)
-    } catch (error) {
-      // The server has the line already, so the write has not failed.
-      this.#options.log.warn({ err: error, lobby_id }, 'input of a lobby could not be noted in its log')
-    }
+    if (result === 'written') this.#folders.noteInput(lobby_id, note)
     return result
   }
 
   note(lobby_id: string, text: string): void {
-    const folder = this.#folderOf(lobby_id)
-    if (!existsSync(folder)) this.#makeFolder(lobby_id)
-    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
-    appendFileSync(file, platformLine(text, this.#options.now()), { mode: 0o600 })
+    this.#folders.note(lobby_id, text)
   }
 
-  async logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
-    return (await lastLines(this.#folderOf(lobby_id), stream, lines_max)).lines
+  logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
+    return this.#folders.lines(lobby_id, stream, lines_max)
   }
 
   sweep(): Promise<void> {
@@ -270,11 +247,11 @@ class SwarmDriver implements Driver {
   }
 
   async #adopt(node: EngineNode, facts: ContainerFacts, container: string): Promise<void> {
-    const folder = this.#folderOf(facts.lobby_id)
+    const folder = this.#folders.of(facts.lobby_id)
     if (this.#runs.has(facts.lobby_id) || readEnded(folder) !== null) return
     const found = await node.engine.find<ContainerInspect>(`/containers/${container}/json`)
     if (!found?.State.Running) return
-    if (!existsSync(folder)) this.#makeFolder(facts.lobby_id)
+    if (!existsSync(folder)) this.#folders.make(facts.lobby_id)
     const run = this.#newRun(node, facts)
     run.handle = handleOfTask(found, run.facts, node.node_id)
     this.#runs.set(facts.lobby_id, run)
@@ -285,8 +262,8 @@ class SwarmDriver implements Driver {
 
   /** Lobbies of a former runner on nodes that are away: their folders name them. */
   #adoptAway(): void {
-    for (const lobby_id of this.#unfinished.ids()) {
-      const folder = this.#folderOf(lobby_id)
+    for (const lobby_id of this.#folders.unfinished.ids()) {
+      const folder = this.#folders.of(lobby_id)
       if (this.#runs.has(lobby_id) || readEnded(folder) !== null) continue
       const known = readRunFile(folder)
       const node = this.#watch.node(known?.handle.node_id ?? '')
@@ -315,13 +292,15 @@ class SwarmDriver implements Driver {
   async #endRun(handle: Handle, ending: Ending): Promise<void> {
     const { lobby_id } = handle
     const run = this.#runs.get(lobby_id)
+    const stop_signal = run?.facts.stop_signal ?? 'SIGTERM'
     const node = this.#watch.node(handle.node_id ?? '')
     while (node !== null && !node.is_here && performance.now() < ending.deadline_ms && !this.#is_closed) {
       await sleep(AWAY_POLL_MS)
     }
     if (node?.is_here) {
       const container = run?.output.container ?? (await findContainer(node, lobby_id))?.Id
-      if (container !== undefined) await endContainer(node.engine, handle, ending, () => false, container)
+      if (container !== undefined)
+        await endContainer(node.engine, handle, { ending, stop_signal }, () => false, container)
       node.doubt(lobby_id)
       return
     }
@@ -335,18 +314,6 @@ class SwarmDriver implements Driver {
     })
   }
 
-  #folderOf(lobby_id: string): string {
-    return folderOfLobby(this.#host.lobbies_folder, lobby_id)
-  }
-
-  /** Throws when the folder exists. */
-  #makeFolder(lobby_id: string): string {
-    const folder = this.#folderOf(lobby_id)
-    if (!existsSync(folder)) this.#unfinished.add(lobby_id)
-    mkdirSync(folder, { mode: 0o700 })
-    return folder
-  }
-
   #factsFor({ facts }: EngineNode, { lobby_id, image, has_input = false }: RunSpec): ContainerFacts {
     const uid = facts?.gives_uids && !image ? this.#uids.take() : null
     const stop_signal = image?.stop_signal ?? 'SIGTERM'
@@ -356,7 +323,7 @@ class SwarmDriver implements Driver {
   #newRun(node: EngineNode, facts: ContainerFacts): ActiveRun {
     const { lobby_id } = facts
     const output = new TaskOutput(
-      { engine: node.engine, folder: this.#folderOf(lobby_id), now: this.#options.now },
+      { engine: node.engine, folder: this.#folders.of(lobby_id), now: this.#options.now },
       {
         onFailure: (text) => this.#options.log.warn({ lobby_id, text }, 'output of a lobby was lost'),
         onEnd: () => {
@@ -379,7 +346,7 @@ class SwarmDriver implements Driver {
     if (found !== null && (found.State.Running || found.State.Status === 'restarting')) return null
     // A request of a runner that was killed must not start it later.
     if (found?.State.Status === 'created') await removeTask(this.#host, node, lobby_id)
-    const folder = this.#folderOf(lobby_id)
+    const folder = this.#folders.of(lobby_id)
     if (found !== null && existsSync(folder)) {
       const facts = run?.facts ?? factsOf(found.Config.Labels)
       const output = run?.output ?? (facts === null ? null : this.#newRun(node, facts).output)
@@ -397,7 +364,7 @@ class SwarmDriver implements Driver {
     handle: Handle | null,
     run: ActiveRun | null,
   ): Promise<Exit> {
-    const folder = this.#folderOf(lobby_id)
+    const folder = this.#folders.of(lobby_id)
     const facts = run?.facts ?? (found === null ? null : factsOf(found.Config.Labels))
     const ended = { folder, handle, facts, boot_id: '', cgroups: null, is_podman: false }
     const exit = await exitOfContainer(found, ended)
@@ -432,13 +399,7 @@ class SwarmDriver implements Driver {
       const run = this.#runs.get(lobby_id)
       return run === undefined ? 'unknown' : run.handle === null ? 'starting' : 'running'
     })
-    for (const lobby_id of this.#unfinished.ids()) {
-      if (kept.has(lobby_id) || this.#runs.has(lobby_id)) continue
-      const folder = this.#folderOf(lobby_id)
-      markOutputWhole(folder)
-      const is_unasked = (changeTime(folder) ?? 0) < this.#options.now() - UNASKED_MS_MAX
-      if (readEnded(folder) !== null || is_unasked) await this.#ended_logs.trim(lobby_id)
-    }
-    await this.#ended_logs.sweep()
+    const isUsed = (lobby_id: string): boolean => kept.has(lobby_id) || this.#runs.has(lobby_id)
+    await trimEnded(this.#folders, isUsed, this.#ended_logs, this.#options.now())
   }
 }
