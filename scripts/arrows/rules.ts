@@ -4,6 +4,7 @@
 /** The files at the root of server/src. Every room may import them, and they import only each other. */
 const ROOT_FILES = [
   'absent-nulls',
+  'bare-host',
   'batch-writer',
   'config',
   'exact-json',
@@ -64,8 +65,9 @@ export const ARROWS: Record<string, readonly string[]> = {
   regions: ['text-position', 'schema-check', 'toml'],
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
+  'bare-host': [],
   'batch-writer': [],
-  'database-url': [],
+  'database-url': ['bare-host'],
   'exact-json': [],
   ids: [],
   'free-buffer': [],
@@ -88,7 +90,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   'schema-check': ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
   // The edge and the matchmakers learn which matchmakers they cannot reach.
-  'tcp-probe': [],
+  'tcp-probe': ['bare-host'],
   'timer-while-needed': [],
   'text-position': [],
   toml: ['text-position'],
@@ -127,7 +129,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
-  outbound: ['database-url', 'tokens', 'tsig-key'],
+  outbound: ['bare-host', 'database-url', 'tokens', 'tsig-key'],
   observe: ['config', 'batch-writer', 'database'],
   database: ['compatibility', 'database-url', 'start-error', 'contract'],
 

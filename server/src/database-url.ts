@@ -1,5 +1,6 @@
 // DATABASE_URL with one server or several, as libpq writes them: `postgres://USER:PASSWORD@HOST1:5432,HOST2:5432/NAME`. The
 // driver connects to one server only, so this file makes a URL for each.
+import { bareHost } from './bare-host.ts'
 
 const DEFAULT_PORT = 5_432
 /** Servers that a URL may name. */
@@ -52,7 +53,7 @@ function isHost(text: string): boolean {
 function serverOf(text: string): Omit<ServerUrl, 'url'> {
   const { host = text, port } = HOST.exec(text)?.groups ?? {}
   const number = Number(port ?? DEFAULT_PORT)
-  return { host: host.replace(/^\[|\]$/g, ''), port: number, name: `${host}:${number}` }
+  return { host: bareHost(host), port: number, name: `${host}:${number}` }
 }
 
 /** The driver does not know the parameter. The platform always behaves as with `read-write`. */

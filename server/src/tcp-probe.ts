@@ -1,5 +1,6 @@
 // Whether a process of the platform can be reached: a TCP connection, which is closed at once. It costs the process no request.
 import { connect, type Socket } from 'node:net'
+import { bareHost } from './bare-host.ts'
 
 /** `refused`: the machine responds, and nothing listens there. `late`: no response came in time, or the network has an error. */
 export type ProbeEnd = 'connected' | 'refused' | 'late'
@@ -38,5 +39,5 @@ export function whenLate(socket: Socket, ms: number, onLate: () => void): () => 
 /** `address`: a host and a port, such as `[::1]:6421`. */
 export function targetOf(address: string): { host: string; port: number } {
   const colon = address.lastIndexOf(':')
-  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
+  return { host: bareHost(address.slice(0, colon)), port: Number(address.slice(colon + 1)) }
 }

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ClientShare } from '../addresses/client-share.ts'
+import { bareHost } from '../bare-host.ts'
 import type { Context } from '../context.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
@@ -98,7 +99,7 @@ export class ApiForwarder {
   /** Opens a connection for a request, and sends nothing yet. */
   async #connect(from: FastifyRequest, signal: AbortSignal): Promise<ClientRequest> {
     const { internal_host: hostname, api_port: port } = this.#ctx.config
-    const target = { hostname: hostname.replace(/^\[|\]$/g, ''), port, agent: this.#agent, timeout: SILENCE_MS_MAX }
+    const target = { hostname: bareHost(hostname), port, agent: this.#agent, timeout: SILENCE_MS_MAX }
     for (let attempt = 1; ; attempt++) {
       const call = request({ ...target, signal, method: from.method, path: from.url, headers: this.#headersOf(from) })
       call.on('timeout', () => call.destroy())

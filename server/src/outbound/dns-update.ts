@@ -2,6 +2,7 @@
 // with a key. Other values of the same name are left alone. Which zone a name belongs to is asked of the same server.
 import { randomInt } from 'node:crypto'
 import { connect, isIPv6 } from 'node:net'
+import { bareHost } from '../bare-host.ts'
 import type { TsigKey } from '../tsig-key.ts'
 import {
   DNS_CLASS,
@@ -141,7 +142,7 @@ function exchange(server: string, message: Buffer): Promise<Buffer> {
 function addressOf(server: string): { host: string; port: number } {
   if (isIPv6(server)) return { host: server, port: DNS_PORT }
   const { host = server, port = DNS_PORT } = /^\[?(?<host>[^\]]+?)\]?:(?<port>\d+)$/.exec(server)?.groups ?? {}
-  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+  return { host: bareHost(host), port: Number(port) }
 }
 
 function newMessageId(): number {

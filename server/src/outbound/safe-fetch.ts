@@ -11,6 +11,7 @@ import {
 } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
+import { bareHost } from '../bare-host.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './certificate-authorities.ts'
 import { type Dns, DnsFailure } from './dns.ts'
 import { isOwn, mayReach } from './public-address.ts'
@@ -273,5 +274,5 @@ function portOf(url: URL): number {
 
 /** Without brackets and trailing dot. */
 function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  return bareHost(url.hostname).replace(/\.$/, '')
 }

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import { bareHost } from '../../bare-host.ts'
 import { type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH } from '../protocol.ts'
 
 /** Bytes of the head of the response to the upgrade. */
@@ -35,7 +36,7 @@ export async function dial({ url, tls }: Target, kind: ConnectionKind): Promise<
 
 async function openOuter(url: URL, opened: Socket[], signal: AbortSignal): Promise<Socket> {
   const is_secure = url.protocol === 'https:'
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = bareHost(url.hostname)
   const port = Number(url.port) || (is_secure ? 443 : 80)
   const raw = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS })
   opened.push(raw)

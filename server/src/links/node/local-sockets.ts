@@ -13,6 +13,7 @@ import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { bareHost } from '../../bare-host.ts'
 import { edgeSocketPath } from '../names.ts'
 import { readPortLine } from '../port-line.ts'
 import { joinStreams, responseOf } from '../streams.ts'
@@ -45,7 +46,7 @@ export async function openLocalSockets({ folder, lobby_api, calls, edge }: Optio
   await listenAt(postgres, postgres_path)
   await listenAt(platform, platform_path)
   const of_edge = await openEdgeSockets(folder, edge)
-  lobbies.listen({ host: lobby_api.host.replace(/^\[|\]$/g, ''), port: lobby_api.port })
+  lobbies.listen({ host: bareHost(lobby_api.host), port: lobby_api.port })
   await once(lobbies, 'listening')
   return {
     database_folder: folder,

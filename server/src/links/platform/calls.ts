@@ -1,8 +1,6 @@
 // What a joined node may call. Each call checks the node's certificate and its row again, so that a removed node gets nothing.
-import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import { connect } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import type { Static, TSchema } from 'typebox'
 import Value from 'typebox/value'
@@ -28,10 +26,11 @@ import {
   SHARED_GIVEN_SETTINGS,
   type SHARED_SETTINGS,
 } from '../protocol.ts'
-import { joinStreams, LinkRefusal, readText, respondJson } from '../streams.ts'
+import { LinkRefusal, readText, respondJson } from '../streams.ts'
+import { bridgeLink, bridgePort } from './bridge.ts'
 import { bridgeDatabase } from './database-bridge.ts'
 import { renewRole } from './database-role.ts'
-import { bridgeLink, bridgeLobbyPort, bridgeRole, certificateKey, edgeKeys, type LobbyPorts } from './edge-calls.ts'
+import { bridgeLobbyPort, certificateKey, edgeKeys, type LobbyPorts } from './edge-calls.ts'
 import { joinNode } from './join.ts'
 
 /** The other end of one connection. `peer`: null for a machine that has not joined. `round_trip_ms`: of the last ping. */
@@ -98,7 +97,7 @@ async function serve(
     const { lobby_id } = await readBody(stream, LobbyTokenRequest)
     return respondJson(stream, 200, { token: await lobbyToken(ctx, node, lobby_id) })
   }
-  if (path === '/lobby-api') return bridgeLobbyApi(ctx.config, stream)
+  if (path === '/lobby-api') return bridgePort(ctx.config, ctx.config.lobby_api_port, stream)
   if (path.startsWith('/objects/')) return sendObject(ctx, node, stream, path.slice('/objects/'.length), headers)
   if (node.roles.includes('edge')) return serveEdge(calls, node, stream, path, headers)
   throw notFound()
@@ -117,8 +116,8 @@ async function serveEdge(
     const { host } = await readBody(stream, CertificateKeyRequest)
     return respondJson(stream, 200, { key: await certificateKey(ctx, host) })
   }
-  if (path === '/api') return bridgeRole(ctx, 'api', stream)
-  if (path === '/matchmaker') return bridgeRole(ctx, 'matchmaker', stream)
+  if (path === '/api') return bridgePort(ctx.config, ctx.config.api_port, stream)
+  if (path === '/matchmaker') return bridgePort(ctx.config, ctx.config.matchmaker_port, stream)
   if (path === '/link') return bridgeLink(links_path, stream)
   if (path === '/lobby-port') return bridgeLobbyPort(lobby_ports, node_id, stream, headers)
   throw notFound()
@@ -237,14 +236,6 @@ async function lobbyToken(ctx: Context, { node_id }: Node, lobby_id: string): Pr
   if (lobby === undefined) throw new LinkRefusal('LOBBY_NOT_FOUND', 'This node runs no such lobby.', 404)
   const subject = { kind: 'lobby' as const, lobby_id, namespace_id: lobby.namespace_id }
   return ctx.keys.issue(subject, { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS })
-}
-
-async function bridgeLobbyApi({ internal_host, lobby_api_port }: Config, stream: ServerHttp2Stream): Promise<void> {
-  const host = internal_host.replace(/^\[|\]$/g, '')
-  const socket = connect({ host, port: lobby_api_port, allowHalfOpen: true, noDelay: true })
-  await once(socket, 'connect')
-  stream.respond({ ':status': 200 })
-  joinStreams(stream, socket)
 }
 
 /** The files of sites, and pictures of games. */

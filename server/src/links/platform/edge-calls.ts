@@ -1,9 +1,8 @@
 // What the edge of a joined node may call, beside what every node may. It gets the keys with which it recognises players and
 // proves itself to the roles, and keys of certificates. It reaches the HTTP of api and matchmaker, ports of lobbies on other
 // machines, and where links of other nodes begin.
-import { once } from 'node:events'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Context } from '../../context.ts'
 import { edgeProof } from '../../tokens/edge-proof.ts'
 import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'
@@ -28,21 +27,6 @@ export async function certificateKey({ db, seals }: Context, host: string): Prom
   const sealed = row?.private_key ?? null
   if (sealed === null) throw new LinkRefusal('CERTIFICATE_NOT_FOUND', 'There is no such certificate.', 404)
   return seals.open(CERTIFICATE_KEYS.purposeOf(host), sealed)
-}
-
-/** Joins the stream to the HTTP of a role on this machine. */
-export function bridgeRole(
-  { config }: Pick<Context, 'config'>,
-  role: 'api' | 'matchmaker',
-  stream: ServerHttp2Stream,
-): Promise<void> {
-  const port = role === 'api' ? config.api_port : config.matchmaker_port
-  return bridge(stream, connect({ host: hostOf(config.internal_host), port, allowHalfOpen: true, noDelay: true }))
-}
-
-/** Joins the stream to the unix socket of all links. */
-export function bridgeLink(path: string, stream: ServerHttp2Stream): Promise<void> {
-  return bridge(stream, connect({ path, allowHalfOpen: true }))
 }
 
 /** Joins the stream to a port of a lobby, wherever it runs. */
@@ -72,17 +56,6 @@ export async function bridgeLobbyPort(
   joinStreams(stream, socket)
 }
 
-async function bridge(stream: ServerHttp2Stream, socket: Socket): Promise<void> {
-  await once(socket, 'connect')
-  if (stream.destroyed) return void socket.destroy()
-  stream.respond({ ':status': 200 })
-  joinStreams(stream, socket)
-}
-
 function notReachable(): LinkRefusal {
   return new LinkRefusal('LOBBY_NOT_REACHABLE', 'The port of the lobby cannot be reached.', 404)
-}
-
-function hostOf(host: string): string {
-  return host.replace(/^\[|\]$/g, '')
 }
