@@ -12,6 +12,8 @@ export type Round = {
   find_before_ms: number
   /** From the moment at which every part worked again until a find succeeded. */
   find_after_ms: number
+  /** Moments between the fault and that find. */
+  steps?: string | undefined
   counts: Counts
   findings: string[]
 }
@@ -21,7 +23,7 @@ export function roundLine(number: number, round_count: number, round: Round): st
   return [
     `round ${String(number).padStart(2)}/${round_count}`,
     round.what.padEnd(46),
-    `whole after ${seconds(round.whole_after_ms)}, find in ${seconds(round.find_after_ms)} (before: ${seconds(round.find_before_ms)})`,
+    `${round.steps ?? `whole after ${seconds(round.whole_after_ms)}`}, find in ${seconds(round.find_after_ms)} (before: ${seconds(round.find_before_ms)})`,
     `${counts.acknowledged} acknowledged, ${counts.refused} refused, ${counts.unknown} unknown`,
     findings.length === 0 ? 'ok' : `${findings.length} WRONG`,
   ].join(' | ')

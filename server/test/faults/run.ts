@@ -31,6 +31,8 @@ export type Harm = Pick<Round, 'what' | 'whole_after_ms'> & {
   may_end: readonly string[]
   /** Undoes what is left of the fault after the first find, and before the checks. */
   restore?: () => Promise<void>
+  /** Called after the first find: the moments between the fault and that find. */
+  note?: () => Promise<string>
 }
 
 /** Starts the platform, runs `play`, and kills every remaining process at the end. */
@@ -84,8 +86,9 @@ async function playRound(run: Run, load: Load, harm: () => Promise<Harm>): Promi
   const find_before_ms = await durationOf(() => firstFind(platform))
   const started = platform.started
   const output_length = started.output().length
-  const { may_end, restore, ...harmed } = await harm()
+  const { may_end, restore, note, ...harmed } = await harm()
   const find_after_ms = await durationOf(() => firstFind(platform))
+  const steps = await note?.()
   await acknowledge(history, AFTER_ACKNOWLEDGED)
   await restore?.()
   await load.pause()
@@ -96,7 +99,7 @@ async function playRound(run: Run, load: Load, harm: () => Promise<Harm>): Promi
       findings.push(`${part} ended though nothing killed it:\n${output}${lastFault(platform.folder, part)}`)
     }
   }
-  return { ...harmed, find_before_ms, find_after_ms, counts: difference(history.counts, before), findings }
+  return { ...harmed, steps, find_before_ms, find_after_ms, counts: difference(history.counts, before), findings }
 }
 
 /** Waits until `count` more operations were acknowledged. */

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { SHARD_COUNT, shardOf } from '../../src/journal/pages.ts'
 import { type DatabaseProxy, openDatabaseProxy } from '../matchmaker/database-proxy.ts'
 import { freeSettings } from '../supervisor/started.ts'
@@ -23,6 +24,7 @@ const BEFORE_ACKNOWLEDGED_MAX = 60
 /** Matchmakers beside the platform's own. */
 const FURTHER_COUNT = 2
 const STOP_MS = 30_000
+const LEASE_EVERY_MS = 50
 /** Whose packets the firewall of the test drops are those of root. */
 const OTHER_USER = 65_534
 
@@ -67,14 +69,69 @@ export async function runShardOwner(
         const owner = random.pick(further)
         await giveProbes(platform, owner)
         await acknowledge(history, random.int(BEFORE_ACKNOWLEDGED_MAX))
+        const watched = await LeaseWatch.open(platform)
         const restore = await harmOwner(platform, owner, { fault, stop_ms: options.stop_ms ?? STOP_MS })
-        return { what: fault, whole_after_ms: 0, may_end: [], restore }
+        watched.begin()
+        const note = async (): Promise<string> => watched.close()
+        return { what: fault, whole_after_ms: 0, may_end: [], restore, note }
       }
       return playRounds(run, load, options, harm, tell)
     })
   } finally {
     for (const end of endings.reverse()) await end()
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** When the shard of the probes has another holder, and when that holder serves it. It shows where the time to a find goes. */
+class LeaseWatch {
+  readonly #db: pg.Client
+  readonly #shard: number
+  readonly #steps: string[] = []
+  #is_closed = false
+  #watching: Promise<void> = Promise.resolve()
+
+  private constructor(db: pg.Client, shard: number) {
+    this.#db = db
+    this.#shard = shard
+  }
+
+  static async open({ database_url, game }: FaultyPlatform): Promise<LeaseWatch> {
+    const db = new pg.Client({ connectionString: database_url, application_name: 'faults' })
+    db.on('error', () => undefined)
+    await db.connect()
+    return new LeaseWatch(db, shardOf(game.namespaces.probes))
+  }
+
+  /** The fault has begun. */
+  begin(): void {
+    this.#watching = this.#watch(performance.now())
+  }
+
+  /** Returns what has been seen since then. */
+  async close(): Promise<string> {
+    this.#is_closed = true
+    await this.#watching
+    await this.#db.end()
+    return this.#steps.join(', ')
+  }
+
+  async #watch(begin_ms: number): Promise<void> {
+    const first = await this.#read()
+    let last = first
+    while (!this.#is_closed && (last.writer === first.writer || !last.is_served)) {
+      await sleep(LEASE_EVERY_MS)
+      const next = await this.#read()
+      const after = `${((performance.now() - begin_ms) / 1_000).toFixed(1)} s`
+      if (next.writer !== last.writer) this.#steps.push(`taken after ${after}`)
+      if (next.writer !== first.writer && next.is_served) this.#steps.push(`served after ${after}`)
+      last = next
+    }
+  }
+
+  async #read(): Promise<{ writer: string | null; is_served: boolean }> {
+    const { rows } = await this.#db.query('select writer, is_served from shard_leases where shard = $1', [this.#shard])
+    return rows[0]
   }
 }
 
