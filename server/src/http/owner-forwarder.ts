@@ -8,6 +8,7 @@ import { ApiError } from '@muster/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import type { Owner } from '../matchmaker/shards/shard-leases.ts'
 import { type SeatProgress, ShardMoved } from '../matchmaker/shards/shard-moved.ts'
 import type { ShardOwners } from '../matchmaker/start.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
@@ -30,8 +31,10 @@ import { rayOf } from './ray.ts'
 const FORWARDED_MAX = 16_384
 /** How long a request waits for a process that has its shard. The books wait as long for their journal. */
 const OWNER_WAIT_MS_MAX = 5_000
-/** Between two tries to find it. */
+/** From a try to the next one at another process. */
 const OWNER_PAUSE_MS = 50
+/** The same at the process that could not be reached. */
+const SAME_OWNER_PAUSE_MS = 250
 const CONNECT_MS_MAX = 1_000
 /** The same where another process can send the request on. */
 const CONNECT_RELAYED_MS_MAX = 300
@@ -167,6 +170,7 @@ export class OwnerForwarder {
     for (;;) {
       const owner = this.#owners.ownerOf(moved.shard)
       if (owner?.address === null) return null
+      let pause_ms = SAME_OWNER_PAUSE_MS
       if (owner !== null) {
         const tried = await this.#tryBoth(asked, caller, moved, owner as Process)
         if (tried.kind === 'response') return tried.response
@@ -174,12 +178,19 @@ export class OwnerForwarder {
         if (tried.kind === 'moved') {
           moved.progress = tried.progress ?? moved.progress
           until_ms = this.#ctx.elapsed() + OWNER_WAIT_MS_MAX
+          pause_ms = 2 * OWNER_PAUSE_MS
         }
       }
       if (asked.gone.aborted || this.#ctx.elapsed() >= until_ms) throw notAvailable()
-      await Promise.race([this.#owners.refresh(), delay(OWNER_PAUSE_MS)])
-      if (this.#owners.ownerOf(moved.shard)?.writer === owner?.writer) await delay(OWNER_PAUSE_MS)
+      await this.#untilMoved(moved.shard, owner, pause_ms)
     }
+  }
+
+  /** Waits for another owner, at most for `ms`. */
+  async #untilMoved(shard: number, owner: Owner | null, ms: number): Promise<void> {
+    const until_ms = this.#ctx.elapsed() + ms
+    do await Promise.race([this.#owners.refresh(), delay(OWNER_PAUSE_MS)])
+    while (this.#owners.ownerOf(shard)?.writer === owner?.writer && this.#ctx.elapsed() < until_ms)
   }
 
   /** Directly and, where no connection can be made, through another process. */

@@ -22,8 +22,8 @@ const REGISTER_LOCK = 1_400_332
 const ALL_WRITERS = '00000000-0000-0000-0000-000000000001'
 
 export type Holder = { writer: string; node_id: string; address: string }
-/** `seen`: changes with each heartbeat. */
-export type Member = Holder & { seen: string; is_leaving: boolean }
+/** `seen`: changes with each heartbeat. `age_ms`: of the heartbeat, by the database's clock. */
+export type Member = Holder & { seen: string; age_ms: number; is_leaving: boolean }
 export type LeaseView = {
   /** The process has its row, and no process of an older version leads. */
   is_member: boolean
@@ -208,7 +208,9 @@ const BEAT_SQL = `
   )
   select exists (select from beat) as is_known, exists (select from former) as is_former_ours,
     (select json_agg(member) from (
-      select writer, node_id, address, seen_ts::text as seen, is_leaving from matchmakers order by start_ts, writer
+      select writer, node_id, address, seen_ts::text as seen, is_leaving,
+        extract(epoch from clock_timestamp() - seen_ts)::float8 * 1000 as age_ms
+      from matchmakers order by start_ts, writer
     ) as member) as members,
     (select json_agg(lease) from (
       select writer, json_agg(shard) as shards from shard_leases where writer is not null group by writer

@@ -10,11 +10,14 @@ import { planOf } from './balance.ts'
 import type { Books } from './books.ts'
 import { Heartbeats } from './heartbeats.ts'
 import * as leases from './lease.ts'
+import { PeerWatch } from './peer-watch.ts'
 
 /** Between two heartbeats of a process that is alone. */
 const BEAT_ALONE_MS = 1_000
 /** Between two heartbeats where another process waits for them. */
 const BEAT_MS = 500
+/** Between the begin of two looks for requests that wait for the holder of a shard. */
+const REFRESH_MS_MIN = 100
 /** How long a process that is silent is asked whether it accepts connections. */
 const SUSPECT_PROBE_MS_MAX = 200
 /** Shards that are read at the same time. */
@@ -44,6 +47,7 @@ export class ShardLeases {
   #writer = ''
   #view: leases.LeaseView = { is_member: false, members: [], holders: [], served: new Set() }
   readonly #heartbeats = new Heartbeats()
+  readonly #peers: PeerWatch
   /** Shards with a lease of this process, whose books are in it and count as served. */
   readonly #served = new Set<number>()
   /** Of these: their leases do not say yet that they are served. */
@@ -57,7 +61,10 @@ export class ShardLeases {
   #beating: Promise<void> | null = null
   #must_beat_again = false
   #changing: Promise<void> | null = null
+  #must_change_again = false
   #timer: NodeJS.Timeout | undefined
+  #refresh_timer: NodeJS.Timeout | undefined
+  #beat_ms = 0
   #unsubscribe = (): void => {}
   #changed = Promise.withResolvers<void>()
   /** Requests that wait in other processes. */
@@ -67,6 +74,7 @@ export class ShardLeases {
     this.#options = options
     this.#books = books
     this.#writer = newId(options.now())
+    this.#peers = new PeerWatch(options.elapsed, (writer) => this.#onEnded(writer))
   }
 
   /** Whether this process may have shards: it is known, and no process of an older version leads. */
@@ -111,10 +119,14 @@ export class ShardLeases {
       .map(({ address }) => address)
   }
 
-  /** Resolves when the leases have been read again. */
+  /** Resolves when the leases have been read again. However many requests wait, they are read every REFRESH_MS_MIN. */
   async refresh(): Promise<void> {
     const { promise } = this.#changed
-    this.wake()
+    const wait_ms = Math.max(0, this.#beat_ms + REFRESH_MS_MIN - this.#options.elapsed())
+    this.#refresh_timer ??= setTimeout(() => {
+      this.#refresh_timer = undefined
+      this.wake()
+    }, wait_ms)
     await promise
   }
 
@@ -152,6 +164,8 @@ export class ShardLeases {
     this.#is_closed = true
     this.#unsubscribe()
     clearTimeout(this.#timer)
+    clearTimeout(this.#refresh_timer)
+    this.#peers.close()
     this.#changed.resolve()
     await this.#beating
   }
@@ -174,8 +188,10 @@ export class ShardLeases {
   #schedule(): void {
     clearTimeout(this.#timer)
     if (this.#is_closed) return
-    const is_alone = this.#view.members.length <= 1
-    this.#timer = setTimeout(() => this.wake(), is_alone ? BEAT_ALONE_MS : BEAT_MS)
+    const pause_ms = this.#view.members.length <= 1 ? BEAT_ALONE_MS : BEAT_MS
+    // A process may count as dead before that.
+    const dead_ms = (this.#heartbeats.nextDeadMs() ?? 0) - this.#options.elapsed()
+    this.#timer = setTimeout(() => this.wake(), dead_ms > 0 ? Math.min(pause_ms, dead_ms) : pause_ms)
   }
 
   async #beatAndChange(): Promise<void> {
@@ -188,15 +204,24 @@ export class ShardLeases {
     this.#changed.resolve()
     this.#changed = Promise.withResolvers()
     if (this.#is_closed) return
-    this.#changing ??= this.#change()
-      .catch((error: unknown) => log.warn({ err: error }, 'shards could not be taken or given; trying again'))
-      .finally(() => {
-        this.#changing = null
-      })
+    this.#beginChange()
     if (this.#must_beat_again) {
       this.#must_beat_again = false
       void this.#beatAndChange()
     } else this.#schedule()
+  }
+
+  /** What was seen while a change was under way is carried out after it. */
+  #beginChange(): void {
+    this.#must_change_again = this.#changing !== null
+    this.#changing ??= this.#change()
+      .catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'shards could not be taken or given; trying again'),
+      )
+      .finally(() => {
+        this.#changing = null
+        if (this.#must_change_again && !this.#is_closed) this.#beginChange()
+      })
   }
 
   async #register(is_restart: boolean): Promise<void> {
@@ -209,6 +234,7 @@ export class ShardLeases {
 
   async #beat(): Promise<void> {
     const { pool, elapsed } = this.#options
+    this.#beat_ms = elapsed()
     const served_ms = this.servedMs()
     const marked = [...this.#served].filter((shard) => !this.#unmarked.has(shard))
     this.#view = await leases.beat(pool, {
@@ -222,19 +248,23 @@ export class ShardLeases {
     // Another process had the lease since it was marked, and has given it back: the books may not be the last ones.
     for (const shard of marked) if (!this.#view.served.has(shard)) this.#regained.add(shard)
     this.#heartbeats.look(this.#view.members, elapsed())
-    await this.#askSilent()
+    const others = this.#view.members.filter(({ writer }) => writer !== this.#writer)
+    // The connection to a process that is about to stop would hold up its end.
+    if (!this.#is_closed) this.#peers.follow(others.filter(({ is_leaving }) => !is_leaving))
+    for (const member of others) if (this.#heartbeats.isSuspect(member.writer)) void this.#ask(member)
   }
 
   /** A machine whose process has ended refuses connections to it. A machine that is gone or cut off does not respond. */
-  async #askSilent(): Promise<void> {
-    const silent = this.#view.members.filter(
-      ({ writer }) => writer !== this.#writer && this.#heartbeats.isSuspect(writer),
-    )
-    await Promise.all(
-      silent.map(async ({ writer, address }) => {
-        if ((await probe(targetOf(address), SUSPECT_PROBE_MS_MAX)) === 'refused') this.#heartbeats.refused(writer)
-      }),
-    )
+  async #ask({ writer, address }: leases.Member): Promise<void> {
+    if ((await probe(targetOf(address), SUSPECT_PROBE_MS_MAX)) !== 'refused') return
+    this.#heartbeats.refused(writer)
+    this.wake()
+  }
+
+  #onEnded(writer: string): void {
+    this.#options.log.warn({ writer }, 'a matchmaker has ended: its machine refuses connections')
+    this.#heartbeats.ended(writer)
+    this.wake()
   }
 
   #living(): leases.Member[] {
@@ -262,9 +292,13 @@ export class ShardLeases {
       return { shard, from, seen: seenOf(from) }
     })
     const taken = wanted.length === 0 ? [] : await leases.takeLeases(pool, this.#writer, wanted)
-    if (taken.length > 0) log.info({ shard_count: taken.length }, 'took shards that no live process has')
-    await this.#mark()
+    if (taken.length > 0) {
+      log.info({ shard_count: taken.length }, 'took shards that no live process has')
+      const holders = this.#view.holders.map((holder, shard) => (taken.includes(shard) ? this.#writer : holder))
+      this.#view = { ...this.#view, holders }
+    }
     await this.#open([...own, ...taken])
+    await this.#mark()
     const dead = view.members.filter((member) => !living.includes(member))
     if (dead.length > 0) await leases.removeDead(pool, dead)
     for (const { shard, to } of plan.give) await this.#give(shard, to)
