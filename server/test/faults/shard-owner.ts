@@ -113,7 +113,7 @@ class LeaseWatch {
     this.#is_closed = true
     await this.#watching
     await this.#db.end()
-    return this.#steps.join(', ')
+    return this.#steps.length === 0 ? 'keeps its shard' : this.#steps.join(', ')
   }
 
   async #watch(begin_ms: number): Promise<void> {

@@ -24,7 +24,9 @@ const WRITTEN = [0, 22]
 const SETTLING_LOOKS = 10
 const BEAT_MS = 500
 
-const KINDS = ['beat', 'change', 'hand over', 'read', 'look', 'look', 'write', 'write', 'kill', 'refused'] as const
+const KINDS = [
+  ...(['beat', 'change', 'hand over', 'read', 'look', 'look', 'write', 'write', 'kill', 'refused', 'ended'] as const),
+] as const
 const step = fc.record({
   kind: fc.constantFrom(...KINDS),
   process: fc.nat(PROCESSES - 1),
@@ -90,10 +92,10 @@ class Process {
     await this.#register(false)
   }
 
-  /** Its machine refuses connections to another process: whether that is so or not, nothing is lost. */
-  refused(number: number): void {
+  /** Its machine refuses connections to another process: whether it has ended or not, nothing is lost. */
+  refused(number: number, kind: 'refused' | 'ended'): void {
     const other = this.#view.members[number]
-    if (other !== undefined && other.writer !== this.#writer) this.#heartbeats.refused(other.writer)
+    if (other !== undefined && other.writer !== this.#writer) this.#heartbeats[kind](other.writer)
   }
 
   async change(): Promise<void> {
@@ -189,7 +191,7 @@ async function carryOut(world: World, processes: readonly Process[], { kind, pro
     if (kind === 'write') for (const any of processes) await any.write(shard)
   }
   if (kind === 'kill') await one.restart()
-  if (kind === 'refused') one.refused(ms % PROCESSES)
+  if (kind === 'refused' || kind === 'ended') one.refused(ms % PROCESSES, kind)
 }
 
 /** Everything acknowledged is in the journal, in order, and nothing else beside the rows of takeovers. */
