@@ -1,17 +1,17 @@
 // Connections to the matchmakers that have other shards, and which of them cannot be reached. A network that drops packets
-// refuses nothing, so each process from which a response is due is probed once a second. After two failures its connections
+// refuses nothing, so each process from which a response is due is probed twice a second. After two failures its connections
 // are closed, and requests for it go through another process until a probe succeeds.
 import { Agent } from 'node:http'
 import { canConnect, targetOf } from '../tcp-probe.ts'
 
 /** Idle connections to one process. */
 const FREE_SOCKETS_MAX = 256
-const PROBE_EVERY_MS = 1_000
+const PROBE_EVERY_MS = 500
 const PROBE_MS_MAX = 750
 /** Probes in a row that fail before a process counts as unreachable. */
 const PROBES_MAX = 2
 /** Probes without a request until the process is forgotten. */
-const UNASKED_MAX = 60
+const UNASKED_MAX = 120
 
 /** `asked`: requests under way. `failures`: probes in a row that failed. `unasked`: probes since the last request. */
 type Process = { agent: Agent; asked: number; failures: number; unasked: number; timer: NodeJS.Timeout }
