@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exit, Handle } from '../../src/runner/drivers/driver.ts'
 import { until } from '../until.ts'
+import { makeDataFolder } from './driver-fixture.ts'
 import { ECHO, requireBandwidth, requireIsolation, requireNoOpenPort } from './network-programs.ts'
 import { makeWorld, missingForNetworks, namespacesOf, traces, type World } from './network-world.ts'
 
@@ -183,6 +184,40 @@ promise('a runner killed twenty times during starts and stops leaves nothing beh
   await host.call({ close: 'end' })
   assert.deepEqual(traces(world), before)
 })
+
+promise(
+  'a platform gets the block of a dead one when its range has no other, and never that of a living one',
+  async (t) => {
+    const world = await makeWorld(t)
+    const [first_dir, second_dir] = [makeDataFolder(), makeDataFolder()]
+    t.after(() => {
+      for (const folder of [first_dir, second_dir]) rmSync(folder, { recursive: true, force: true })
+    })
+    const before = traces(world)
+    const only = { is_quiet: true, range: '198.18.0.0/21' }
+    const open = (data_dir: string) => world.host({ ...only, data_dir })
+    const requireRefusal = () => assert.rejects(open(second_dir), /every block of MUSTER_LOBBY_NETWORK/)
+
+    const dead = await world.host(only)
+    await dead.kill()
+    const first = await open(first_dir)
+    await requireRefusal()
+    const { lobby_id } = await first.call<Handle>({ start: { program: ECHO } })
+    await first.kill()
+    await requireRefusal()
+    const again = await open(first_dir)
+    assert.deepEqual(await again.call({ list: true }), { lobby_ids: [lobby_id] })
+    await again.call({ stop: lobby_id })
+    await again.call({ exit: lobby_id })
+    await again.kill()
+    // Each removes the block of the one before, then its own traces.
+    for (const data_dir of [second_dir, first_dir, world.data_dir]) {
+      const host = await open(data_dir)
+      await host.call({ close: 'end' })
+    }
+    assert.deepEqual(traces(world), before)
+  },
+)
 
 function inMachine({ machine }: World, command: string[]): string {
   return execFileSync('nsenter', [`--net=/run/netns/${machine}`, ...command], { encoding: 'utf8' })

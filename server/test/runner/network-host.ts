@@ -55,10 +55,12 @@ type Options = {
   engine?: string | null
   image?: string
   sandbox?: 'required' | 'available'
+  range?: string
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as Options
 const { data_dir, is_quiet = false, engine = null, image: base_image = BASE_IMAGE, sandbox = 'required' } = options
+const range = parseRange(options.range ?? '198.18.0.0/15')!
 
 if (!is_quiet) {
   for (const port of [PLATFORM_PORT, ...OTHER_PORTS]) {
@@ -74,7 +76,7 @@ const driver_options = {
   data_dir,
   sandbox,
   log: pino({ level: 'silent' }),
-  network: { range: parseRange('198.18.0.0/15')!, platform: { address: '127.0.0.1', port: PLATFORM_PORT } },
+  network: { range, platform: { address: '127.0.0.1', port: PLATFORM_PORT } },
   now: Date.now,
   ended_kept_ms: null,
   ended_bytes_max: null,

@@ -5,7 +5,8 @@ import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Range } from '../../config/lobby-network.ts'
 import { type Block, NETWORKS_MAX, type NetworkNames, namesOf, tableOf } from './addresses.ts'
-import { claimBlock, releaseBlock } from './block.ts'
+import { releaseBlock } from './block.ts'
+import { type Claim, claimBlock } from './claim.ts'
 import { Forwarding } from './forwarding.ts'
 import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
 import { readResolver } from './resolver.ts'
@@ -54,6 +55,7 @@ type SpareNetwork = NetworkNames & { bytes_per_second: number }
 export class LobbyNetworks {
   readonly #options: OpenOptions
   readonly #block: Block
+  readonly #leaveBlock: () => Promise<void>
   readonly #table: string
   readonly #forwarding: Forwarding
   readonly #spare: SpareNetwork[] = []
@@ -70,8 +72,7 @@ export class LobbyNetworks {
   /** Throws an Error with the reason where this machine cannot give lobbies networks. */
   static async open(options: OpenOptions): Promise<LobbyNetworks> {
     if (process.getuid?.() !== 0) throw new Error('the platform does not run as root')
-    const block = await claimBlock(options.range, options.data_dir)
-    const networks = new LobbyNetworks(options, block)
+    const networks = new LobbyNetworks(options, await claimBlock(options.range, options.data_dir))
     try {
       networks.#forwarding.open()
       await networks.#writeTable()
@@ -86,9 +87,10 @@ export class LobbyNetworks {
     return networks
   }
 
-  private constructor(options: OpenOptions, block: Block) {
+  private constructor(options: OpenOptions, { block, leave }: Claim) {
     this.#options = options
     this.#block = block
+    this.#leaveBlock = leave
     this.#table = tableOf(options.data_dir)
     this.#forwarding = new Forwarding(options.own_folder)
   }
@@ -150,6 +152,7 @@ export class LobbyNetworks {
   async close(): Promise<void> {
     await this.#closeSpare()
     if (listNetworks(this.#block).length === 0) await this.#removeRules()
+    await this.#leaveBlock()
   }
 
   async #closeSpare(): Promise<void> {
@@ -165,6 +168,7 @@ export class LobbyNetworks {
     await this.#closeSpare()
     await removeNamespaces(listNetworks(this.#block))
     await this.#removeRules()
+    await this.#leaveBlock()
   }
 
   async #removeRules(): Promise<void> {

@@ -96,6 +96,16 @@ export function listNetworks(block: Block): NetworkNames[] {
   return [...indexes].map((index) => namesOf(block, index))
 }
 
+/** Processes in the namespace. */
+export async function pidsIn({ namespace }: NetworkNames): Promise<number[]> {
+  // A namespace that was only half made has no name.
+  const listed = await run(['ip', 'netns', 'pids', namespace]).catch(() => '')
+  return listed
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(Number)
+}
+
 /** Limits what the lobby sends and receives, each to this many bytes a second. */
 export async function limitRate({ interface: name, namespace }: NetworkNames, bytes_per_second: number): Promise<void> {
   const rate = Math.round(Math.min(RATE_BYTES_MAX, Math.max(RATE_BYTES_MIN, bytes_per_second)))
@@ -117,7 +127,7 @@ function writeSetting(path: string, value: string): void {
   writeFileSync(join(SYSCTL, path), value)
 }
 
-function namespaces(): string[] {
+export function namespaces(): string[] {
   try {
     return readdirSync(NAMESPACES_FOLDER)
   } catch (error) {
@@ -126,7 +136,7 @@ function namespaces(): string[] {
   }
 }
 
-function interfaces(): string[] {
+export function interfaces(): string[] {
   return [...readFileSync('/proc/net/dev', 'latin1').matchAll(/^ *([^\s:]+):/gm)].map(([, name = '']) => name)
 }
 

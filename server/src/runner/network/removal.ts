@@ -2,10 +2,10 @@
 // killed, or that left lobbies running, leaves namespaces, interfaces, an nftables table and forwarding behind.
 import { join } from 'node:path'
 import { platformFolder } from '../logs/control.ts'
-import { type NetworkNames, tableOf } from './addresses.ts'
+import { tableOf } from './addresses.ts'
 import { findBlock, releaseBlock } from './block.ts'
 import { Forwarding } from './forwarding.ts'
-import { listNetworks, removeNamespaces } from './namespace.ts'
+import { listNetworks, pidsIn, removeNamespaces } from './namespace.ts'
 import { removeTableText } from './rules.ts'
 import { run } from './system-command.ts'
 
@@ -37,13 +37,4 @@ export async function removeNetworks(data_dir: string): Promise<Removal> {
       ...(block === null ? [] : [`interface ${block.interface}`]),
     ],
   }
-}
-
-async function pidsIn({ namespace }: NetworkNames): Promise<number[]> {
-  // A namespace that was only half made has no name.
-  const listed = await run(['ip', 'netns', 'pids', namespace]).catch(() => '')
-  return listed
-    .split('\n')
-    .filter((line) => line !== '')
-    .map(Number)
 }
