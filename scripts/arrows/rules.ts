@@ -59,7 +59,7 @@ export const ARROWS: Record<string, readonly string[]> = {
     'observe',
   ],
   // It loads the modules of the roles, so that Node caches the compiled code.
-  compile: ['main', 'roles', 'runner', 'edge'],
+  compile: ['main', 'roles', 'runner', 'edge', 'config', 'supervisor'],
   context: ['config', 'start-error', 'mail', ...TOOLS],
   config: ['database-url', 'regions', 'suggestion', 'tsig-key'],
   regions: ['text-position', 'schema-check', 'toml'],

@@ -12,9 +12,30 @@ export function workTogether(one: number, other: number): boolean {
   return Math.abs(one - other) <= 1
 }
 
+/**
+ * Version of what an edge hands to the next one (edge/hand-over/messages.ts). A release that changes it raises it by one, and
+ * still speaks the version before: HAND_OVER_VERSION_MIN. Version 1 was in no release.
+ */
+export const HAND_OVER_VERSION = 2
+export const HAND_OVER_VERSION_MIN = 2
+
+/** Of a program that does not name them: it was made before they were negotiated. */
+export const HAND_OVER_BEFORE: HandOverVersions = { min: 2, max: 2 }
+
+export type HandOverVersions = { min: number; max: number }
+
+/** Whether an edge with these versions can hand its connections to one with the others. */
+export function handOver(one: HandOverVersions, other: HandOverVersions): boolean {
+  return Math.max(one.min, other.min) <= Math.min(one.max, other.max)
+}
+
 /** `version`: of the package, for people. */
-export type ProgramVersion = { version: string; wire_version: number }
+export type ProgramVersion = { version: string; wire_version: number; hand_over: HandOverVersions }
 
 export function thisProgram(): ProgramVersion {
-  return { version: platformVersion(), wire_version: WIRE_VERSION }
+  return {
+    version: platformVersion(),
+    wire_version: WIRE_VERSION,
+    hand_over: { min: HAND_OVER_VERSION_MIN, max: HAND_OVER_VERSION },
+  }
 }

@@ -55,7 +55,8 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
       onPlatformNode(env, async () => {
         const { upgrade } = await import('@muster/server/supervisor/upgrade')
         const cli_path = fileURLToPath(new URL(`../main${extname(import.meta.filename)}`, import.meta.url))
-        const onStep = (name: string, detail: string): void => console.log(`  ok  ${name.padEnd(10)}${detail}`)
+        const onStep = (name: string, detail: string, is_good = true): void =>
+          console.log(`  ${is_good ? 'ok' : '! '}  ${name.padEnd(10)}${detail}`)
         const { version, next, has_joined } = await upgrade({ env, cli_path, onStep })
         console.log(`This node runs ${version}.`)
         if (has_joined) console.log('Its link to the platform changes with its next start.')

@@ -2,10 +2,12 @@
 // roles would each compile them at the same moment and keep the compiler in memory.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
-const PROGRAM = fileURLToPath(new URL('../compile.ts', import.meta.url))
+/** A package has JavaScript, a checkout TypeScript. */
+export const COMPILE_PROGRAM = fileURLToPath(new URL(`../compile${extname(import.meta.filename)}`, import.meta.url))
 /** Time limit. Roles start without it too. It takes two seconds, and half a minute on a loaded machine. */
 const COMPILE_MS_MAX = 60_000
 
@@ -24,7 +26,7 @@ export async function compile(
   env: NodeJS.ProcessEnv,
   { signal, log }: { signal: AbortSignal; log: Logger },
 ): Promise<void> {
-  const child = spawn(process.execPath, [PROGRAM], { env, stdio: 'ignore', timeout: COMPILE_MS_MAX })
+  const child = spawn(process.execPath, [COMPILE_PROGRAM], { env, stdio: 'ignore', timeout: COMPILE_MS_MAX })
   const kill = (): void => void child.kill('SIGKILL')
   signal.addEventListener('abort', kill, { once: true })
   const failure = await new Promise<string | null>((resolve) => {

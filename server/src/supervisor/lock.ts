@@ -33,12 +33,19 @@ export type Holder = {
   roles: RoleId[]
   retiring: RoleId[]
   program: HolderProgram | null
-  /** Why the last upgrade was refused; null: it was not. */
-  refusal: string | null
+  /** The last upgrade that was refused, or that failed; null: none. */
+  refusal: Refusal | null
 }
 
-/** `is_ready`: all roles run this program. `has_joined`: the node of another platform. */
-export type HolderProgram = ProgramVersion & { is_ready: boolean; has_joined: boolean }
+/** `request_id`: of the request for the upgrade. */
+export type Refusal = { request_id: string; reason: string }
+
+/**
+ * `is_ready`: all roles run this program. `has_joined`: the node of another platform. `hand_over`: absent where an older version
+ * wrote it.
+ */
+export type HolderProgram = Omit<ProgramVersion, 'hand_over'> &
+  Partial<Pick<ProgramVersion, 'hand_over'>> & { is_ready: boolean; has_joined: boolean }
 
 export type FolderLock = {
   /** The last holder, of which processes may still live. Null on the first start. */
@@ -136,12 +143,18 @@ function readHolder(file: string): Holder | null {
       ...{ pid, start_ts, roles: roles.filter(isRole), retiring: retiring.filter(isRole) },
       self: isIdentity(self) ? self : null,
       program: program ?? null,
-      refusal: refusal ?? null,
+      refusal: refusalOf(refusal),
     }
   } catch {
     // A crash of the whole machine left it incomplete. Then none of its processes lives either.
     return null
   }
+}
+
+/** An older version wrote the reason alone. */
+function refusalOf(value: unknown): Refusal | null {
+  if (typeof value === 'string') return { request_id: '', reason: value }
+  return (value as Refusal | null | undefined) ?? null
 }
 
 function isIdentity(value: unknown): value is ProcessId {

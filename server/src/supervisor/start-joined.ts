@@ -3,6 +3,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
+import type { Logger } from 'pino'
 import { thisProgram } from '../compatibility.ts'
 import { readConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
@@ -74,7 +75,8 @@ export async function startJoined(start: Start, request: JoinRequest | null): Pr
   ] as const
   terminal.table(settings)
   const platformVersion = (): Promise<string> => askVersion(start, opened.link)
-  return { lock, program: thisProgram(), settings: {}, has_joined: true, platformVersion }
+  const { log } = opened
+  return { lock, log, program: thisProgram(), settings: {}, has_joined: true, refusal: null, platformVersion }
 }
 
 async function askVersion({ now }: Start, link: NodeLink): Promise<string> {
@@ -109,7 +111,7 @@ async function joinOnce({ config, terminal }: Start, { url, invitation }: JoinRe
   }
 }
 
-type OpenedLink = { link: NodeLink; hello: HelloResponse; database: DatabaseResponse; sockets: LocalSockets }
+type OpenedLink = { log: Logger; link: NodeLink; hello: HelloResponse; database: DatabaseResponse; sockets: LocalSockets }
 
 async function openLink(start: Start, file: NodeFile, folder: string): Promise<OpenedLink> {
   const { config, parts, terminal, now, signal, stop } = start
@@ -140,7 +142,7 @@ async function openLink(start: Start, file: NodeFile, folder: string): Promise<O
     parts.push({ stop: () => sockets.close() })
     const session = link.calls()
     if (session === null) throw new StartError('The link was lost while this machine started. Start it again.')
-    return { link, hello, sockets, database: await call(session, '/database', {}, DatabaseResponse) }
+    return { log, link, hello, sockets, database: await call(session, '/database', {}, DatabaseResponse) }
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof LinkRefusal) throw new StartError(error.message, { cause: error })

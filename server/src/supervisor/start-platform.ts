@@ -5,7 +5,7 @@ import { join, relative, resolve } from 'node:path'
 import { createSignInLink } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import type { Logger } from 'pino'
-import { thisProgram } from '../compatibility.ts'
+import { HAND_OVER_BEFORE, handOver, thisProgram } from '../compatibility.ts'
 import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
@@ -26,9 +26,10 @@ import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
 import { openRoleLog } from './role-log.ts'
 import type { StopHow } from './stop-request.ts'
 import { type SupervisedPostgres, supervisePostgres } from './supervised-postgres.ts'
-import { type RoleProgram, type SupervisedRole, superviseRole } from './supervised-role.ts'
+import { type SupervisedRole, superviseRole } from './supervised-role.ts'
 import type { Step, Terminal } from './terminal.ts'
-import type { Running } from './upgrade/replace-program.ts'
+import { logLine, type Running, sentence } from './upgrade/replace-program.ts'
+import { readWayBack, removeWayBack, type WayBack, wayBackFile } from './upgrade/way-back.ts'
 
 /** Connections to the database, for the migration and the example. */
 const SUPERVISOR_CONNECTIONS_MAX = 2
@@ -38,7 +39,7 @@ export type Part = {
   stop: (how: StopHow) => Promise<void> | void
   kill?: () => void
   /** A planned restart of the part, if it can be restarted alone; of another program from then on, if one is named. */
-  restart?: (program?: RoleProgram) => Promise<void>
+  restart?: SupervisedRole['restart']
   /** The part's processes run on while this program is replaced. Their logs are in the folder. */
   stay?: (log_folder: string) => Promise<void>
 }
@@ -75,14 +76,34 @@ export async function startPlatform(start: Start): Promise<Running> {
   parts.push({ stop: () => own_log.close() })
   const to = { write: (line: string) => own_log.write(line.trimEnd()) }
   const log = createLog({ who: 'supervisor', level: config.log_level, secrets: credentialsOf(config), to })
+  const refusal = refusalOf(start, lock, log)
   try {
     await startParts({ ...start, config }, { lock, ports, log })
-    return { lock, program: thisProgram(), settings: ports.settings, has_joined: false }
+    return { lock, log, program: thisProgram(), settings: ports.settings, has_joined: false, refusal }
   } catch (error) {
     // The caller shows one sentence of it; the log gets the whole error.
     if (!start.signal.aborted) log.info({ err: error }, 'start failed')
     throw error
   }
+}
+
+const FAILED_UPGRADE = 'upgrade failed; the version before starts its roles again'
+
+/** Null: this start does not lead back from an upgrade. It removes the way back, unless it is the next program of an upgrade. */
+function refusalOf({ config: { data_dir }, terminal }: Start, lock: FolderLock, log: Logger): Running['refusal'] {
+  const file = wayBackFile(data_dir)
+  const way_back = lock.is_continued ? readWayBack(file) : null
+  if (way_back !== null && way_back.reason === null) return null
+  removeWayBack(file)
+  if (way_back === null) return null
+  const { to_version, from_version, request_id } = way_back as WayBack
+  const cause = sentence(way_back.reason ?? '')
+  log.error({ version: to_version, cause }, FAILED_UPGRADE)
+  terminal.warn('upgrade', `${to_version} did not start: ${cause} ${from_version} runs again.`)
+  const reason =
+    `Version ${to_version} did not start: ${cause} All roles run ${from_version} again; lobbies and players were kept. ` +
+    `${logLine(data_dir, FAILED_UPGRADE)} Remove the cause, and run muster upgrade again.`
+  return { request_id, reason }
 }
 
 async function startParts(
@@ -119,7 +140,13 @@ async function startParts(
     const resolved = { ...ports.settings, DATABASE_URL: postgres.url }
     await compiled
     signal.throwIfAborted()
+    const before = lock.is_continued ? (lock.previous?.program ?? null) : null
+    const is_plain = before !== null && !handOver(before.hand_over ?? HAND_OVER_BEFORE, thisProgram().hand_over)
+    if (is_plain) {
+      log.warn({ version: before.version }, 'edge of the version before shares no hand-over; its connections break')
+    }
     const steps = startRoleProcesses(start, {
+      is_plain,
       ...{ env: roleEnvironment(env, config, resolved), lock, isQuiet: postgres.isDown },
       detailOf: (role, address) => roleDetail(role, address, config, ports.reasons),
     })
@@ -160,7 +187,8 @@ async function signInUrl(
 
 /** Which program the node runs, for an upgrade of the other nodes. */
 async function recordVersion({ db }: Connection, node_id: string, now_ms: number): Promise<void> {
-  const row = { ...thisProgram(), start_ts: new Date(now_ms) }
+  const { version, wire_version } = thisProgram()
+  const row = { version, wire_version, start_ts: new Date(now_ms) }
   await db
     .insertInto('node_versions')
     .values({ node_id, ...row })
@@ -199,6 +227,8 @@ type RoleProcessesOptions = {
   env: Record<string, string>
   lock: FolderLock
   isQuiet: () => boolean
+  /** The edge of the version before hands nothing over. */
+  is_plain?: boolean
   /** What the step of a role shows. */
   detailOf: (role: Role, address: string | null) => string
 }
@@ -209,17 +239,19 @@ type RoleProcessesOptions = {
  */
 export async function startRoleProcesses(start: Start, options: RoleProcessesOptions): Promise<void> {
   const { config, parts, terminal, elapsed } = start
-  const { env, lock, isQuiet, detailOf } = options
+  const { env, lock, isQuiet, detailOf, is_plain = false } = options
   const started: SupervisedRole[] = []
   const onProcess = (): void => recordProcesses(lock, started, inherited)
   const inherited = lock.is_continued ? inheritedBy(lock, config.roles, () => onProcess()) : null
+  const has_way_back = readWayBack(wayBackFile(config.data_dir)) !== null
   const steps: Promise<unknown>[] = []
   for (const name of config.roles) {
     start.signal.throwIfAborted()
     const step = terminal.step(name)
     const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: name, terminal, elapsed, isQuiet })
     const of_role = inherited?.get(name) ?? null
-    const role = superviseRole({ role: name, env, log, terminal, elapsed, onProcess, inherited: of_role })
+    const taking = { inherited: of_role, is_plain, has_way_back }
+    const role = superviseRole({ role: name, env, log, terminal, elapsed, onProcess, ...taking })
     started.push(role)
     parts.push({
       stop: async (how) => {
@@ -227,7 +259,7 @@ export async function startRoleProcesses(start: Start, options: RoleProcessesOpt
         log.close()
       },
       kill: () => role.kill(),
-      restart: (program) => role.restart(program),
+      restart: (program, how) => role.restart(program, how),
       stay: (log_folder) => role.stay(logPath(log_folder, name)),
     })
     onProcess()

@@ -14,6 +14,7 @@ import { listenForStop, type StopHow } from './stop-request.ts'
 import { Terminal } from './terminal.ts'
 import { type Replacement, replaceProgram } from './upgrade/replace-program.ts'
 import { takeUpgradeRequest } from './upgrade/request.ts'
+import { readWayBack, recordFailure, removeWayBack, wayBackFile } from './upgrade/way-back.ts'
 
 /** Time in which the event loop must become empty after everything was stopped. Then the process exits. */
 const EMPTY_LOOP_MS_MAX = 3_000
@@ -53,14 +54,20 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
     const running = has_joined ? await startJoined(start, join) : await startPlatform(start)
     const { data_dir } = config
     restartOnSignal({ env, data_dir, terminal, parts, running, now: Date.now }, request.signal)
-    running.lock.record({ program: { ...running.program, is_ready: true, has_joined } })
+    removeWayBack(wayBackFile(data_dir))
+    const { lock, program, refusal } = running
+    lock.record({ program: { ...program, is_ready: true, has_joined }, refusal })
     terminal.line(`ready in ${((elapsed() - begin_ms) / 1_000).toFixed(1)} s. Ctrl-C ends everything.`)
     collectStartGarbage()
   } catch (error) {
     // A start that Ctrl-C interrupted fails too, and that is not reported.
     has_failed = !request.signal.aborted
-    if (has_failed) explain(terminal, error, config)
+    if (has_failed) {
+      explain(terminal, error, config)
+      await leadBack(terminal, parts, { config, error })
+    }
   }
+  removeWayBack(wayBackFile(config.data_dir))
   if (has_failed) {
     process.exitCode = 1
     await stopParts(terminal, parts, { end_lobbies: false })
@@ -74,6 +81,23 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
   }
   request.close()
   setTimeout(() => forceExit(terminal), EMPTY_LOOP_MS_MAX).unref()
+}
+
+/** Where this program is the next one of an upgrade: all roles run on, and the program before continues with them. */
+async function leadBack(
+  terminal: Terminal,
+  parts: readonly Part[],
+  { config, error }: { config: Config; error: unknown },
+): Promise<void> {
+  const file = wayBackFile(config.data_dir)
+  if (readWayBack(file) === null) return
+  recordFailure(file, startSentence(error, config))
+  for (const part of parts) {
+    const staying = part.stay?.(joinPath(config.data_dir, 'logs'))
+    await staying?.catch((reason: unknown) => terminal.warn('upgrade', messageOf(reason)))
+  }
+  // guard.ts replaces this program at the exit of the process.
+  process.exit(1)
 }
 
 /**
@@ -106,7 +130,7 @@ async function restartParts({ terminal, parts }: Replacement, stop: AbortSignal)
   terminal.say('restarting the roles; players stay connected.')
   for (const part of parts) {
     if (stop.aborted) break
-    await part.restart?.().catch((error: unknown) => terminal.warn('restart', messageOf(error)))
+    await part.restart?.()?.catch((error: unknown) => terminal.warn('restart', messageOf(error)))
   }
 }
 

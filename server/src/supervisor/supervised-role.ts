@@ -34,6 +34,10 @@ type Options = {
   program?: RoleProgram
   /** Processes of the role that run on from before the supervisor replaced its program. */
   inherited?: InheritedProcesses | null
+  /** The edge among them hands nothing over: it stops first, as the other roles do. */
+  is_plain?: boolean
+  /** A process that does not take over from them fails the start, and they run on for the program before. */
+  has_way_back?: boolean
 }
 
 /** `exec_path`: of Node. */
@@ -96,7 +100,8 @@ export class SupervisedRole {
     this.first_ready = this.#first.promise
     // A caller that stopped waiting must not turn the failure of the first start into an unhandled rejection.
     this.first_ready.catch(() => {})
-    if (this.#inherited === null || HANDS_OVER.has(this.role)) this.#start()
+    const hands_over = HANDS_OVER.has(this.role) && !options.is_plain
+    if (this.#inherited === null || hands_over) this.#start()
     else void this.#startAfterInherited(this.#inherited)
   }
 
@@ -142,33 +147,54 @@ export class SupervisedRole {
   }
 
   /**
-   * A planned restart, of `program` from now on. Resolves when the next process is ready. Rejects with a StartError when it
-   * ends before.
+   * A planned restart. Resolves with the program that ran before when the next process is ready. Rejects with a StartError when
+   * it ends before. `program`: from now on; if it does not start, the one before runs again. `is_plain`: an edge hands nothing
+   * over.
    */
-  async restart(program = this.#program): Promise<void> {
+  async restart(program: RoleProgram | null = null, { is_plain = false } = {}): Promise<RoleProgram> {
     const former = this.#process
-    if (this.#is_stopping || this.#is_restarting || former === null || !former.is_ready) return
-    this.#program = program
+    const before = this.#program
+    if (this.#is_stopping || this.#is_restarting || former === null || !former.is_ready) {
+      if (program === null) return before
+      throw new StartError(`The ${this.role} role is not ready now. Try again when it is.`)
+    }
+    this.#program = program ?? before
     this.#is_restarting = true
     try {
-      if (!HANDS_OVER.has(this.role) || !(await this.#replace(former))) await this.#restartPlainly(former)
+      if (!HANDS_OVER.has(this.role) || is_plain) await this.#restartPlainly(former)
+      else await this.#replace(former, { breaks: program === null })
+      return before
+    } catch (error) {
+      this.#program = before
+      if (program !== null) await this.#startAgain()
+      throw error
     } finally {
       this.#is_restarting = false
     }
   }
 
-  /** Starts a process beside the former one. Resolves with false when it is never ready; then the former one continues. */
-  async #replace(former: RoleProcess): Promise<boolean> {
+  /**
+   * Starts a process beside the former one, which continues when the next one is never ready. `breaks`: then the former one is
+   * restarted plainly.
+   */
+  async #replace(former: RoleProcess, { breaks }: { breaks: boolean }): Promise<void> {
     this.#retiring.add(former)
     const next = this.#start(former)
     try {
       await next.readiness.promise
-      return true
-    } catch {
+    } catch (error) {
+      if (!breaks) throw error
       const reason = next.reason === null ? '' : `: ${next.reason}`
       this.#options.terminal.warn(this.role, `cannot hand over${reason}; its connections break`)
-      return false
+      await this.#restartPlainly(former)
     }
+  }
+
+  /** After a program that did not start. Resolves when a process of the role is ready. */
+  async #startAgain(): Promise<void> {
+    if (this.#is_stopping || this.#process?.is_ready) return
+    if (this.#restart_timer) clearTimeout(this.#restart_timer)
+    await this.#start().readiness.promise
   }
 
   /** The processes that were inherited stop first: two of this role would need the same ports. */
@@ -261,7 +287,8 @@ export class SupervisedRole {
     if (this.#process !== process && !was_retiring) return
     const { log, terminal, elapsed, onProcess } = this.#options
     clearTimeout(process.overdue)
-    process.readiness.reject(new StartError(`The ${this.role} role ${how} before it was ready.`))
+    const why = process.reason === null ? `It ${how} before it was ready. ${this.#options.log.lastLines()}` : process.reason
+    process.readiness.reject(new StartError(`The ${this.role} role cannot start: ${why}`.trim()))
     if (!was_retiring) {
       const replaces = process.replaces
       const continues = !process.is_ready && replaces !== null && this.#retiring.delete(replaces)
@@ -273,7 +300,7 @@ export class SupervisedRole {
       return
     }
     if (this.#process !== null || (this.#is_restarting && process.is_ready)) return
-    if (this.#is_first && !process.is_ready && this.#inherited !== null) {
+    if (this.#is_first && !process.is_ready && this.#inherited !== null && !this.#options.has_way_back) {
       const reason = process.reason === null ? '' : `: ${process.reason}`
       terminal.warn(this.role, `cannot take over from the version before${reason}; its connections break`)
       void this.#startAfterInherited(this.#inherited)

@@ -6,6 +6,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../compatibility.ts'
 import type { Context } from '../../context.ts'
 import type { Flows } from '../flows.ts'
 import { handleOf } from '../handles.ts'
@@ -17,7 +18,7 @@ import type { Udp } from '../streams/udp.ts'
 import { HandleChannel } from './channel.ts'
 import { GivenConnections, type Held } from './given-connections.ts'
 import { GivenDatagrams } from './given-datagrams.ts'
-import { type FromEdge, HAND_OVER_VERSION, isKind, type ListenerFacts } from './messages.ts'
+import { type FromEdge, isKind, type ListenerFacts } from './messages.ts'
 
 export type Belongings = {
   listeners: readonly (ListenerFacts & { server: Server })[]
@@ -107,9 +108,10 @@ export class HandOverOffer {
   async #give(channel: HandleChannel, held: Held[]): Promise<void> {
     const { raw_ports, reports, udp } = this.#belongings
     const hello = await expect(channel, 'hello')
-    if (hello.version !== HAND_OVER_VERSION) {
-      await channel.send({ kind: 'refused', reason: 'It is of another version.' } satisfies FromEdge)
-      throw new Error('The successor is of another version.')
+    if (hello.version > HAND_OVER_VERSION || hello.version < HAND_OVER_VERSION_MIN) {
+      const reason = `It speaks the versions ${HAND_OVER_VERSION_MIN} to ${HAND_OVER_VERSION} of the hand-over.`
+      await channel.send({ kind: 'refused', reason } satisfies FromEdge)
+      throw new Error(`The successor speaks version ${hello.version} of the hand-over.`)
     }
     const retired_name = await reports.retire()
     held.push({ release: () => {}, resume: () => void reports.stay() })

@@ -1,6 +1,7 @@
 // What an edge sends to its successor, in this order:
 //
-// - The successor connects and sends `hello`. The edge sends `welcome`, or `refused` to another version.
+// - The successor connects and sends `hello` with the version that it would speak. The edge sends `welcome`, or `refused` where
+//   it does not speak that version. Then the successor connects again with the version before, if it speaks that.
 // - The edge sends a batch: listeners, raw ports, UDP sessions and connections, each with its handle, then `end`. It continues
 //   to carry all of them. The successor reads nothing yet.
 // - The successor registers, with everything it received, in the database. It sends `taken`, with what it had no place for.
@@ -15,9 +16,6 @@
 import type { FlowFacts } from '../flows.ts'
 import type { IdleFacts } from '../http/connections.ts'
 import type { DatagramFacts, SessionFacts } from '../streams/udp-sessions.ts'
-
-/** Of the messages and of the facts in them. */
-export const HAND_OVER_VERSION = 2
 
 export type ListenerName = 'http' | 'https'
 
@@ -59,7 +57,7 @@ export type FromSuccessor =
   | { kind: 'taken'; refused: number[] }
   | { kind: 'prepared'; refused: number[] }
 
-/** Both sides are the same program, of one version. A kind is all that must be checked. */
+/** Both sides are this program, and speak the version of `hello`. A kind is all that must be checked. */
 export function isKind<K extends string>(value: unknown, ...kinds: readonly K[]): value is { kind: K } {
   return (
     typeof value === 'object' && value !== null && kinds.some((kind) => kind === (value as { kind?: unknown }).kind)

@@ -1,5 +1,6 @@
 // The side of the edge that takes over. It receives everything from the edge before it, and reads nothing of it until that
 // edge has let go.
+import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../compatibility.ts'
 import type { Context } from '../../context.ts'
 import { StartError } from '../../start-error.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
@@ -14,7 +15,6 @@ import { Inheritance } from './inheritance.ts'
 import {
   type FromEdge,
   type FromSuccessor,
-  HAND_OVER_VERSION,
   isKind,
   monotonicMs,
   type PauseBegin,
@@ -48,21 +48,28 @@ export class Predecessor {
     this.#retired_name = retired_name
   }
 
-  /** Resolves with null when no edge of this data folder lives. Throws a StartError when it hands nothing over. */
+  /**
+   * Offers the versions of the hand-over that this edge speaks, the highest first. Resolves with null when no edge of this data
+   * folder lives. Throws a StartError when it hands nothing over.
+   */
   static async find(ctx: Context, path: string): Promise<Predecessor | null> {
-    const channel = await HandleChannel.connect(path)
-    if (channel === null) return null
-    await channel.send({ kind: 'hello', version: HAND_OVER_VERSION } satisfies FromSuccessor)
-    const received = await channel.receive()
-    if (received !== null && isKind(received.message, 'welcome')) {
-      const { retired_name } = received.message as unknown as { retired_name: string }
-      return new Predecessor(ctx, channel, retired_name)
+    let reason = ''
+    for (let version = HAND_OVER_VERSION; version >= HAND_OVER_VERSION_MIN; version--) {
+      const channel = await HandleChannel.connect(path)
+      if (channel === null) return null
+      await channel.send({ kind: 'hello', version } satisfies FromSuccessor)
+      const received = await channel.receive()
+      if (received !== null && isKind(received.message, 'welcome')) {
+        const { retired_name } = received.message as unknown as { retired_name: string }
+        return new Predecessor(ctx, channel, retired_name)
+      }
+      if (received !== null && isKind(received.message, 'refused')) {
+        reason = (received.message as unknown as { reason: string }).reason
+        // The edge takes another offer after it has closed this connection.
+        while ((await channel.receive()) !== null) {}
+      }
+      channel.close()
     }
-    channel.close()
-    const reason =
-      received !== null && isKind(received.message, 'refused')
-        ? (received.message as unknown as { reason: string }).reason
-        : ''
     throw new StartError(`Another edge runs on this data folder and hands nothing over. ${reason}`.trim())
   }
 

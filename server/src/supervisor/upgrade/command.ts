@@ -1,21 +1,22 @@
 // `muster upgrade`: the program of this command takes over the platform that runs on this machine, from an older version.
+import { randomUUID } from 'node:crypto'
 import { extname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { thisProgram } from '../../compatibility.ts'
+import { HAND_OVER_BEFORE, handOver, thisProgram } from '../../compatibility.ts'
 import { type Config, readConfig } from '../../config/config.ts'
 import { connect } from '../../database/connect.ts'
 import { embeddedUrl } from '../../database/embedded/embedded.ts'
 import { StartError } from '../../start-error.ts'
-import { compile } from '../compile.ts'
+import { COMPILE_PROGRAM, compile } from '../compile.ts'
 import { COMPILED_FOLDER } from '../environment.ts'
 import { type Holder, type HolderProgram, holderOf, isLocked } from '../lock.ts'
 import { type NodeProgram, readNodePrograms, requireAdditive, requireFollowing, requireNodesTogether } from './check.ts'
 import { writeUpgradeRequest } from './request.ts'
 
-/** Four roles stop and start, one after the other. */
-const UPGRADE_MS_MAX = 300_000
+/** Four roles stop and start, one after the other, and once more after a failure. */
+const UPGRADE_MS_MAX = 600_000
 const CHECK_EVERY_MS = 200
 const SILENT = pino({ level: 'silent' })
 
@@ -23,7 +24,8 @@ export type UpgradeOptions = {
   env: NodeJS.ProcessEnv
   /** The file that Node runs for the command `muster`. */
   cli_path: string
-  onStep: (name: string, detail: string) => void
+  /** `is_good`: false for what the operator should know before it happens. */
+  onStep: (name: string, detail: string, is_good?: boolean) => void
 }
 
 /** `next`: the nodes that still run another version. `has_joined`: the platform knows the other nodes. */
@@ -45,13 +47,19 @@ export async function upgrade({ env, cli_path, onStep }: UpgradeOptions): Promis
     })
     onStep('tables', count === 0 ? 'nothing to migrate' : `${count} migrations, which only add`)
   }
+  if (!handOver(running.hand_over ?? HAND_OVER_BEFORE, program.hand_over)) {
+    const text = `${running.version} and ${program.version} share no hand-over: all connections through this edge break once`
+    onStep('edge', text, false)
+  }
   // Each role is away for the time that the next one needs to load.
   const compiled_env = { ...env, NODE_COMPILE_CACHE: env.NODE_COMPILE_CACHE ?? join(data_dir, COMPILED_FOLDER) }
   await compile(compiled_env, { signal: new AbortController().signal, log: SILENT })
   const role_path = fileURLToPath(new URL(`../../main${extname(import.meta.filename)}`, import.meta.url))
-  writeUpgradeRequest(data_dir, { ...program, exec_path: process.execPath, cli_path, role_path })
+  const request_id = randomUUID()
+  const paths = { exec_path: process.execPath, cli_path, role_path, check_path: COMPILE_PROGRAM }
+  writeUpgradeRequest(data_dir, { ...program, ...paths, request_id })
   process.kill(holder.pid, 'SIGUSR2')
-  await upgraded(data_dir, holder)
+  await upgraded(data_dir, holder, request_id)
   const roles = holderOf(data_dir)?.roles.map(({ role }) => role) ?? []
   onStep('roles', roles.join(', '))
   const nodes = has_joined ? [] : await inDatabase(config, readNodePrograms)
@@ -75,12 +83,15 @@ function requireRunning(data_dir: string): { holder: Holder; running: HolderProg
   return { holder, running: program }
 }
 
-/** Resolves when the platform has become ready after `before`. */
-async function upgraded(data_dir: string, before: Holder): Promise<void> {
+/** Resolves when the platform has become ready after `before`. Throws the reason of a refusal of this request. */
+async function upgraded(data_dir: string, before: Holder, request_id: string): Promise<void> {
   for (let waited_ms = 0; waited_ms < UPGRADE_MS_MAX; waited_ms += CHECK_EVERY_MS) {
     await delay(CHECK_EVERY_MS)
     const now = holderOf(data_dir)
-    if (now?.refusal != null) throw new StartError(now.refusal)
+    const refusal = now?.refusal ?? null
+    // A supervisor of the version before does not name the request.
+    const is_own = refusal?.request_id === request_id || (refusal?.request_id === '' && before.refusal === null)
+    if (refusal !== null && is_own) throw new StartError(refusal.reason)
     if (now?.program?.is_ready && now.start_ts !== before.start_ts) return
     if (!isRunning(before.pid)) throw new StartError(`The platform has ended. ${remedy()}`)
   }

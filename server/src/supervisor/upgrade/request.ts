@@ -7,13 +7,19 @@ import Value from 'typebox/value'
 
 const FILE = 'upgrade-request.json'
 
-/** The new program. `exec_path`: of its Node. `cli_path`, `role_path`: what Node runs: the supervisor, and a role. */
+/**
+ * The new program. `exec_path`: of its Node. `cli_path`, `role_path`: what Node runs: the supervisor, and a role. `check_path`: what
+ * Node runs to try the program and the settings (compile.ts). Members that are optional were added after the first release.
+ */
 const UpgradeRequest = Type.Object({
   version: Type.String(),
   wire_version: Type.Integer(),
   exec_path: Type.String(),
   cli_path: Type.String(),
   role_path: Type.String(),
+  request_id: Type.Optional(Type.String()),
+  check_path: Type.Optional(Type.String()),
+  hand_over: Type.Optional(Type.Object({ min: Type.Integer(), max: Type.Integer() })),
 })
 export type UpgradeRequest = Static<typeof UpgradeRequest>
 
