@@ -36,6 +36,8 @@ export type FlowsOptions = {
 export class Flows {
   readonly #options: FlowsOptions
   readonly #open = new Set<Flow>()
+  /** Links of joined nodes. */
+  readonly #links = new Set<Socket>()
 
   constructor(options: FlowsOptions) {
     this.#options = options
@@ -43,6 +45,15 @@ export class Flows {
 
   get open(): ReadonlySet<Flow> {
     return this.#open
+  }
+
+  get link_count(): number {
+    return this.#links.size
+  }
+
+  addLink(client: Socket): void {
+    this.#links.add(client)
+    client.once('close', () => this.#links.delete(client))
   }
 
   add(splice: Splice, facts: FlowFacts): Flow {

@@ -1,6 +1,6 @@
 // The edge's part of links. On the platform's machine: where nodes connect, and the way to the lobbies on them. On a node that has
-// joined: the way through its own link to lobbies elsewhere, to the roles, and for links of other nodes. All end with the edge,
-// and nodes connect again to the next one.
+// joined: the way through its own link to lobbies elsewhere, to the roles, and for links of other nodes. When the edge is
+// replaced, nodes connect to the next one, and what runs over the former links runs on until this edge ends.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -15,8 +15,18 @@ import { platformVersion } from '../platform-version.ts'
 import type { Routes } from './routes.ts'
 import { openUpstreamChannel } from './streams/udp-upstream.ts'
 
-/** `path`: of the unix socket where links begin. */
-export type Links = { path: string; paths: LobbyPaths; close: () => Promise<void> }
+/**
+ * `path`: of the unix socket where links begin. `retire`: the next edge accepts connections. `carriedCount`: connections of players
+ * over links of other edges. `is_end`: links end here, and not at the platform.
+ */
+export type Links = {
+  path: string
+  paths: LobbyPaths
+  is_end: boolean
+  retire: () => void
+  carriedCount: () => number
+  close: () => Promise<void>
+}
 
 /** In the data folder: where the unix sockets are. The supervisor of a joined node has the first one for its own. */
 const FOLDER_FILES = { platform: 'link-folder', node: 'edge-link-folder' } as const
@@ -42,8 +52,9 @@ export async function openLinks(ctx: Context, { is_successor, routes }: LinksOpt
     const sockets = dirname(link)
     const paths = new LobbyPaths(carryToPlatform(edgeSocketPath(sockets, 'ports')), lobbies)
     return {
-      path: edgeSocketPath(sockets, 'link'),
-      paths,
+      ...{ path: edgeSocketPath(sockets, 'link'), paths, is_end: false },
+      retire() {},
+      carriedCount: () => 0,
       async close() {
         paths.close()
         rmSync(folder, { recursive: true, force: true })
@@ -54,12 +65,14 @@ export async function openLinks(ctx: Context, { is_successor, routes }: LinksOpt
     path: join(folder, 'links'),
     version: platformVersion(),
     lobby_ports: lobbyPorts(routes, () => paths),
+    is_successor,
   })
   const paths = new LobbyPaths(carryToNodes(listener), lobbies)
   await listener.listen()
   return {
-    path: listener.path,
-    paths,
+    ...{ path: listener.path, paths, is_end: true },
+    retire: () => listener.retire(),
+    carriedCount: () => listener.carried_count,
     async close() {
       paths.close()
       await listener.close()

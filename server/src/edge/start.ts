@@ -114,12 +114,17 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
       : new HandOverOffer(ctx, socket_path, {
           ...{ listeners, raw_ports, udp, reports, flows: edge.flows, idle: () => listener.idle() },
           stopAccepting() {
-            // Nodes connect again, to the next edge.
-            void edge.links.close()
             for (const port of raw_ports.open('tcp').values()) port.release()
             listener.retire(allServers())
+            edge.links.retire()
           },
-          openCount: () => parts.connection_limits.open_count,
+          openCount() {
+            const { links, flows } = edge
+            // Links last as long as this edge: they do not keep it.
+            const own_count = links.is_end ? flows.link_count : 0
+            return parts.connection_limits.open_count - own_count + links.carriedCount()
+          },
+          end: () => edge.links.close(),
         })
   opened.defer(() => offer?.close())
   const https_port = edge.certificates && ports.https

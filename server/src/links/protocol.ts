@@ -21,6 +21,12 @@ export const NODE_ROLES = ['runner', 'edge'] as const
 /** Of an invitation that names none. */
 export const NODE_ROLES_DEFAULT: readonly (typeof NODE_ROLES)[number][] = ['runner']
 
+/**
+ * Over `streams`, from the platform: its edge is being replaced. The node connects again, to the next edge, and keeps this link for
+ * what runs over it. A node of an older release refuses it, as it refuses any port that is not of a lobby.
+ */
+export const RETIRE_PATH = '/retire'
+
 /** Bytes of a JSON body between the two ends. The text of muster.toml is the largest part. */
 export const JSON_BYTES_MAX = 1024 ** 2
 /** For one call that is not a stream. */

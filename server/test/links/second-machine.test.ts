@@ -1,6 +1,7 @@
 // A second machine joins in two commands, and runs lobbies that players reach through the platform.
 import assert from 'node:assert'
 import { chmodSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -11,11 +12,14 @@ import { adminFile } from '../../src/supervisor/folders.ts'
 import { inOwnNetwork } from '../own-network.ts'
 import { createTestGame, type TestGame } from '../platform.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { ECHO_SERVER } from './echo-server.ts'
+import { type StayingFlow, stayOnTcp, stayOnWebSocket } from './flows.ts'
 import { cutLink, type Machine, PLATFORM_ADDRESS, type Running, startMachine } from './second-machine.ts'
 import { type RawPort, talkTcp, talk as talkTo, talkUdp } from './talk.ts'
 
 const JOINED_MS_MAX = 60_000
+const ROUNDS = Number(process.env.ROUNDS ?? 1)
 /** Time without the link. */
 const CUT_MS = 3_000
 
@@ -41,6 +45,8 @@ inOwnNetwork(fileURLToPath(import.meta.url), () => {
       assert.strictEqual(await talkUdp(rawPort(seat, 'voice'), 'over udp'), 'over udp')
     })
 
+    await t.test('players over the link stay connected while the platform restarts', () => staysInRestart(t, world, seat))
+
     await t.test('the lobby lives on while the link is cut, and is reached again after', async () => {
       const pid = pidOf(first_reply)
       const mend = cutLink()
@@ -53,12 +59,44 @@ inOwnNetwork(fileURLToPath(import.meta.url), () => {
 
     await t.test('muster start continues the node, and takes over its lobby', async () => {
       const pid = pidOf(await talk(seat, 'before'))
-      assert.strictEqual(await node.stop('SIGTERM'), 0)
+      assert.strictEqual(await node.stop('SIGTERM'), 0, node.output())
       await world.machine.muster(['start'], nodeSettings(t, world))
       assert.strictEqual(pidOf(await untilTalks(seat, 'after')), pid)
     })
+
+    await t.test('an edge that was replaced ends after its last player', () =>
+      until('the former edges have ended', () => retiring(world).length === 0))
   })
 })
+
+/** Processes that have been replaced, and have not ended. */
+function retiring({ settings }: World): { role: string }[] {
+  return JSON.parse(readFileSync(join(settings.MUSTER_DATA!, 'lock-holder.json'), 'utf8')).retiring
+}
+
+/** ROUNDS restarts one after the other: players of each round go through another edge, and all stay. */
+async function staysInRestart(t: TestContext, world: World, seat: Seat): Promise<void> {
+  const muster = createMuster(t, world.settings)
+  const flows: StayingFlow[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const [web, tcp] = await Promise.all([
+      stayOnWebSocket(t, (await findSeat(world)).ports.game!.url),
+      stayOnTcp(t, rawPort(seat, 'raw')),
+    ])
+    flows.push(web, tcp)
+    for (const flow of flows) await flow.requireAlive()
+    const { code, stderr } = await muster.run(['restart'])
+    assert.strictEqual(code, 0, stderr)
+    for (const flow of flows) await flow.requireAlive()
+    // New players use the next link.
+    assert.match(await talk(await findSeat(world), 'after the restart'), /after the restart/)
+    assert.strictEqual(await talkTcp(rawPort(seat, 'raw'), 'after the restart'), 'after the restart')
+    assert.strictEqual(await talkUdp(rawPort(seat, 'voice'), 'after the restart'), 'after the restart')
+    assert.strictEqual(retiring(world).filter(({ role }) => role === 'edge').length, round + 1, 'each edge keeps its players')
+  }
+  const counts = await Promise.all(flows.map((flow) => flow.finish()))
+  t.diagnostic(`${counts.reduce((sum, count) => sum + count)} messages of ${flows.length} flows in ${ROUNDS} restarts`)
+}
 
 /** A platform without a runner of its own, with a game. */
 async function openWorld(t: TestContext): Promise<World> {

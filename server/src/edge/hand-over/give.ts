@@ -1,5 +1,5 @@
 // The side of the edge that is replaced. It waits for a successor at a unix socket in the data folder, hands everything over,
-// and retires: it keeps the connections that cannot move (TLS, links of nodes, and requests under way) until they end.
+// and retires: it keeps the connections that cannot move (TLS, what runs over links of nodes, and requests under way) until they end.
 //
 // States: serving -> giving -> letting go -> retiring -> retired. It serves as before while it gives. A successor that fails
 // before it receives `yours` leads back to serving.
@@ -29,8 +29,10 @@ export type Belongings = {
   reports: ConnectionReports
   /** Accepts no further connection, and begins no further request. */
   stopAccepting: () => void
-  /** Connections and UDP sessions that are still open. */
+  /** Connections and UDP sessions that are still open, without links of nodes. */
   openCount: () => number
+  /** Closes the links of nodes. */
+  end: () => Promise<void>
 }
 
 export class HandOverOffer {
@@ -170,7 +172,7 @@ export class HandOverOffer {
   /** Hands over what becomes ready, until nothing is left or the configured time is over. */
   async #retire(channel: HandleChannel): Promise<void> {
     const { log, config, elapsed } = this.#ctx
-    const { flows, idle, openCount } = this.#belongings
+    const { flows, idle, openCount, end } = this.#belongings
     const end_ms = elapsed() + config.edge_retire_ms
     while (openCount() > 0 && elapsed() < end_ms) {
       await delay(RETIRING_CHECK_MS)
@@ -192,6 +194,7 @@ export class HandOverOffer {
       }
     }
     log.info({ left: openCount() }, 'this edge has retired')
+    await end()
   }
 }
 

@@ -362,7 +362,7 @@ export class Forwarder {
 
   /** The WebSocket handshake has succeeded: both sockets are joined. `first`: the bytes after the response. */
   #switchProtocols(upstream: UpstreamConnection, request: ForwardedRequest, head: ResponseHead, first: Buffer): void {
-    const { exchange, place } = request
+    const { exchange, place, backend } = request
     const { connection } = exchange
     const client = connection.socket
     request.place = null
@@ -379,6 +379,7 @@ export class Forwarder {
     if (sent_ahead !== null) upstream.socket.write(sent_ahead)
     const joined = splice(client, upstream.socket)
     if (exchange.lobby !== null) this.#flows.add(joined, factsOf(exchange, exchange.lobby.lobby_id))
+    else if (backend.role === null) this.#flows.addLink(client)
     client.resume()
     upstream.socket.resume()
   }

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LOBBY_PORTS } from '../../config/edge.ts'
 import { numberOfAddress, type Range } from '../../config/lobby-network.ts'
 import { openDatagrams } from '../datagrams.ts'
+import { RETIRE_PATH } from '../protocol.ts'
 import { joinStreams } from '../streams.ts'
 
 /** How long a connection waits for a lobby that reports that it is ready just before it listens. */
@@ -17,13 +18,19 @@ const LOOPBACK = '127.0.0.1'
 /** The networks of the lobbies of this machine; null: they share that of the machine. */
 export type LobbyTargets = { network: Range | null }
 
-export function serveLobbyStreams(session: ServerHttp2Session, targets: LobbyTargets): void {
+/** `onRetire`: the edge at the other end is being replaced. */
+export function serveLobbyStreams(session: ServerHttp2Session, targets: LobbyTargets, onRetire: () => void): void {
   const { network } = targets
   const isOfLobby = (host: string, port: number): boolean =>
     (host === LOOPBACK && port >= LOBBY_PORTS.min && port <= LOBBY_PORTS.max) ||
     (network !== null && isIPv4(host) && isIn(network, host))
   session.on('stream', (stream, headers) => {
     stream.on('error', () => {})
+    if (headers[':path'] === RETIRE_PATH) {
+      stream.respond({ ':status': 200 }, { endStream: true })
+      onRetire()
+      return
+    }
     const { host, port } = portOf(headers)
     if (!isOfLobby(host, port)) stream.respond({ ':status': 403 }, { endStream: true })
     else if (headers[':path'] === '/udp') carryDatagrams(stream, host, port)

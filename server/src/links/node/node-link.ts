@@ -1,6 +1,8 @@
 // The node's end of its link: keeps its connections open, and renews the certificate. States of each connection:
 // dialling -> open -> lost -> (a pause) -> dialling. Whatever was under way over a lost connection has failed; the database
 // pool, the edge and the players' clients try again. The lobbies run on meanwhile.
+// A connection to an edge that is being replaced is retired: it carries what runs over it until that edge ends, and the node
+// has another one to the next edge, for everything new.
 import { randomInt, X509Certificate } from 'node:crypto'
 import { type ClientHttp2Session, connect, performServerHandshake, type ServerHttp2Session } from 'node:http2'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -24,6 +26,8 @@ const RETRY_MS_MIN = 250
 const RETRY_MS_MAX = 10_000
 /** How often the node says hello: its clock and version are compared. */
 const HELLO_MS = 30_000
+/** Retired connections. Each edge that was replaced has up to three, for an hour by default. The oldest is closed first. */
+const RETIRED_MAX = 48
 /** When half of the lifetime of the certificate is over. */
 const RENEW_BEFORE_MS = CERTIFICATE_LIFETIME_MS / 2
 
@@ -39,6 +43,8 @@ export type NodeLinkOptions = {
 }
 
 type Session = ClientHttp2Session | ServerHttp2Session
+/** `retire`: another connection takes its place. */
+type Current = { session: Session; retire: () => void }
 
 export class NodeLink {
   readonly #options: NodeLinkOptions
@@ -46,7 +52,8 @@ export class NodeLink {
   readonly #closing = new AbortController()
   readonly #running: Promise<unknown>
   readonly #first = Promise.withResolvers<HelloResponse>()
-  readonly #session_by_kind = new Map<ConnectionKind, Session>()
+  readonly #current_by_kind = new Map<ConnectionKind, Current>()
+  readonly #retired = new Set<Session>()
   #file: NodeFile
   #is_down_reported = false
 
@@ -75,15 +82,31 @@ export class NodeLink {
   }
 
   #client(kind: 'muster-calls' | 'muster-edge'): ClientHttp2Session | null {
-    const session = this.#session_by_kind.get(kind) as ClientHttp2Session | undefined
+    const session = this.#current_by_kind.get(kind)?.session as ClientHttp2Session | undefined
     return session === undefined || session.destroyed ? null : session
   }
 
   async close(): Promise<void> {
     this.#closing.abort()
     this.#first.reject(new Error('The link was closed.'))
-    for (const session of this.#session_by_kind.values()) session.destroy()
+    for (const { session } of this.#current_by_kind.values()) session.destroy()
+    for (const session of this.#retired) session.destroy()
     await this.#running
+  }
+
+  /** The edge of the platform is being replaced. Until a new connection is open, the former one also gets what is new. */
+  #retireAll(): void {
+    this.#options.log.info('the edge of the platform is being replaced; connecting to the next one')
+    for (const { retire } of this.#current_by_kind.values()) retire()
+  }
+
+  #keepRetired(session: Session): void {
+    if (session.destroyed) return
+    this.#retired.add(session)
+    session.once('close', () => this.#retired.delete(session))
+    if (this.#retired.size <= RETIRED_MAX) return
+    const [oldest] = this.#retired
+    oldest?.destroy()
   }
 
   async #keepOpen(kind: ConnectionKind): Promise<void> {
@@ -92,9 +115,10 @@ export class NodeLink {
     let retry_ms = RETRY_MS_MIN
     while (!signal.aborted) {
       try {
-        await this.#carry(kind, () => {
+        const { is_retired } = await this.#carry(kind, () => {
           retry_ms = RETRY_MS_MIN
         })
+        if (is_retired) continue
         if (!signal.aborted) log.warn({ kind }, 'link to the platform was lost; connecting again')
       } catch (error) {
         if (signal.aborted) return
@@ -112,8 +136,8 @@ export class NodeLink {
     }
   }
 
-  /** One connection from its opening to its end. */
-  async #carry(kind: ConnectionKind, onOpen: () => void): Promise<void> {
+  /** One connection from its opening to its end, or until it is retired. */
+  async #carry(kind: ConnectionKind, onOpen: () => void): Promise<{ is_retired: boolean }> {
     const { authority, certificate, key } = this.#file
     const tls = { ca: authority, cert: certificate, key, servername: PLATFORM_NAME }
     const socket = await dial({ url: this.#url, tls }, kind)
@@ -126,24 +150,36 @@ export class NodeLink {
     // A session does not notice a socket that closed before it began.
     socket.once('close', () => session.destroy())
     if (socket.destroyed) session.destroy()
-    if (this.#closing.signal.aborted) return session.destroy()
+    if (this.#closing.signal.aborted) session.destroy()
     keepAlive(session)
-    if (is_served) serveLobbyStreams(session as ServerHttp2Session, this.#options.targets)
+    if (is_served) {
+      serveLobbyStreams(session as ServerHttp2Session, this.#options.targets, () => this.#retireAll())
+    }
+    const { promise: retired, resolve: retire } = Promise.withResolvers<void>()
+    let is_retired = false
     try {
       if (is_calls) await this.#greet(session as ClientHttp2Session)
-      this.#session_by_kind.set(kind, session)
+      const onRetired = (): void => {
+        is_retired = true
+        retire()
+      }
+      this.#current_by_kind.set(kind, { session, retire: onRetired })
       // It was closed after the first hello, before the session was known.
-      if (this.#closing.signal.aborted) return
+      if (this.#closing.signal.aborted) return { is_retired }
       onOpen()
       this.#is_down_reported = false
       const greeting = is_calls
         ? setInterval(() => this.#greetAgain(session as ClientHttp2Session), HELLO_MS)
         : undefined
-      await closed
+      await Promise.race([closed, retired])
       clearInterval(greeting)
+      return { is_retired }
     } finally {
-      session.destroy()
-      if (this.#session_by_kind.get(kind) === session) this.#session_by_kind.delete(kind)
+      if (is_retired && !this.#closing.signal.aborted) this.#keepRetired(session)
+      else {
+        session.destroy()
+        if (this.#current_by_kind.get(kind)?.session === session) this.#current_by_kind.delete(kind)
+      }
     }
   }
 

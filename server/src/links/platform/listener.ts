@@ -3,11 +3,19 @@
 // upgraded -> secured -> `calls` and `edge`: serves the node's calls, or `streams`: carries connections to the node's lobbies
 // -> closed.
 // A node has one connection of each kind. A newer one replaces it. Connections of a removed node are closed within a second.
+// A listener whose edge is being replaced is retired: each node connects to the next edge, and keeps these connections for the
+// players who play over them.
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
-import { type ClientHttp2Session, connect, type Http2Session, performServerHandshake } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  connect,
+  type Http2Session,
+  performServerHandshake,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { Context } from '../../context.ts'
@@ -15,8 +23,8 @@ import { NODES_CHANNEL } from '../../database/node-roles.ts'
 import { createPoller, type Poller } from '../../database/poller.ts'
 import type { Authority } from '../authority.ts'
 import { type NodePeer, nodePeer } from '../peers.ts'
-import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH } from '../protocol.ts'
-import { keepAlive, sessionOptions } from '../streams.ts'
+import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH, RETIRE_PATH } from '../protocol.ts'
+import { keepAlive, responseOf, sessionOptions } from '../streams.ts'
 import { type Caller, serveCall } from './calls.ts'
 import { dropRevokedRoles } from './database-role.ts'
 import type { LobbyPorts } from './edge-calls.ts'
@@ -27,6 +35,16 @@ const GUESTS_MAX = 64
 const GUEST_MS_MAX = 60_000
 /** How often removed nodes are looked for without a notification. */
 const CHECK_MS = 1_000
+
+/** Time in which a node must respond that it connects to the next edge. A node that does not is disconnected. */
+const RETIRE_MS_MAX = 5_000
+/** How long a retired listener waits for calls of nodes that are no connections of players. */
+const CALLS_RETIRE_MS_MAX = 10_000
+/** How long after its start the listener of a next edge waits for a node, whose connection is on its way. */
+const NODES_RETURN_MS_MAX = 5_000
+
+/** Streams that a retired listener does not wait for: they last, and the node opens others over its next link. */
+const LASTING_PATHS: ReadonlySet<string> = new Set(['/postgres', '/link'])
 
 /** That every linked node has. */
 const LINKED_KINDS: readonly ConnectionKind[] = ['muster-calls', 'muster-streams']
@@ -43,7 +61,13 @@ type Kept = { session: Http2Session; key_hash: string }
 type NodeSessions = Map<ConnectionKind, Kept>
 
 /** `path`: of the unix socket, in a folder that only this user can enter. */
-export type ListenerOptions = { path: string; version: string; lobby_ports: LobbyPorts }
+export type ListenerOptions = {
+  path: string
+  version: string
+  lobby_ports: LobbyPorts
+  /** Nodes had links to the edge before this one. */
+  is_successor: boolean
+}
 
 export class LinkListener {
   readonly path: string
@@ -58,12 +82,21 @@ export class LinkListener {
   readonly #sessions = new Map<string, NodeSessions>()
   readonly #guests = new Set<Duplex>()
   #opened: Promise<Opened> | null = null
+  /** Until then nodes of the edge before may come; on the monotonic clock. */
+  readonly #return_end_ms: number
+  /** Those who wait for the link of a node. */
+  readonly #waiting = new Set<{ node_id: string; wake: () => void }>()
+  #retired_ms: number | null = null
+  /** Connections of players at the edge of a node, and other calls that end. */
+  #ports_count = 0
+  #calls_count = 0
 
-  constructor(ctx: Context, { path, version, lobby_ports }: ListenerOptions) {
+  constructor(ctx: Context, { path, version, lobby_ports, is_successor }: ListenerOptions) {
     this.path = path
     this.#ctx = ctx
     this.#version = version
     this.#lobby_ports = lobby_ports
+    this.#return_end_ms = is_successor ? ctx.elapsed() + NODES_RETURN_MS_MAX : 0
     this.#http = createHttpServer((_request, response) => response.writeHead(404).end())
     this.#http.on('upgrade', (request, socket) => this.#onUpgrade(request, socket))
     this.#checks = createPoller(ctx, {
@@ -90,8 +123,53 @@ export class LinkListener {
     return session === undefined || session.destroyed ? null : session
   }
 
+  /** The same, for a node that is expected to connect again. */
+  async streamsSoonOf(node_id: string): Promise<ClientHttp2Session | null> {
+    const wait_ms = this.#return_end_ms - this.#ctx.elapsed()
+    if (wait_ms <= 0) return null
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiting = { node_id, wake: resolve }
+    this.#waiting.add(waiting)
+    const overdue = setTimeout(resolve, wait_ms)
+    await promise
+    clearTimeout(overdue)
+    this.#waiting.delete(waiting)
+    return this.streamsOf(node_id)
+  }
+
+  /** What must not end with this edge yet, beside connections to the edge itself. */
+  get carried_count(): number {
+    const has_calls = this.#retired_ms !== null && this.#ctx.elapsed() - this.#retired_ms < CALLS_RETIRE_MS_MAX
+    return this.#ports_count + (has_calls ? this.#calls_count : 0)
+  }
+
+  /** Nodes connect to the next edge, which accepts by now. What runs over these links runs on, until `close`. */
+  retire(): void {
+    this.#retired_ms = this.#ctx.elapsed()
+    for (const [node_id, sessions] of this.#sessions) {
+      this.#retireNode(node_id, sessions).catch((error: unknown) => {
+        this.#ctx.log.warn({ err: error, node_id }, 'node keeps no link to this edge; its connections end')
+        for (const { session } of sessions.values()) session.destroy()
+      })
+    }
+  }
+
+  async #retireNode(node_id: string, sessions: NodeSessions): Promise<void> {
+    const streams = this.streamsOf(node_id)
+    if (streams === null) throw new Error('Its connection for players is down.')
+    const stream = streams.request(
+      { ':method': 'POST', ':path': RETIRE_PATH },
+      { endStream: true, signal: AbortSignal.timeout(RETIRE_MS_MAX) },
+    )
+    const { ':status': status } = await responseOf(stream)
+    stream.resume()
+    if (status !== 200) throw new Error('It is of an older version.')
+    this.#ctx.log.info({ node_id, connections: sessions.size }, 'node connects to the next edge')
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    for (const { wake } of this.#waiting) wake()
     this.#stop_listening()
     await this.#checks.close()
     for (const guest of this.#guests) guest.destroy()
@@ -102,7 +180,7 @@ export class LinkListener {
 
   #onUpgrade({ url, headers }: IncomingMessage, socket: Duplex): void {
     socket.on('error', () => {})
-    if (url !== LINK_PATH || this.#guests.size >= GUESTS_MAX) {
+    if (url !== LINK_PATH || this.#guests.size >= GUESTS_MAX || this.#retired_ms !== null) {
       socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
       return
     }
@@ -177,8 +255,20 @@ export class LinkListener {
     }
     session.on('stream', (stream, headers) => {
       stream.on('error', () => {})
+      this.#count(stream, String(headers[':path']))
       void serveCall(calls, caller, stream, headers)
     })
+  }
+
+  #count(stream: ServerHttp2Stream, path: string): void {
+    if (LASTING_PATHS.has(path)) return
+    if (path === '/lobby-port') {
+      this.#ports_count++
+      stream.once('close', () => this.#ports_count--)
+    } else {
+      this.#calls_count++
+      stream.once('close', () => this.#calls_count--)
+    }
   }
 
   /** A revoked certificate takes the place of no other connection. Its calls are refused one by one, with the reason. */
@@ -206,11 +296,16 @@ export class LinkListener {
   #keep({ node_id, key_hash }: NodePeer, kind: ConnectionKind, session: Http2Session, below: Duplex): void {
     const { log } = this.#ctx
     this.#guests.delete(below)
+    // It began before this edge was replaced. The node dials again.
+    if (this.#retired_ms !== null) return session.destroy()
     const sessions: NodeSessions = this.#sessions.get(node_id) ?? new Map()
     this.#sessions.set(node_id, sessions)
     sessions.get(kind)?.session.destroy()
     sessions.set(kind, { session, key_hash })
     log.info({ node_id, kind }, 'node is linked')
+    if (kind === 'muster-streams') {
+      for (const waiting of this.#waiting) if (waiting.node_id === node_id) waiting.wake()
+    }
     session.once('close', () => {
       if (sessions.get(kind)?.session !== session) return
       sessions.delete(kind)

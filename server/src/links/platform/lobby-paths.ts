@@ -3,6 +3,7 @@
 // other. Only this process can enter the folder. UDP has no such sockets, and uses streams of datagrams.
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import type { ClientHttp2Session } from 'node:http2'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type DatagramChannel, openDatagrams } from '../datagrams.ts'
@@ -20,17 +21,23 @@ const HALF_CLOSED_MS_MAX = 5 * 60_000
 export type NodePort = { node_id: string; hostname: string; port: number; lobby_id: string; port_name: string }
 
 /** Opens streams to ports of lobbies. Null while the link is down. */
-export type Carrier = { tcp: (target: NodePort) => Duplex | null; udp: (target: NodePort) => Duplex | null }
+export type Carrier = {
+  tcp: (target: NodePort) => Duplex | null | Promise<Duplex | null>
+  udp: (target: NodePort) => Duplex | null
+}
 
 /** From the platform: straight to the node of the lobby, over its link. */
-export function carryToNodes(listener: Pick<LinkListener, 'streamsOf'>): Carrier {
-  const open =
-    (path: '/tcp' | '/udp') =>
-    ({ node_id, hostname, port }: NodePort): Duplex | null =>
-      listener
-        .streamsOf(node_id)
-        ?.request({ ':method': 'POST', ':path': path, 'x-host': hostname, 'x-port': String(port) }) ?? null
-  return { tcp: open('/tcp'), udp: open('/udp') }
+export function carryToNodes(listener: Pick<LinkListener, 'streamsOf' | 'streamsSoonOf'>): Carrier {
+  const request = (session: ClientHttp2Session | null, path: '/tcp' | '/udp', { hostname, port }: NodePort) =>
+    session?.request({ ':method': 'POST', ':path': path, 'x-host': hostname, 'x-port': String(port) }) ?? null
+  return {
+    tcp: (target) => {
+      const session = listener.streamsOf(target.node_id)
+      if (session !== null) return request(session, '/tcp', target)
+      return listener.streamsSoonOf(target.node_id).then((soon) => request(soon, '/tcp', target))
+    },
+    udp: (target) => request(listener.streamsOf(target.node_id), '/udp', target),
+  }
 }
 
 /** From a joined node: through the platform, which finds the lobby. `path`: of the unix socket of its supervisor. */
@@ -73,7 +80,9 @@ export class LobbyPaths {
     }
     if (this.#ports.size >= PORTS_MAX) this.#closeOldest()
     const path = join(this.#folder, String(this.#made_count++))
-    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => this.#carry(target, socket))
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+      void this.#carry(target, socket)
+    })
     // The socket is bound when this returns.
     server.listen(path)
     this.#ports.set(key, { server, path })
@@ -91,9 +100,10 @@ export class LobbyPaths {
     this.#ports.clear()
   }
 
-  #carry(target: NodePort, socket: Socket): void {
+  async #carry(target: NodePort, socket: Socket): Promise<void> {
     socket.on('error', () => {})
-    const stream = this.#carrier.tcp(target)
+    const opening = this.#carrier.tcp(target)
+    const stream = opening instanceof Promise ? await opening : opening
     if (stream === null) {
       socket.destroy()
       return
