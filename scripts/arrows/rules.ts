@@ -347,6 +347,8 @@ export const WORDS: readonly WordRule[] = [
     why: 'Settings come from ctx.config, which readConfig creates from the environment once.',
     allowed: [
       { file: 'server/src/main.ts', why: 'Passes it to readConfig.' },
+      { file: 'server/src/compile.ts', why: 'Passes it to readConfig.' },
+      { file: 'server/src/supervisor/upgrade/guard.ts', why: 'Passes it to the program that it starts.' },
       { file: 'cli/src/main.ts', why: 'Passes it to the supervisor, which passes it to readConfig.' },
       { file: 'sdk/src/server.ts', why: 'The environment of a lobby has its id and token.' },
       { file: 'sdk/src/attach.ts', why: 'It sets PORT for a server that does not use the SDK.' },

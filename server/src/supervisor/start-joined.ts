@@ -111,7 +111,13 @@ async function joinOnce({ config, terminal }: Start, { url, invitation }: JoinRe
   }
 }
 
-type OpenedLink = { log: Logger; link: NodeLink; hello: HelloResponse; database: DatabaseResponse; sockets: LocalSockets }
+type OpenedLink = {
+  log: Logger
+  link: NodeLink
+  hello: HelloResponse
+  database: DatabaseResponse
+  sockets: LocalSockets
+}
 
 async function openLink(start: Start, file: NodeFile, folder: string): Promise<OpenedLink> {
   const { config, parts, terminal, now, signal, stop } = start

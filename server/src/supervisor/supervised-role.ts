@@ -287,7 +287,8 @@ export class SupervisedRole {
     if (this.#process !== process && !was_retiring) return
     const { log, terminal, elapsed, onProcess } = this.#options
     clearTimeout(process.overdue)
-    const why = process.reason === null ? `It ${how} before it was ready. ${this.#options.log.lastLines()}` : process.reason
+    const why =
+      process.reason === null ? `It ${how} before it was ready. ${this.#options.log.lastLines()}` : process.reason
     process.readiness.reject(new StartError(`The ${this.role} role cannot start: ${why}`.trim()))
     if (!was_retiring) {
       const replaces = process.replaces

@@ -81,7 +81,10 @@ export function change(folder: string, file: string, from: string | RegExp, to: 
   return () => writeFileSync(path, before)
 }
 
-export async function upgrade(folder: string, settings: Record<string, string>): Promise<{ code: number; output: string }> {
+export async function upgrade(
+  folder: string,
+  settings: Record<string, string>,
+): Promise<{ code: number; output: string }> {
   const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [join(folder, 'cli/src/main.ts'), 'upgrade'], {
     env: { PATH, HOME, ...settings },

@@ -94,7 +94,10 @@ test('a program that does not start leaves the version before running, and its p
     setHandOver(next, { min: HAND_OVER_VERSION + 1, max: HAND_OVER_VERSION + 2 })
     const { code, output } = await upgrade(next, arena.settings)
     assert.equal(code, 0, output)
-    assert.match(output, /! {3}edge {6}.* share no hand-over: all connections through this edge break once\n {2}ok {2}roles/)
+    assert.match(
+      output,
+      /! {3}edge {6}.* share no hand-over: all connections through this edge break once\n {2}ok {2}roles/,
+    )
     await assert.rejects(player.requireOpen())
     const again = await stayConnected(t, client, port)
     await again.requireOpen()

@@ -104,4 +104,3 @@ function askAllTheTime(clients: readonly Client[]) {
     },
   }
 }
-

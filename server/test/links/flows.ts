@@ -18,7 +18,7 @@ export type StayingFlow = {
   finish: () => Promise<number>
 }
 
-type Wire = { send: (text: string) => void; close: () => void }
+type Connection = { send: (text: string) => void; close: () => void }
 /** `onText`: what came back. `onFault`: the connection has ended. */
 type Reader = { onText: (text: string) => void; onFault: (fault: string) => void }
 
@@ -48,7 +48,7 @@ export async function stayOnTcp(t: TestContext, { hostname, port }: RawPort): Pr
 
 function createFlow({ in_flight_max }: { in_flight_max: number }): {
   reader: Reader
-  flow: (wire: Wire) => StayingFlow
+  flow: (connection: Connection) => StayingFlow
 } {
   let sent = 0
   let received = 0
@@ -62,7 +62,7 @@ function createFlow({ in_flight_max }: { in_flight_max: number }): {
       fault ??= `${text} after ${received} messages`
     },
   }
-  const flow = ({ send, close }: Wire): StayingFlow => {
+  const flow = ({ send, close }: Connection): StayingFlow => {
     const timer = setInterval(() => {
       if (sent - received < in_flight_max && fault === null) send(String(sent++))
     }, SEND_EVERY_MS)

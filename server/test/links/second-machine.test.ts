@@ -45,7 +45,9 @@ inOwnNetwork(fileURLToPath(import.meta.url), () => {
       assert.strictEqual(await talkUdp(rawPort(seat, 'voice'), 'over udp'), 'over udp')
     })
 
-    await t.test('players over the link stay connected while the platform restarts', () => staysInRestart(t, world, seat))
+    await t.test('players over the link stay connected while the platform restarts', () =>
+      staysInRestart(t, world, seat),
+    )
 
     await t.test('the lobby lives on while the link is cut, and is reached again after', async () => {
       const pid = pidOf(first_reply)
@@ -64,8 +66,9 @@ inOwnNetwork(fileURLToPath(import.meta.url), () => {
       assert.strictEqual(pidOf(await untilTalks(seat, 'after')), pid)
     })
 
-    await t.test('an edge that was replaced ends after its last player', () =>
-      until('the former edges have ended', () => retiring(world).length === 0))
+    await t.test('an edge that was replaced ends after its last player', async () => {
+      await until('the former edges have ended', () => retiring(world).length === 0)
+    })
   })
 })
 
@@ -92,7 +95,11 @@ async function staysInRestart(t: TestContext, world: World, seat: Seat): Promise
     assert.match(await talk(await findSeat(world), 'after the restart'), /after the restart/)
     assert.strictEqual(await talkTcp(rawPort(seat, 'raw'), 'after the restart'), 'after the restart')
     assert.strictEqual(await talkUdp(rawPort(seat, 'voice'), 'after the restart'), 'after the restart')
-    assert.strictEqual(retiring(world).filter(({ role }) => role === 'edge').length, round + 1, 'each edge keeps its players')
+    assert.strictEqual(
+      retiring(world).filter(({ role }) => role === 'edge').length,
+      round + 1,
+      'each edge keeps its players',
+    )
   }
   const counts = await Promise.all(flows.map((flow) => flow.finish()))
   t.diagnostic(`${counts.reduce((sum, count) => sum + count)} messages of ${flows.length} flows in ${ROUNDS} restarts`)

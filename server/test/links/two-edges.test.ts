@@ -15,11 +15,13 @@ import {
   type ResponseOf,
 } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
+import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { createTestGame, type TestGame } from '../platform.ts'
 import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { ECHO_SERVER } from './echo-server.ts'
+import { stayOnTcp, stayOnWebSocket } from './flows.ts'
 import { type RawPort, talk, talkTcp, talkUdp } from './talk.ts'
 
 type Client = ReturnType<typeof createClient>
@@ -74,6 +76,25 @@ test('each of two edges serves the lobbies of both machines, and players are sen
   })
   await t.test('it is reached through the edge of the node too', () => talkThrough(node_edge, on_platform))
 
+  await t.test('players through either edge stay connected while both are restarted', async (t) => {
+    const muster = createMuster(t)
+    const tcpAt = ({ raw_host }: EdgeAt, seat: Seat) =>
+      stayOnTcp(t, { hostname: raw_host, port: seat.ports.raw!.port! })
+    const webAt = ({ url }: EdgeAt, { lobby }: Seat) => stayOnWebSocket(t, `${url}/lobbies/${lobby.lobby_id}/game`)
+    const flows = await Promise.all([
+      ...[tcpAt(platform_edge, on_node), webAt(platform_edge, on_node), tcpAt(node_edge, on_node)],
+      ...[tcpAt(node_edge, on_platform), webAt(node_edge, on_platform), tcpAt(platform_edge, on_platform)],
+    ])
+    for (const env of [world.settings, world.node_settings]) {
+      const { code, stderr } = await muster.run(['restart'], { env })
+      assert.strictEqual(code, 0, stderr)
+      for (const flow of flows) await flow.requireAlive()
+      await talkThrough(platform_edge, on_node)
+      await talkThrough(node_edge, on_platform)
+    }
+    await Promise.all(flows.map((flow) => flow.finish()))
+  })
+
   await t.test('the edge of the node serves the API and the matchmaker, and its own host only lobbies', async () => {
     const api = await get(node_edge.url, '/nodes', { host: 'localhost', authorization: `Bearer ${world.token}` })
     assert.match(api, /"node_id":"attic"/)
@@ -108,6 +129,8 @@ type World = {
   platform_edge: EdgeAt
   node_edge: EdgeAt
   node_folder: string
+  settings: Record<string, string>
+  node_settings: Record<string, string>
 }
 
 async function openWorld(t: TestContext): Promise<World> {
@@ -140,7 +163,7 @@ async function openWorld(t: TestContext): Promise<World> {
   }
   await startMuster(node_settings, ['join', url, invitation]).ready
   return {
-    ...{ admin, token, game, node_folder },
+    ...{ admin, token, game, node_folder, settings, node_settings },
     platform_edge: { url, raw_host: PLATFORM_RAW_HOST },
     node_edge: { url: `http://${NODE_HOST}:${node_settings.MUSTER_EDGE_HTTP_PORT}`, raw_host: NODE_HOST },
   }

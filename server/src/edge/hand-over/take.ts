@@ -12,13 +12,7 @@ import type { Udp } from '../streams/udp.ts'
 import { lookupNothing } from '../streams/udp-socket.ts'
 import { HandleChannel } from './channel.ts'
 import { Inheritance } from './inheritance.ts'
-import {
-  type FromEdge,
-  type FromSuccessor,
-  isKind,
-  monotonicMs,
-  type PauseBegin,
-} from './messages.ts'
+import { type FromEdge, type FromSuccessor, isKind, monotonicMs, type PauseBegin } from './messages.ts'
 
 const UDP = { lookup: lookupNothing }
 

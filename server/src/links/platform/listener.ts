@@ -297,7 +297,10 @@ export class LinkListener {
     const { log } = this.#ctx
     this.#guests.delete(below)
     // It began before this edge was replaced. The node dials again.
-    if (this.#retired_ms !== null) return session.destroy()
+    if (this.#retired_ms !== null) {
+      session.destroy()
+      return
+    }
     const sessions: NodeSessions = this.#sessions.get(node_id) ?? new Map()
     this.#sessions.set(node_id, sessions)
     sessions.get(kind)?.session.destroy()

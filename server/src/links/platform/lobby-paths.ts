@@ -2,8 +2,8 @@
 // whatever connects there is carried over a link to the port. So to the edge such a lobby is an address like any
 // other. Only this process can enter the folder. UDP has no such sockets, and uses streams of datagrams.
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { ClientHttp2Session } from 'node:http2'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type DatagramChannel, openDatagrams } from '../datagrams.ts'
