@@ -18,7 +18,7 @@ import { createClient } from '@muster/contract/client'
 import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { createTestGame, type TestGame } from '../platform.ts'
-import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { freeSettings, processesOf, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { ECHO_SERVER } from './echo-server.ts'
 import { stayOnTcp, stayOnWebSocket } from './flows.ts'
@@ -93,6 +93,8 @@ test('each of two edges serves the lobbies of both machines, and players are sen
       await talkThrough(node_edge, on_platform)
     }
     await Promise.all(flows.map((flow) => flow.finish()))
+    const edges = () => processesOf(node_folder).filter(({ command }) => command.endsWith('main.ts edge'))
+    await until('the former edge of the node has ended', () => edges().length === 1)
   })
 
   await t.test('the edge of the node serves the API and the matchmaker, and its own host only lobbies', async () => {
