@@ -11,9 +11,9 @@ export const RECOVERY_MS_MAX = 5_000
  * A held request must not hide that the next one would succeed, so several are under way; each may start a lobby. The pause
  * between two is a part of what is measured.
  */
-const PROBE_EVERY_MS = 250
+const PROBE_EVERY_MS = 500
 const PROBE_MS_MAX = 20_000
-const PROBES_MAX = 720
+const PROBES_MAX = 360
 
 /** Requests a seat in a new lobby repeatedly. Resolves when one request succeeded. */
 export async function firstFind({ game, find_urls }: FaultyPlatform): Promise<void> {

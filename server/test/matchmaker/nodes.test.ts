@@ -1,8 +1,10 @@
 // Several nodes of one region: placement, nodes that are away for a while and for good, drains, and builds ahead.
+// REAL_LENGTHS=1: the node is cut off for 20 s and for 5 minutes, with the grace of an installation.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   cancelNodeDrain,
   drainNode,
@@ -18,8 +20,15 @@ import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { RunnerNode } from '../runner-node.ts'
 import { processesOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
+import { type DatabaseProxy, openDatabaseProxy } from './database-proxy.ts'
 
-const GRACE_S = 12
+const IS_REAL = process.env.REAL_LENGTHS !== undefined
+/** Of a node that is silent. */
+const GRACE_S = IS_REAL ? 60 : 12
+/** How long the node is away at least. */
+const AWAY_S = IS_REAL ? { short: 20, long: 300 } : { short: 0, long: 0 }
+/** Between two finds while the node is away. */
+const FIND_EVERY_MS = 10_000
 const MODE = { game_modes: { default: { max_players: 1, idle_grace_ms: 600_000 } } }
 const LIMITS = { max_players_per_client: 1_000, lobby_count_max: 1_000 }
 
@@ -32,11 +41,13 @@ class World {
   readonly platform: Platform
   readonly two: RunnerNode
   readonly game: TestGame
+  readonly #link: DatabaseProxy
 
-  constructor(platform: Platform, two: RunnerNode, game: TestGame) {
+  constructor(platform: Platform, two: RunnerNode, game: TestGame, link: DatabaseProxy) {
     this.platform = platform
     this.two = two
     this.game = game
+    this.#link = link
   }
 
   static async open(t: TestContext, env: Record<string, string> = {}): Promise<World> {
@@ -45,9 +56,23 @@ class World {
       env: { MUSTER_NODE: 'one', MUSTER_SANDBOX: 'off', MUSTER_NODE_GRACE_SECONDS: String(GRACE_S), ...env },
     })
     const game = await platform.game({ matchmaker: MODE, limits: LIMITS })
-    const two = await RunnerNode.start(t, platform, 'two')
+    const link = await openDatabaseProxy(t, platform.ctx.config.database_url!)
+    const two = await RunnerNode.start(t, platform, 'two', { DATABASE_URL: link.url })
     await until('both nodes to be open', async () => (await platform.client.call(listNodes, {})).nodes.length === 2)
-    return new World(platform, two, game)
+    return new World(platform, two, game, link)
+  }
+
+  /** The second node reaches nothing of the platform, or reaches it again. Its runner and its lobbies run on. */
+  setCutOff(is_cut_off: boolean): void {
+    this.#link.setAway(is_cut_off)
+  }
+
+  /** Meanwhile players find seats on the other node. */
+  async findFor(seconds: number): Promise<void> {
+    for (let waited_ms = 0; waited_ms < seconds * 1_000; waited_ms += FIND_EVERY_MS) {
+      assert.equal((await this.rowOf(await this.find())).node_id, 'one')
+      await sleep(FIND_EVERY_MS)
+    }
   }
 
   async find(): Promise<Seat> {
@@ -115,15 +140,16 @@ test('a node that is away for a while loses no seat; one that is gone loses its 
   const { two } = world
   const seats = await world.findOnBoth(2)
 
-  // The runner is stopped for less than the grace. Its lobbies run on.
-  two.signal('SIGSTOP')
+  // The node is cut off for less than the grace. Its lobbies run on.
+  world.setCutOff(true)
   await until(
     'the lobbies of the silent node to take no players',
     async () => (await world.rowOf(seats.two[0]!)).is_stalled,
   )
   const elsewhere = await world.find()
   assert.equal((await world.rowOf(elsewhere)).node_id, 'one')
-  two.signal('SIGCONT')
+  await world.findFor(AWAY_S.short)
+  world.setCutOff(false)
   await until('its lobbies to take players again', async () => !(await world.rowOf(seats.two[0]!)).is_stalled)
   for (const seat of seats.two) {
     const { stop_reason, player_count } = await world.rowOf(seat)
@@ -133,8 +159,11 @@ test('a node that is away for a while loses no seat; one that is gone loses its 
     )
   }
 
-  // It is stopped for longer than the grace.
-  two.signal('SIGSTOP')
+  // It is away for longer than the grace.
+  const setAway = (is_away: boolean): void =>
+    IS_REAL ? world.setCutOff(is_away) : two.signal(is_away ? 'SIGSTOP' : 'SIGCONT')
+  setAway(true)
+  await world.findFor(AWAY_S.long)
   await until('its lobbies to end', async () => (await world.rowOf(seats.two[0]!)).stop_reason)
   assert.deepEqual(
     (await world.rowsThatEnd('node_lost')).map((ids) => ids.sort()),
@@ -143,7 +172,7 @@ test('a node that is away for a while loses no seat; one that is gone loses its 
   for (const seat of seats.one) assert.equal((await world.rowOf(seat)).stop_reason, null)
   assert.equal((await world.rowOf(await world.find())).node_id, 'one')
   assert.ok(world.isThere(seats.two[0]!), 'the process of an ended lobby runs until its runner returns')
-  two.signal('SIGCONT')
+  setAway(false)
   await until('the orphans to end', () => seats.two.every((seat) => !world.isThere(seat)))
   for (const seat of seats.one) assert.ok(world.isThere(seat))
 
