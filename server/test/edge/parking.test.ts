@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@muster/contract'
+import { PARKING_PAUSE_MS } from '../../src/edge/limits.ts'
+import { freePorts } from '../free-ports.ts'
 import { LONG_MS, ready, seatsTaken, serverOf, starting } from '../http/steps.ts'
+import { evenShares, gameIn, startNodes } from '../matchmaker/nodes.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { type HttpResponse, startSmallEdge } from './pools.ts'
@@ -135,4 +138,35 @@ test('a role whose first requests all wait offers a channel before it responds',
   await until('the find is parked', async () => (await edge.places())['matchmaker parked'] === 1)
   await ready(platform, game, lobby_id!)
   assert.equal((await finding).status, 200)
+})
+
+test('finds that wait at a matchmaker that has come back to its address get their seats', async (t) => {
+  const nodes = await startNodes(t)
+  const { first } = nodes
+  const edge = await startSmallEdge(t, first)
+  const [port] = (await freePorts(1)) as [number]
+  const env = { MUSTER_MATCHMAKER_PORT: String(port), MUSTER_NODE: 'second' }
+  const matchmaker = { game_modes: { default: { idle_grace_ms: LONG_MS } } } as never
+  for (const time of ['first', 'second']) {
+    const second = await nodes.join({ env })
+    const shares = await evenShares([first, second])
+    const game = await gameIn(first, shares.get('second')!, { matchmaker })
+    const ask = () => edge.ask({ client: 0, path: '/matchmaker/lobbies/list', token: game.public_token })
+    await until('the edge asks the second matchmaker', async () => (await ask()).status === 200)
+    const asked = { client: 1, method: 'POST', path: findLobby.path, token: game.public_token }
+    const found = edge.ask({ ...asked, body: { game_modes: ['default'] } })
+    const [lobby_id] = await starting(first, game)
+    await until('the find is parked', async () => (await edge.places())['matchmaker parked'] === 1)
+    // Longer than the pause in which a lost channel is opened again.
+    await new Promise((resolve) => setTimeout(resolve, 10 * PARKING_PAUSE_MS))
+    await ready(first, game, lobby_id!)
+    const { status, body } = await found
+    assert.equal(status, 200, `the ${time} time: ${body}`)
+    await second.close()
+    await evenShares([first])
+    await until(
+      'the edge knows one matchmaker',
+      async () => (await first.ctx.db.selectFrom('matchmakers').select('writer').execute()).length === 1,
+    )
+  }
 })

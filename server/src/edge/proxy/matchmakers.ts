@@ -159,7 +159,6 @@ function textOf({ hostname, port }: Address): string {
   return `${hostname}:${port}`
 }
 
-/** The same object for the same address: connections and channels are kept by it. */
 function parseAddress(text: string, configured: Address): Address {
   if (text === textOf(configured)) return configured
   const colon = text.lastIndexOf(':')

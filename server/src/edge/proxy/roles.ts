@@ -25,17 +25,20 @@ export function createRoles(
 ): Roles {
   const proof = edgeProof(ctx.keys)
   const edge_id = randomUUID()
-  const channels = new Map<Address, ParkingChannel<ForwardedRequest>>()
+  /** By keyOf() their address. A process replaces the channel of an edge by a later one, so there is one to each address. */
+  const channels = new Map<string, ParkingChannel<ForwardedRequest>>()
   /** Of a matchmaker that is gone: its requests are lost with its process. */
   const closeOld = (current: readonly Address[]): void => {
-    for (const [address, channel] of channels) {
-      if (current.includes(address)) continue
+    const keys = new Set(current.map(keyOf))
+    for (const [key, channel] of channels) {
+      if (keys.has(key)) continue
       channel.close()
-      channels.delete(address)
+      channels.delete(key)
     }
   }
   const channelAt = (address: Address): ParkingChannel<ForwardedRequest> => {
-    const known = channels.get(address)
+    const key = keyOf(address)
+    const known = channels.get(key)
     if (known !== undefined) return known
     if (channels.size >= CHANNELS_MAX) closeOld([address, api_address, ...matchmakers.addresses()])
     const channel = new ParkingChannel<ForwardedRequest>({
@@ -43,7 +46,7 @@ export function createRoles(
       onDone: (request) => forwarder.claim(request),
       onLost: (request) => forwarder.lose(request),
     })
-    channels.set(address, channel)
+    channels.set(key, channel)
     return channel
   }
   const api_address = roleAddresses(ctx.config).api
@@ -57,7 +60,7 @@ export function createRoles(
     channelAt,
   })
   matchmakers.onUnreachable = (address) => {
-    channels.get(address)?.drop()
+    channels.get(keyOf(address))?.drop()
     forwarder.drop(address)
   }
   const by_name = { api: role(), matchmaker: role() }
@@ -68,4 +71,8 @@ export function createRoles(
       for (const channel of channels.values()) channel.close()
     },
   }
+}
+
+function keyOf({ hostname, port, path }: Address): string {
+  return path ?? `${hostname}:${port}`
 }
