@@ -87,6 +87,8 @@ export async function runShardOwner(
 class LeaseWatch {
   readonly #db: pg.Client
   readonly #shard: number
+  /** Before the fault. */
+  #owner: string | null = null
   readonly #steps: string[] = []
   #is_closed = false
   #watching: Promise<void> = Promise.resolve()
@@ -100,7 +102,9 @@ class LeaseWatch {
     const db = new pg.Client({ connectionString: database_url, application_name: 'faults' })
     db.on('error', () => undefined)
     await db.connect()
-    return new LeaseWatch(db, shardOf(game.namespaces.probes))
+    const watch = new LeaseWatch(db, shardOf(game.namespaces.probes))
+    watch.#owner = (await watch.#read()).writer
+    return watch
   }
 
   /** The fault has begun. */
@@ -117,15 +121,14 @@ class LeaseWatch {
   }
 
   async #watch(begin_ms: number): Promise<void> {
-    const first = await this.#read()
-    let last = first
-    while (!this.#is_closed && (last.writer === first.writer || !last.is_served)) {
-      await sleep(LEASE_EVERY_MS)
-      const next = await this.#read()
+    let last = this.#owner
+    for (let is_served = false; !is_served && !this.#is_closed; await sleep(LEASE_EVERY_MS)) {
+      const lease = await this.#read()
       const after = `${((performance.now() - begin_ms) / 1_000).toFixed(1)} s`
-      if (next.writer !== last.writer) this.#steps.push(`taken after ${after}`)
-      if (next.writer !== first.writer && next.is_served) this.#steps.push(`served after ${after}`)
-      last = next
+      if (lease.writer !== last) this.#steps.push(`taken after ${after}`)
+      last = lease.writer
+      is_served = lease.is_served && last !== this.#owner
+      if (is_served) this.#steps.push(`served after ${after}`)
     }
   }
 
