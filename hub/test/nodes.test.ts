@@ -78,6 +78,28 @@ test('the page of nodes', async (t) => {
     await row.getByText('away', { exact: true }).waitFor()
   })
 
+  await t.test('an invitation of an edge names the host where players reach it', async () => {
+    const { page } = view
+    await page.getByRole('button', { name: 'Invite a machine' }).click()
+    await page.getByLabel('Name of the node').fill('porch')
+    await page.getByLabel('What it does').selectOption('runner,edge')
+    const host = page.getByLabel('Public host')
+    const submit = page.getByRole('button', { name: 'Invite', exact: true })
+    await host.fill('https://porch.example.com')
+    await page.getByText('A host name or an address, without port or https://.').waitFor()
+    assert.equal(await submit.isDisabled(), true)
+    await host.fill('porch.example.com')
+    assert.deepEqual(await violationsOf(page), [])
+    await submit.click()
+    const dialog = page.getByRole('dialog', { name: 'Join as porch' })
+    const command = await dialog.locator('pre').textContent()
+    const prefix = 'MUSTER_EDGE_PUBLIC_HOST=porch.example.com npx muster join '
+    assert.ok(command?.startsWith(prefix), `${command}`)
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    const { roles } = await joinWith(platform, command!.split(' ').at(-1)!)
+    assert.deepEqual(roles, ['runner', 'edge'])
+  })
+
   await t.test('a revoked invitation lets no machine join', async () => {
     const { page } = view
     const { invitation, dialog } = await invite(view, 'cellar')

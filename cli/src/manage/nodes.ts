@@ -18,8 +18,9 @@ const MS_PER_S = 1000
 
 export async function showNodes(terminal: Terminal, options: GlobalOptions): Promise<void> {
   const { client } = await openSession(terminal, options)
-  const { nodes } = await client.call(listNodes, {})
-  if (terminal.is_json) return terminal.json({ nodes })
+  const { nodes, is_complete } = await client.call(listNodes, {})
+  if (terminal.is_json) return terminal.json({ nodes, is_complete })
+  const has_links = nodes.some(({ link }) => link !== undefined)
   printTable(
     terminal,
     nodes,
@@ -32,10 +33,19 @@ export async function showNodes(terminal: Terminal, options: GlobalOptions): Pro
       { title: 'PLAYERS', text: ({ player_count }) => String(player_count), align: 'right' },
       { title: 'CORES', text: ({ cpu_cores, cpu_cores_max }) => useText(cpu_cores, cpu_cores_max), align: 'right' },
       { title: 'MIB', text: ({ memory_mb, memory_mb_max }) => useText(memory_mb, memory_mb_max), align: 'right' },
+      ...(has_links ? [{ title: 'LINK', text: linkText, align: 'right' as const }] : []),
       { title: 'SEEN', text: ({ seen_ts }) => (seen_ts === undefined ? 'never' : ago(terminal, seen_ts)) },
     ],
     'No node reports. Does the platform run? muster doctor',
   )
+  if (!is_complete) terminal.note(`There are more nodes: these are the first ${nodes.length} by name.`)
+}
+
+/** The round trip over the link of a node that has joined. */
+function linkText({ link, state }: Node): string {
+  if (link === undefined) return '-'
+  if (state === 'away') return 'down'
+  return link.round_trip_ms === undefined ? 'new' : `${Math.round(link.round_trip_ms)} ms`
 }
 
 export async function drain(terminal: Terminal, node_id: string, options: DrainOptions): Promise<void> {

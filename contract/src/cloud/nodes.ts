@@ -79,7 +79,12 @@ export const listNodes = operation({
   method: 'GET',
   path: '/nodes',
   summary: 'Lists the nodes of the platform with their use.',
-  response: object({ nodes: Type.Array(PlatformNode, { description: 'The nodes, by name.' }) }),
+  response: object({
+    nodes: Type.Array(PlatformNode, { description: `The nodes, by name. At most ${NODES_MAX}.` }),
+    is_complete: Type.Boolean({
+      description: 'Whether these are all nodes. False: there are more than one response lists.',
+    }),
+  }),
 })
 
 export const drainNode = operation({

@@ -50,8 +50,9 @@ const CORE_PARTS = 10_000
 /** Round trips are rounded to a hundredth of a millisecond. */
 const MS_PARTS = 100
 
-export async function listAllNodes(ctx: Context): Promise<{ nodes: Node[] }> {
-  return { nodes: await readNodes(ctx, null) }
+export async function listAllNodes(ctx: Context): Promise<ResponseOf<typeof listNodes>> {
+  const nodes = await readNodes(ctx, null)
+  return { nodes: nodes.slice(0, NODES_MAX), is_complete: nodes.length <= NODES_MAX }
 }
 
 export async function drain(ctx: ChangeContext, body: BodyOf<typeof drainNode>): Promise<{ node: Node }> {
@@ -160,7 +161,7 @@ function membersOf({ node_id, drain_ts, drain_at_match_end, drain_deadline_ts, r
   }
 }
 
-/** `only`: null: all nodes. A removed node is listed while it reports or has lobbies, or when it is asked for. */
+/** `only`: null: all nodes, and one more than a response lists. A removed node is listed while it reports or has lobbies, or when it is asked for. */
 async function readNodes({ pool }: Context, only: string | null): Promise<Node[]> {
   const { rows } = await pool.query<NodeRow>(
     `with known as (
@@ -190,7 +191,7 @@ async function readNodes({ pool }: Context, only: string | null): Promise<Node[]
       left join node_links on node_links.node_id = named.node_id
       where removed_ts is null or $1::text is not null or lobby_count > 0
         or named.seen_ts > now() - interval '${FRESH}'
-      order by named.node_id limit ${NODES_MAX}`,
+      order by named.node_id limit ${NODES_MAX + 1}`,
     [only],
   )
   return rows.map(nodeOf)

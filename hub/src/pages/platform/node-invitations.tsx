@@ -22,6 +22,8 @@ import { errorAt } from '../forms.ts'
 type Invitation = ResponseOf<typeof listNodeInvitations>['invitations'][number]
 type Invited = ResponseOf<typeof createNodeInvitation>
 
+/** A name or an address: it is part of a command line. */
+const HOST = /^[a-zA-Z0-9.:-]{1,253}$/
 const INVITATIONS_EVERY_MS = 5_000
 const MINUTE_MS = 60_000
 const LIFETIMES = [
@@ -30,12 +32,18 @@ const LIFETIMES = [
   { value: String(24 * 60 * MINUTE_MS), text: '1 day', command: '1d' },
   { value: String(7 * 24 * 60 * MINUTE_MS), text: '7 days', command: '7d' },
 ]
+/** As `muster nodes invite --roles` takes them. */
+const ROLES = [
+  { value: 'runner', text: 'Runs lobbies', roles: ['runner'] },
+  { value: 'runner,edge', text: 'Runs lobbies, and serves players itself', roles: ['runner', 'edge'] },
+  { value: 'edge', text: 'Serves players', roles: ['edge'] },
+] as const
 const TONES: Record<Invitation['state'], Tone> = { open: 'warn', used: 'good', expired: 'plain', revoked: 'plain' }
 
 export function NodeInvitations() {
   const read = useCall(listInvitations, {}, { every_ms: INVITATIONS_EVERY_MS })
   const [is_new, setNew] = useState(false)
-  const [invited, setInvited] = useState<Invited | null>(null)
+  const [invited, setInvited] = useState<{ response: Invited; public_host: string } | null>(null)
   const [revoked, setRevoked] = useState<Invitation | null>(null)
   const [has_past, setPast] = useState(false)
   const invitations = (read.data?.invitations ?? []).filter(({ state }) => has_past || state === 'open')
@@ -66,13 +74,13 @@ export function NodeInvitations() {
       {is_new ? (
         <NewInvitation
           onClose={() => setNew(false)}
-          onCreated={(response) => {
+          onCreated={(response, public_host) => {
             setNew(false)
-            setInvited(response)
+            setInvited({ response, public_host })
           }}
         />
       ) : null}
-      {invited === null ? null : <JoinCommand invited={invited} onClose={() => setInvited(null)} />}
+      {invited === null ? null : <JoinCommand {...invited} onClose={() => setInvited(null)} />}
       {revoked === null ? null : <Revoke invitation={revoked} onClose={() => setRevoked(null)} />}
     </Section>
   )
@@ -128,23 +136,30 @@ function columnsOf(onRevoke: (invitation: Invitation) => void): Column<Invitatio
   ]
 }
 
-type NewInvitationProps = { onCreated: (invited: Invited) => void; onClose: () => void }
+/** `public_host`: where players can reach the edge of the node; empty: nowhere, or it has none. */
+type NewInvitationProps = { onCreated: (invited: Invited, public_host: string) => void; onClose: () => void }
 
 function NewInvitation({ onCreated, onClose }: NewInvitationProps) {
   const regions = useCall(listAdminRegions, {}).data?.regions ?? []
   const [name, setName] = useState('')
   const [chosen, setRegion] = useState('')
   const [ttl, setTtl] = useState(LIFETIMES[0]!.value)
-  const invite = useChange(create, { onDone: onCreated, shows_errors: true })
+  const [role_text, setRoles] = useState<string>(ROLES[0].value)
+  const [typed_host, setPublicHost] = useState('')
+  const { roles } = ROLES.find(({ value }) => value === role_text)!
+  const has_edge = role_text.includes('edge')
+  const public_host = has_edge ? typed_host.trim() : ''
+  const is_host = public_host === '' || HOST.test(public_host)
+  const invite = useChange(create, { onDone: (response) => onCreated(response, public_host), shows_errors: true })
   const region = chosen === '' ? (regions[0]?.region_name_id ?? '') : chosen
-  const body = { ttl: Number(ttl), region, ...(name === '' ? {} : { name }) }
+  const body = { ttl: Number(ttl), region, roles: [...roles], ...(name === '' ? {} : { name }) }
   const lifetime = LIFETIMES.find(({ value }) => value === ttl)!.command
   return (
     <FormDialog
       title="Invite a machine"
       submit="Invite"
       is_busy={invite.isPending}
-      is_ready={region !== ''}
+      is_ready={region !== '' && is_host}
       error={invite.error}
       onSubmit={() => invite.mutate({ body })}
       onClose={onClose}
@@ -167,24 +182,44 @@ function NewInvitation({ onCreated, onClose }: NewInvitationProps) {
           text: region_display_name,
         }))}
       />
+      <SelectField
+        label="What it does"
+        hint="A machine that serves players sees all that they send, and has the keys of player tokens: only one that you trust."
+        value={role_text}
+        onChange={setRoles}
+        options={ROLES.map(({ value, text }) => ({ value, text }))}
+      />
+      {has_edge ? (
+        <TextField
+          label="Public host"
+          hint="Where players reach this machine, for example attic.example.com. Empty: they are sent to the platform."
+          value={typed_host}
+          onChange={setPublicHost}
+          autoComplete="off"
+          error={is_host ? undefined : 'A host name or an address, without port or https://.'}
+        />
+      ) : null}
       <SelectField label="Valid for" value={ttl} onChange={setTtl} options={LIFETIMES} />
       <div>
         <CopyAs
           operation={create}
           input={{ body }}
-          muster={`nodes invite${name === '' ? '' : ` --name ${name}`} --region ${region} --ttl ${lifetime}`}
+          muster={`nodes invite${name === '' ? '' : ` --name ${name}`} --region ${region} --roles ${role_text} --ttl ${lifetime}`}
         />
       </div>
     </FormDialog>
   )
 }
 
-function JoinCommand({ invited, onClose }: { invited: Invited; onClose: () => void }) {
-  const { node_id, region, platform_url, invitation, expire_ts } = invited
+type JoinCommandProps = { response: Invited; public_host: string; onClose: () => void }
+
+function JoinCommand({ response, public_host, onClose }: JoinCommandProps) {
+  const { node_id, region, platform_url, invitation, expire_ts } = response
+  const setting = public_host === '' ? '' : `MUSTER_EDGE_PUBLIC_HOST=${public_host} `
   return (
     <Dialog title={`Join as ${node_id}`} is_wide onClose={onClose}>
       <p>Run this on the new machine (Linux, Node 20 or newer). It is shown only once:</p>
-      <CodeLine text={`npx muster join ${platform_url} ${invitation}`} />
+      <CodeLine text={`${setting}npx muster join ${platform_url} ${invitation}`} />
       <p>
         It works once, for the node {node_id} in region {region}. It expires <Ago ts={expire_ts} />. Everyone who has it
         can join: keep it secret.

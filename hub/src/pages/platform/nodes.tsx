@@ -22,6 +22,8 @@ const NODES_EVERY_MS = 2_000
 const NODES_MAX = 1_000
 /** A node renews its certificate of 24 hours after 12. One that has less left could not. */
 const RENEWED_LATE_MS = 11 * 3_600_000
+/** A smaller difference of clocks is that of the way. */
+const CLOCK_OFFSET_SHOWN_MS = 2_000
 const MEBIBYTE = 1024 * 1024
 const TONES: Record<Node['state'], Tone> = {
   open: 'good',
@@ -50,6 +52,9 @@ export default function Nodes() {
             empty="No node reports. Run muster doctor on the machine of the platform."
           />
         )}
+        {read.data?.is_complete === false ? (
+          <p>There are more nodes: these are the first {count(read.data.nodes.length)} by name.</p>
+        ) : null}
       </Section>
       <NodeInvitations />
       {node !== undefined && opened?.kind === 'drain' ? <DrainNode node={node} onClose={close} /> : null}
@@ -154,14 +159,18 @@ function Use({ node: { roles, cpu_cores, cpu_cores_max, memory_mb, memory_mb_max
   )
 }
 
-function Link({ node: { link } }: { node: Node }) {
+function Link({ node: { link, state } }: { node: Node }) {
   if (link === undefined) return '–'
-  const { round_trip_ms, certificate_expire_ts } = link
+  const { round_trip_ms, clock_offset_ms = 0, certificate_expire_ts } = link
+  const round_trip = round_trip_ms === undefined ? 'not measured' : `${Math.round(round_trip_ms)} ms`
   return (
     <>
-      <span className="numbers">
-        {round_trip_ms === undefined ? 'not measured' : `${Math.round(round_trip_ms)} ms`}
-      </span>
+      <span className="numbers">{state === 'away' ? 'no connection' : round_trip}</span>
+      {Math.abs(clock_offset_ms) < CLOCK_OFFSET_SHOWN_MS ? null : (
+        <Small>
+          its clock is {Math.round(Math.abs(clock_offset_ms) / 1_000)} s {clock_offset_ms > 0 ? 'ahead' : 'behind'}
+        </Small>
+      )}
       <Small>
         <CertificateEnd ts={certificate_expire_ts} />
       </Small>
