@@ -2,6 +2,7 @@
 // are read from the rooms at each scrape (`gauge`, `sum`). Labels have few values: nothing here grows with the number of
 // lobbies or players.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { UNUSED_SAMPLE_MS, watchEventLoop } from './event-loop.ts'
 
 /** From a find in a running lobby to one that waited as long as it may for a start. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 50]
@@ -31,7 +32,10 @@ export function createMetrics({ roles }: { roles: readonly string[] }) {
     /** A count that is kept elsewhere and read at each scrape, where counting must cost nothing. */
     sum,
     /** Adds Node's own metrics. Measuring begins here. */
-    watchProcess: () => collectDefaultMetrics({ register: registry }),
+    watchProcess() {
+      collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: UNUSED_SAMPLE_MS })
+      watchEventLoop(registry)
+    },
     /** In the exposition format, with its content type. */
     async text(): Promise<{ type: string; text: string }> {
       return { type: registry.contentType, text: await registry.metrics() }
