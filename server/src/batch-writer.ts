@@ -1,7 +1,8 @@
 // Gathers items in memory and writes them in batches, so that no request waits for the write. Items that arrive faster than
-// they are written, and batches whose write fails, are dropped and counted.
+// they are written, and batches whose write fails, are dropped and counted. Without items there is no timer.
 
 export type BatchWriterOptions<T> = {
+  /** From the first item of a batch to its write. */
   every_ms: number
   /** Items in memory; one more is dropped. */
   items_max: number
@@ -14,19 +15,19 @@ export type BatchWriterOptions<T> = {
 
 export class BatchWriter<T> {
   readonly #options: BatchWriterOptions<T>
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | null = null
   #items: T[] = []
   #dropped_count = 0
   #writing = Promise.resolve()
 
   constructor(options: BatchWriterOptions<T>) {
     this.#options = options
-    this.#timer = setInterval(() => void this.flush(), options.every_ms)
   }
 
   add(item: T): void {
     if (this.#items.length < this.#options.items_max) this.#items.push(item)
     else this.#dropped_count++
+    this.#timer ??= setTimeout(() => void this.flush(), this.#options.every_ms)
   }
 
   /** Resolves when all items added so far have been written, or could not be. Writes never overlap. */
@@ -37,6 +38,7 @@ export class BatchWriter<T> {
 
   async #write(): Promise<void> {
     const { write, onDropped, onFailure } = this.#options
+    this.#stopTimer()
     if (this.#dropped_count > 0) onDropped(this.#dropped_count)
     this.#dropped_count = 0
     const batch = this.#items
@@ -51,7 +53,12 @@ export class BatchWriter<T> {
 
   /** Writes what is left. */
   async close(): Promise<void> {
-    clearInterval(this.#timer)
     await this.flush()
+    this.#stopTimer()
+  }
+
+  #stopTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
   }
 }

@@ -7,6 +7,8 @@ type Look = {
   look: () => Promise<void>
   /** What the log says of a look that failed. It is made again in time. */
   failure: string
+  /** When a look that failed is made again. Absent: with the next one. */
+  retry_ms?: number
 }
 
 export type Poller = {
@@ -21,10 +23,11 @@ export type Poller = {
 export type Watch = Omit<Poller, 'wake'>
 
 /** Looks whenever it is woken. */
-export function createPoller({ log }: { log: Logger }, { look, failure }: Look): Poller {
+export function createPoller({ log }: { log: Logger }, { look, failure, retry_ms }: Look): Poller {
   let is_closed = false
   let is_due = false
   let looking: Promise<void> | null = null
+  let retry: NodeJS.Timeout | undefined
 
   async function lookAll(): Promise<void> {
     while (is_due && !is_closed) {
@@ -33,19 +36,24 @@ export function createPoller({ log }: { log: Logger }, { look, failure }: Look):
         await look()
       } catch (error) {
         log.warn({ err: error }, failure)
+        clearTimeout(retry)
+        if (retry_ms !== undefined && !is_closed) retry = setTimeout(wake, retry_ms)
       }
     }
     looking = null
   }
 
+  function wake(): void {
+    is_due = true
+    if (!is_closed) looking ??= lookAll()
+  }
+
   return {
-    wake() {
-      is_due = true
-      if (!is_closed) looking ??= lookAll()
-    },
+    wake,
     looking: () => looking,
     async close() {
       is_closed = true
+      clearTimeout(retry)
       await looking
     },
   }

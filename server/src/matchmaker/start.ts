@@ -5,6 +5,7 @@ import { startCaptchaSweep } from '../captcha/claims.ts'
 import { createAskProvider } from '../captcha/provider.ts'
 import { internalAddress } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
+import type { Poller } from '../database/poller.ts'
 import { shardOf } from '../journal/pages.ts'
 import { NONE_REPORTED_MS, UNREAD_IDLE_RULES } from './book/idle.ts'
 import { DecisionLogs } from './explanations/decision-log.ts'
@@ -25,6 +26,7 @@ import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
 import { FailedStarts } from './watch/failed-starts.ts'
 import { createNamespaces, type Namespaces } from './watch/namespaces.ts'
 import { watchNodes } from './watch/nodes.ts'
+import { Observed } from './watch/observed.ts'
 import { watchOtherLobbies } from './watch/other-lobbies.ts'
 import { notePlayedGuests } from './watch/played-guests.ts'
 import { wakeReaders } from './watch/readers.ts'
@@ -139,12 +141,16 @@ async function openWatches(
   opened.defer(() => ports.close())
   const other_lobbies = await watchOtherLobbies(ctx, books)
   opened.defer(() => other_lobbies.close())
-  const edge_reports = await watchEdgeReports(ctx, books)
+  const observed = new Observed(ctx)
+  opened.defer(() => observed.close())
+  let edge_players: Pick<Poller, 'wake' | 'close'> | null = null
+  const onEdges = (): void => edge_players?.wake()
+  const edge_reports = await watchEdgeReports(ctx, { books, observed, onEdges })
   opened.defer(() => edge_reports.close())
   parts.connectionCount = edge_reports.connectionCount
-  const edge_players = await watchEdgePlayers(ctx, books)
-  opened.defer(() => edge_players.close())
-  const nodes = await watchNodes(ctx, books, () => runs?.wake())
+  edge_players = await watchEdgePlayers(ctx, books)
+  opened.defer(() => edge_players?.close())
+  const nodes = await watchNodes(ctx, { books, observed, onShut: () => runs?.wake() })
   opened.defer(() => nodes.close())
   const failed_starts = new FailedStarts(books)
   opened.defer(() => failed_starts.close())

@@ -16,10 +16,10 @@ import type { Decide } from './batch.ts'
 import { BookTime } from './book-time.ts'
 import { Capacity, type RegionUse } from './capacity.ts'
 import { IdentityWatch } from './identity-watch.ts'
-import { claimsOfOthers, releaseClaims } from './port-claims.ts'
+import { readOtherShards } from './other-shards.ts'
+import { releaseClaims } from './port-claims.ts'
 import { createPortPool, type OpenedPort, type PortPool } from './port-pool.ts'
 import { regionFull } from './region-full.ts'
-import { usesOfOthers } from './room-claims.ts'
 import { endOfWait, type Patience, SeatWaiters, type WaitEnd } from './seat-waiters.ts'
 import { Shard, type ShardState } from './shard.ts'
 import { ShardMoved } from './shard-moved.ts'
@@ -157,9 +157,9 @@ export class Books {
   async readOthers(): Promise<void> {
     const { pool, log } = this.#options
     try {
-      const shards = this.shards()
-      this.#ports.setElsewhere(await claimsOfOthers(pool, shards, this.nowMs()))
-      this.capacity.replaceOthers(await usesOfOthers(pool, shards))
+      const { claims, uses } = await readOtherShards(pool, this.shards(), this.nowMs())
+      this.#ports.setElsewhere(claims)
+      this.capacity.replaceOthers(uses)
     } catch (error) {
       log.warn({ err: error }, 'what lobbies of other processes use could not be read; trying again')
     }

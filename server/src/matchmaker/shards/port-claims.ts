@@ -31,16 +31,10 @@ export function appendAndClaimSql(append_sql: string): string {
 /** PostgreSQL's code for it. */
 export const CLAIM_REFUSED = '22012'
 
-/** Ports that lobbies of other shards have, or that are not free yet. */
-export async function claimsOfOthers(pool: Pool, shards: readonly number[], now_ms: number): Promise<PortClaim[]> {
-  const { rows } = await pool.query<PortClaim>({
-    name: 'port-claims-of-others',
-    text: `select transport, port, lobby_id from port_claims
-      where shard <> all($1) and (free_ms is null or free_ms > $2)`,
-    values: [shards, now_ms],
-  })
-  return rows
-}
+/** Ports that lobbies of other shards than `$1` have, or that are not free yet at the book time `$2`. */
+export const CLAIMS_OF_OTHERS_SQL = `
+  select transport, port from port_claims
+  where shard <> all((select $1)::smallint[]) and (free_ms is null or free_ms > (select $2)::bigint)`
 
 /** The lobbies have ended, by id: the book time of the end. */
 export async function releaseClaims(pool: Pool, ended: ReadonlyMap<string, number>): Promise<void> {

@@ -92,20 +92,11 @@ export function roomSql(from: number): string {
   )`
 }
 
-/** What the lobbies of all other shards use, by region and node. */
-export async function usesOfOthers(
-  pool: Pool,
-  shards: readonly number[],
-): Promise<(LobbyUse & { lobby_count: number })[]> {
-  const { rows } = await pool.query<LobbyUse & { lobby_count: number }>({
-    name: 'uses-of-others',
-    text: `select region, nullif(node_id, '') as node_id, sum(cpu_micro)::float8 / ${MICRO} as cpu_cores,
-        sum(memory_kb)::float8 / ${KB_PER_MB} as memory_mb, sum(lobby_count)::integer as lobby_count
-      from shard_room where shard <> all($1) group by region, node_id having sum(lobby_count) > 0`,
-    values: [shards],
-  })
-  return rows
-}
+/** What the lobbies of all other shards than `$1` use, by region and node. */
+export const USES_OF_OTHERS_SQL = `
+  select region, nullif(node_id, '') as node_id, sum(cpu_micro)::float8 / ${MICRO} as cpu_cores,
+    sum(memory_kb)::float8 / ${KB_PER_MB} as memory_mb, sum(lobby_count)::integer as lobby_count
+  from shard_room where shard <> all((select $1)::smallint[]) group by region, node_id having sum(lobby_count) > 0`
 
 /** After a takeover of the shard, whose row has this `seq`: its sums are those of its live lobbies. */
 export async function replaceRoom(

@@ -8,12 +8,16 @@
 // process decides about the players of its shards.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
-import { type Watch, watchChannel } from '../../database/poller.ts'
+import { type Poller, watchChannel } from '../../database/poller.ts'
 import type { Change } from '../../journal/changes.ts'
+import { createTimerWhileNeeded, type TimerWhileNeeded } from '../../timer-while-needed.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 
-const READ_EVERY_MS = 1_000
+/** In case a notification was lost. */
+const READ_EVERY_MS = 5_000
+/** While players are without a connection or were removed, and after a read that failed. */
+const READ_SOON_MS = 1_000
 /** Rows of one read. The next read follows at once. */
 const ROWS_MAX = 5_000
 /** Closed players stay in the table for longer (edge/players.ts). After a longer pause everything is read again. */
@@ -31,22 +35,32 @@ type Answer = { edge_id: string; player_id: string; change_seq: number; code: st
 export async function watchEdgePlayers(
   ctx: Pick<Context, 'pool' | 'log' | 'listener' | 'elapsed'>,
   books: Books,
-): Promise<Pick<Watch, 'close'>> {
-  const players = new EdgePlayers(ctx, books)
+): Promise<Pick<Poller, 'wake' | 'close'>> {
+  const timer = createTimerWhileNeeded(READ_SOON_MS, () => {
+    watch.wake()
+    return players.mustReadSoon()
+  })
+  const players = new EdgePlayers(ctx, books, timer)
   const endCommits = books.onCommits({
     onCommit: (_namespace_id, changes) => players.onCommit(changes),
-    onReload: () => players.onReload(),
+    onReload() {
+      players.onReload()
+      watch.wake()
+    },
   })
   const watch = watchChannel(ctx, {
     channel: 'edge_players',
     every_ms: READ_EVERY_MS,
+    retry_ms: READ_SOON_MS,
     look: () => players.read(),
     failure: 'the players of the edges could not be read; trying again',
   })
   await watch.looking()
   return {
+    wake: watch.wake,
     close() {
       endCommits()
+      timer.close()
       return watch.close()
     },
   }
@@ -55,6 +69,7 @@ export async function watchEdgePlayers(
 class EdgePlayers {
   readonly #ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>
   readonly #books: Books
+  readonly #timer: TimerWhileNeeded
   readonly #edges = new Map<string, Edge>()
   /** By player id. */
   readonly #absent = new Map<string, Absent>()
@@ -67,15 +82,17 @@ class EdgePlayers {
   /** A shard has come to this process. */
   #must_read_all = false
 
-  constructor(ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>, books: Books) {
+  constructor(ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>, books: Books, timer: TimerWhileNeeded) {
     this.#ctx = ctx
     this.#books = books
+    this.#timer = timer
   }
 
   onCommit(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind !== 'player_removed' || !this.#isOpen(change.player_id)) continue
       this.#removed.set(change.player_id, 'MATCHMAKER_PLAYER_REMOVED')
+      this.#timer.need()
     }
   }
 
@@ -198,6 +215,11 @@ class EdgePlayers {
     for (const edge_id of new Set(column('edge_id'))) void this.#ctx.listener.notify('edge_admissions', edge_id)
   }
 
+  /** A hold may be over, or an edge must be notified. */
+  mustReadSoon(): boolean {
+    return this.#absent.size > 0 || this.#removed.size > 0
+  }
+
   #isOpen(player_id: string): boolean {
     return this.#edges.values().some(({ players }) => players.has(player_id))
   }
@@ -205,6 +227,7 @@ class EdgePlayers {
   #onClosed({ player_id, lobby_id, namespace_id }: Player): void {
     if (this.#isOpen(player_id)) return
     this.#absent.set(player_id, { player_id, lobby_id, namespace_id, since_ms: this.#ctx.elapsed() })
+    this.#timer.need()
   }
 
   /** Finds players that were connected before and whose edge ended while no matchmaker read. */

@@ -35,7 +35,7 @@ export async function watchPorts(ctx: Context, books: Books): Promise<PortWatch>
     channel: 'edge_ports',
     every_ms: EDGES_EVERY_MS,
     async look() {
-      const [public_edges, ports] = [await readEdges(ctx), await readPorts(ctx)]
+      const { public_edges, ports } = await readEdges(ctx)
       const text = JSON.stringify([public_edges, ports])
       if (text === read) return
       edges = edgesOf(public_edges, ports)
@@ -48,29 +48,26 @@ export async function watchPorts(ctx: Context, books: Books): Promise<PortWatch>
   return { close: watch.close, edges: () => edges }
 }
 
-/** The newest of each node. An edge that does not report is not named to players. */
-async function readEdges({ pool }: Context): Promise<EdgeRow[]> {
-  const { rows } = await pool.query<EdgeRow>({
-    name: 'public-edges',
-    text: `
-      select distinct on (node_id) node_id, public_host, http_port, https_port from edges
-      where public_host is not null and silent_ts is null order by node_id, start_ts desc limit ${EDGES_MAX}`,
+async function readEdges({ pool }: Context): Promise<{ public_edges: EdgeRow[]; ports: PortRow[] }> {
+  const { rows } = await pool.query<{ public_edges: EdgeRow[]; ports: PortRow[] }>({
+    name: 'edge-ports',
+    text: `select (select coalesce(json_agg(edge), '[]') from (${EDGES_SQL}) as edge) as public_edges,
+      (select coalesce(json_agg(opened), '[]') from (${PORTS_SQL}) as opened) as ports`,
   })
-  return rows
+  return rows[0]!
 }
 
+/** The newest of each node. An edge that does not report is not named to players. */
+const EDGES_SQL = `
+  select distinct on (node_id) node_id, public_host, http_port, https_port from edges
+  where public_host is not null and silent_ts is null order by node_id, start_ts desc limit ${EDGES_MAX}`
+
 /** Without those of nodes whose edge players cannot reach: of these only the platform's own count. */
-async function readPorts({ pool }: Context): Promise<PortRow[]> {
-  const { rows } = await pool.query<PortRow>({
-    name: 'edge-ports',
-    text: `
-      select node_id, transport, port from edge_ports
-      where node_id not in (select node_id from node_links)
-        or node_id in (select node_id from edges where public_host is not null and silent_ts is null)
-      order by port, node_id`,
-  })
-  return rows
-}
+const PORTS_SQL = `
+  select node_id, transport, port from edge_ports
+  where node_id not in (select node_id from node_links)
+    or node_id in (select node_id from edges where public_host is not null and silent_ts is null)
+  order by port, node_id`
 
 function edgesOf(public_edges: readonly EdgeRow[], ports: readonly PortRow[]): Edges {
   const by_node = new Map(public_edges.map(({ node_id, ...edge }) => [node_id, edge]))

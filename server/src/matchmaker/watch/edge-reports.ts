@@ -6,12 +6,12 @@
 // edge. An edge without reports for SILENT_HOURS_MAX counts as gone: its machine was removed without notice, and its
 // lobbies would never end. (CONNECTED_MS_MAX does the same for players.)
 import type { Context } from '../../context.ts'
-import { type Watch, watchEvery } from '../../database/poller.ts'
+import type { Watch } from '../../database/poller.ts'
 import { setConnections, setReported } from '../book/evolve.ts'
 import type { Book } from '../book/state.ts'
 import type { Books } from '../shards/books.ts'
+import type { Observed } from './observed.ts'
 
-const READ_EVERY_MS = 1_000
 /** Reads without a new report, after which a warning is logged. */
 const SILENT_READS_MAX = 5
 /** An edge that has not reported for this long counts as gone. */
@@ -29,7 +29,7 @@ type Edge = {
   counts: Map<string, Count>
 }
 type Count = { namespace_id: string; connection_count: number }
-type EdgeRow = {
+export type EdgeRow = {
   edge_id: string
   report_seq: number | null
   change_seq: number | null
@@ -42,15 +42,23 @@ export type EdgeReports = Pick<Watch, 'close'> & {
   connectionCount: () => number
 }
 
-/** Resolves when the reports have been read once, or could not be. */
-export async function watchEdgeReports(ctx: Context, books: Books): Promise<EdgeReports> {
-  const reports = new ConnectionReports(ctx, books)
+/** Resolves when the reports have been read once, or could not be. `onEdges`: an edge has begun or ended, or reports for the first time. */
+export async function watchEdgeReports(
+  ctx: Context,
+  { books, observed, onEdges }: { books: Books; observed: Observed; onEdges: () => void },
+): Promise<EdgeReports> {
+  const reports = new ConnectionReports(ctx, books, observed)
   const endCommits = books.onCommits({
     onCommit() {},
     onReload: () => reports.onReload(),
   })
   const failure = 'the connection reports of the edges could not be read; trying again'
-  const watch = watchEvery(ctx, READ_EVERY_MS, { look: () => reports.read(), failure })
+  const watch = observed.follow({
+    async look() {
+      if (await reports.read()) onEdges()
+    },
+    failure,
+  })
   await watch.looking()
   return {
     connectionCount: () => reports.connectionCount(),
@@ -64,6 +72,8 @@ export async function watchEdgeReports(ctx: Context, books: Books): Promise<Edge
 class ConnectionReports {
   readonly #ctx: Pick<Context, 'pool' | 'log'>
   readonly #books: Books
+  readonly #observed: Observed
+  #known = ''
   readonly #edges = new Map<string, Edge>()
   /** By namespace and lobby: open connections over all edges. */
   readonly #totals = new Map<string, Map<string, number>>()
@@ -75,9 +85,10 @@ class ConnectionReports {
   #since_ms: number | null = null
   #last_read_ms: number | null = null
 
-  constructor(ctx: Pick<Context, 'pool' | 'log'>, books: Books) {
+  constructor(ctx: Pick<Context, 'pool' | 'log'>, books: Books, observed: Observed) {
     this.#ctx = ctx
     this.#books = books
+    this.#observed = observed
   }
 
   connectionCount(): number {
@@ -90,9 +101,10 @@ class ConnectionReports {
     this.#since_ms = null
   }
 
-  async read(): Promise<void> {
+  /** Returns whether there are other edges than before, or one that has reported for the first time. */
+  async read(): Promise<boolean> {
     const now_ms = this.#books.nowMs()
-    const { rows } = await this.#ctx.pool.query<EdgeRow>(EDGES_QUERY)
+    const { edges: rows } = await this.#observed.read()
     for (const [edge_id, edge] of this.#edges) {
       if (rows.some((row) => row.edge_id === edge_id && !row.is_gone)) continue
       this.#edges.delete(edge_id)
@@ -101,6 +113,10 @@ class ConnectionReports {
     for (const row of rows) await this.#readEdge(row)
     this.#last_read_ms = now_ms
     this.#updateBooks(this.#reportedMs(now_ms))
+    const known = rows.map(({ edge_id, report_seq }) => `${edge_id} ${report_seq !== null}`).join()
+    const has_changed = known !== this.#known
+    this.#known = known
+    return has_changed
   }
 
   async #readEdge(row: EdgeRow): Promise<void> {
@@ -187,14 +203,11 @@ class ConnectionReports {
   }
 }
 
-const EDGES_QUERY = {
-  name: 'edges',
-  text: `
-    select edges.edge_id, report_seq, change_seq, silent_ts is not null as is_silent,
-      coalesce(silent_ts < now() - interval '${SILENT_HOURS_MAX} hours', false) as is_gone
-    from edges left join edge_reports on edge_reports.edge_id = edges.edge_id
-    order by start_ts limit ${EDGES_MAX}`,
-}
+export const EDGES_SQL = `
+  select edges.edge_id, report_seq, change_seq, silent_ts is not null as is_silent,
+    coalesce(silent_ts < now() - interval '${SILENT_HOURS_MAX} hours', false) as is_gone
+  from edges left join edge_reports on edge_reports.edge_id = edges.edge_id
+  order by start_ts limit ${EDGES_MAX}`
 
 const COUNTS_SQL = `
   select lobby_connections.lobby_id, namespace_id, connection_count

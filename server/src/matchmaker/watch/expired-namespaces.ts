@@ -5,7 +5,7 @@ import { type Poller, watchEvery } from '../../database/poller.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 
-const STOP_EVERY_MS = 2_000
+const STOP_EVERY_MS = 5_000
 /** Namespaces whose lobbies one look stops; the rest is for the next. */
 const NAMESPACES_MAX = 100
 /** Lobbies of one namespace that one look stops. */

@@ -9,15 +9,15 @@
 //
 // A node needs no fence. When it returns, its runner ends what is no longer wanted, and the tokens of ended lobbies are refused.
 import type { Context } from '../../context.ts'
-import { type Watch, watchChannel } from '../../database/poller.ts'
+import type { Watch } from '../../database/poller.ts'
 import type { StopReason } from '../../journal/changes.ts'
 import type { RoomLimit } from '../../regions.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 import type { NodeRoom, NodeState } from '../shards/capacity.ts'
 import { NodeSilence } from './node-silence.ts'
+import type { Observed } from './observed.ts'
 
-const NODES_EVERY_MS = 1_000
 /** Nodes that are read. */
 const NODES_MAX = 1_000
 /** At the first read, an older report is of a node that is away. By the database's clock. */
@@ -25,7 +25,7 @@ const FRESH = '10 seconds'
 /** A node with fewer free local ports gets no lobby. More are not taken between two reports: 8 starts of 16 ports. */
 const PORTS_MIN = 128
 
-type NodeRow = RoomLimit & {
+export type NodeRow = RoomLimit & {
   node_id: string
   regions: string[]
   disk_free_bytes: number
@@ -45,16 +45,24 @@ export type NodeWatch = Pick<Watch, 'close'> & {
 }
 
 /** Resolves when the nodes have been read once, or could not be. `onShut`: `shutNodes` has changed. */
-export async function watchNodes(ctx: Context, books: Books, onShut: () => void): Promise<NodeWatch> {
+export async function watchNodes(
+  ctx: Context,
+  { books, observed, onShut }: { books: Books; observed: Observed; onShut: () => void },
+): Promise<NodeWatch> {
   const nodes = new Nodes(ctx, books, onShut)
-  const watch = watchChannel(ctx, {
-    channel: 'nodes',
-    every_ms: NODES_EVERY_MS,
-    look: () => nodes.look(),
+  const watch = observed.follow({
+    look: async () => nodes.look((await observed.read()).nodes),
     failure: 'the nodes could not be read; trying again',
   })
+  const unsubscribe = ctx.listener.on('nodes', watch.wake)
   await watch.looking()
-  return { close: watch.close, shutNodes: () => nodes.shut }
+  return {
+    close() {
+      unsubscribe()
+      return watch.close()
+    },
+    shutNodes: () => nodes.shut,
+  }
 }
 
 class Nodes {
@@ -73,9 +81,8 @@ class Nodes {
     this.#silence = new NodeSilence(ctx.config.node_grace_ms)
   }
 
-  async look(): Promise<void> {
+  async look(rows: readonly NodeRow[]): Promise<void> {
     const { capacity } = this.#books
-    const rows = await readNodes(this.#ctx)
     const reports = rows.flatMap(({ node_id, report_seq, is_fresh }) =>
       report_seq === null ? [] : [{ node_id, report_seq, is_fresh }],
     )
@@ -158,16 +165,10 @@ class Nodes {
   }
 }
 
-async function readNodes({ pool }: Context): Promise<NodeRow[]> {
-  const { rows } = await pool.query<NodeRow>({
-    name: 'matchmaker-nodes',
-    text: `
-      select coalesce(runner_id, node_id) as node_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, report_seq,
-        coalesce(ts > now() - interval '${FRESH}', false) as is_fresh,
-        drain_ts is not null as is_draining, coalesce(drain_at_match_end, false) as at_match_end,
-        coalesce(drain_deadline_ts <= now(), false) as is_over, removed_ts is not null as is_removed
-      from runners full join nodes on node_id = runner_id
-      order by 1 limit ${NODES_MAX}`,
-  })
-  return rows
-}
+export const NODES_SQL = `
+  select coalesce(runner_id, node_id) as node_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, report_seq,
+    coalesce(ts > now() - interval '${FRESH}', false) as is_fresh,
+    drain_ts is not null as is_draining, coalesce(drain_at_match_end, false) as at_match_end,
+    coalesce(drain_deadline_ts <= now(), false) as is_over, removed_ts is not null as is_removed
+  from runners full join nodes on node_id = runner_id
+  order by 1 limit ${NODES_MAX}`

@@ -1,7 +1,7 @@
 // Follows the runs of lobbies of this process's shards, which the runner writes to lobby_runs. A lobby whose run has ended is stopped here. One whose
 // server does not respond is stalled until it does, as are the lobbies of nodes that are shut (nodes.ts). One whose server was
 // seen to be ready is ready, as if the server had called it. The node of a lobby is the one that runs it. Runs are read when
-// the runner sends a notification, and every RUNS_EVERY_MS in case one was lost.
+// the runner sends a notification, when a shard comes to this process, and every RUNS_EVERY_MS in case a notification was lost.
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
@@ -11,7 +11,9 @@ import type { Books } from '../shards/books.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
 import type { FailedStarts, RunEnd } from './failed-starts.ts'
 
-const RUNS_EVERY_MS = 1_000
+const RUNS_EVERY_MS = 5_000
+/** When a read that failed is made again. */
+const RETRY_MS = 1_000
 /** How long a matchmaker that starts waits for the first read. */
 const RUNS_START_MS_MAX = 5_000
 /** Changed runs that are read together; the next ones follow at once. */
@@ -106,14 +108,17 @@ export async function watchRuns(
   const watch = watchChannel(ctx, {
     channel: 'lobby_runs',
     every_ms: RUNS_EVERY_MS,
+    retry_ms: RETRY_MS,
     look: readAll,
     failure: 'lobby runs could not be read; trying again',
   })
+  const endCommits = books.onCommits({ onCommit() {}, onReload: watch.wake })
   await Promise.race([watch.looking(), delay(RUNS_START_MS_MAX, undefined, { ref: false })])
   return {
     wake: watch.wake,
     close() {
       is_closed = true
+      endCommits()
       return watch.close()
     },
   }
