@@ -45,7 +45,7 @@ export async function run(): Promise<void> {
 }
 
 async function startMuster(folder: string): Promise<{ platform: ChildProcess; url: string }> {
-  const [api, matchmaker, lobby_api, http, https] = await freePorts(5)
+  const [api, matchmaker, lobby_api, http, https, metrics] = await freePorts(6)
   const { PATH, HOME } = process.env
   const platform = spawn(process.execPath, [PROGRAM, 'start'], {
     env: {
@@ -57,7 +57,8 @@ async function startMuster(folder: string): Promise<{ platform: ChildProcess; ur
       MUSTER_LOBBY_API_PORT: String(lobby_api),
       MUSTER_EDGE_HTTP_PORT: String(http),
       MUSTER_EDGE_HTTPS_PORT: String(https),
-      MUSTER_METRICS_PORT: '0',
+      // Of four ports in a row. Metrics are on by default, and cost something.
+      MUSTER_METRICS_PORT: String(metrics),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

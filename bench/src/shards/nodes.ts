@@ -1,8 +1,8 @@
-// The nodes of this bench: the platform with its own matchmaker, and further matchmakers. Reads what they use and what they did.
+// One platform of this bench: with its own matchmaker, and further ones. Reads what its processes use and what they did.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type BenchPlatform, type FurtherMatchmaker, startMatchmaker } from '../platform.ts'
+import { type BenchPlatform, type FurtherMatchmaker, freePorts, startMatchmaker, startPlatform } from '../platform.ts'
 
 const SHARD_COUNT = 64
 const LOOK_EVERY_MS = 100
@@ -16,30 +16,34 @@ export type Cpu = Record<(typeof PARTS)[number], number>
 export type Sample = { cpu: Cpu; forwarded: number; row_count: number; at_ms: number }
 
 export class Nodes {
-  readonly #platform: BenchPlatform
+  readonly platform: BenchPlatform
+  readonly count: number
   readonly #further: FurtherMatchmaker[] = []
 
-  constructor(platform: BenchPlatform) {
-    this.#platform = platform
+  private constructor(platform: BenchPlatform, count: number) {
+    this.platform = platform
+    this.count = count
   }
 
-  /** Starts and stops matchmakers until there are `count`, with even shares. Returns whether one was started. */
-  async resize(count: number): Promise<boolean> {
-    const before = this.#further.length
-    while (this.#further.length > count - 1) await this.#further.pop()!.stop()
-    while (this.#further.length < count - 1) {
-      this.#further.push(await startMatchmaker(this.#platform, this.#further.length + 2))
+  /** Resolves when `count` matchmakers have even shares. */
+  static async start(count: number): Promise<Nodes> {
+    const [metrics_port] = await freePorts(1)
+    const settings = { MUSTER_METRICS_PORT: String(metrics_port) }
+    const nodes = new Nodes(await startPlatform(['api', 'matchmaker', 'edge'], settings), count)
+    while (nodes.#further.length < count - 1) {
+      nodes.#further.push(await startMatchmaker(nodes.platform, nodes.#further.length + 2))
     }
-    while (!(await this.#isEven(count))) await delay(LOOK_EVERY_MS)
-    return this.#further.length > before
+    while (!(await nodes.#isEven())) await delay(LOOK_EVERY_MS)
+    return nodes
   }
 
   async stop(): Promise<void> {
     for (const one of this.#further) await one.stop()
+    await this.platform.stop()
   }
 
   async sample(): Promise<Sample> {
-    const { processes, config, database } = this.#platform
+    const { processes, config, database } = this.platform
     const { rows } = await database.pool.query<{ row_count: number }>(
       'select coalesce(sum(last_seq), 0)::float8 as row_count from (select max(seq) as last_seq from journal group by shard) as shards',
     )
@@ -54,17 +58,17 @@ export class Nodes {
     return { cpu, forwarded, row_count: rows[0]!.row_count, at_ms: performance.now() }
   }
 
-  async #isEven(count: number): Promise<boolean> {
-    const { rows } = await this.#platform.database.pool.query<{ shard_count: number }>(
+  async #isEven(): Promise<boolean> {
+    const { rows } = await this.platform.database.pool.query<{ shard_count: number }>(
       `select count(*)::integer as shard_count from shard_leases where writer is not null and is_served
         group by writer order by shard_count`,
     )
     const counts = rows.map(({ shard_count }) => shard_count)
-    return counts.length === count && sum(counts) === SHARD_COUNT && counts.at(-1)! - counts[0]! <= 1
+    return counts.length === this.count && sum(counts) === SHARD_COUNT && counts.at(-1)! - counts[0]! <= 1
   }
 
   #postgresCpu(): number {
-    const file = join(this.#platform.config.data_dir, 'postgres', 'postmaster.pid')
+    const file = join(this.platform.config.data_dir, 'postgres', 'postmaster.pid')
     const postmaster = Number(readFileSync(file, 'utf8').split('\n', 1)[0])
     const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ')
     return sum([postmaster, ...children.map(Number)].map(cpuOf))
