@@ -18,6 +18,8 @@ export type Engine = {
   /** Runs `docker` and returns what it printed. Throws with its output when it fails. */
   docker: (args: readonly string[], options?: { input?: Buffer }) => Promise<string>
   end: () => Promise<void>
+  /** Of the engine itself, without the programs that it has started. */
+  signal: (name: NodeJS.Signals) => void
 }
 
 /** Why a test that needs these programs, as root, cannot run; null when it can. */
@@ -69,12 +71,16 @@ export async function startEngine(t: TestContext, folder: string, options: Engin
   const output = outputOf(child)
   const ended = once(child, 'close')
   const env = { PATH: process.env.PATH, HOME: folder, DOCKER_HOST: `unix://${socket}`, DOCKER_BUILDKIT: '0' }
-  const engine: Engine = { socket, env, docker: (args, { input } = {}) => run('docker', args, { env, input }), end }
+  const engine: Engine = { socket, env, docker: (args, { input } = {}) => run('docker', args, { env, input }), end, signal: (name) => void child.kill(name) }
   async function end(): Promise<void> {
     // The containers of Podman do not end with it.
     if (options.kind === 'podman' && child.exitCode === null && child.signalCode === null)
       await removeContainers(engine)
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGTERM')
+      // It may be suspended.
+      child.kill('SIGCONT')
+    }
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS_MAX)
     await ended
     clearTimeout(timer)

@@ -20,9 +20,11 @@ const Count = (description: string) => Type.Integer({ minimum: 0, description })
 export const PlatformNode = object(
   {
     node_id: NodeId,
-    state: Type.Enum(['open', 'away', 'draining', 'drained', 'removed'], {
+    state: Type.Enum(['open', 'away', 'no_manager', 'not_available', 'draining', 'drained', 'removed'], {
       description: [
         '`open`: it reports. `away`: its reports are missing.',
+        '`no_manager`: it is a machine of a Docker Swarm, and no manager takes requests. Its lobbies continue, and none starts.',
+        '`not_available`: its Swarm starts nothing on it: it is paused or drained there, or missed.',
         '`draining`: it gets no lobbies, and some still run. `drained`: none runs any more.',
         '`removed`: an administrator removed it, and it still reports or has lobbies.',
       ].join(' '),

@@ -10,6 +10,8 @@ export type PlatformRules = {
   host_ranges: readonly PortRange[]
   /** Registries whose images lobbies may run. */
   registries: readonly AllowedRegistry[]
+  /** Whether lobbies are tasks of a Docker Swarm. */
+  is_swarm: boolean
   /** Whether the edge has certificates to show. */
   has_certificates: boolean
   /** Why the platform would not call an endpoint; null when it would. It resolves no name. */

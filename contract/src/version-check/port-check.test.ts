@@ -13,7 +13,7 @@ const HOST_RANGES: PortRange[] = [
 const range = (min: number, max: number) => ({ port_range: { min, max } })
 
 function wrongs(ports: Ports, network_mode?: Docker['network_mode'], ranges = HOST_RANGES): string[] {
-  const rules = { host_ranges: ranges, has_certificates: true }
+  const rules = { host_ranges: ranges, has_certificates: true, is_swarm: false }
   const errors = checkPorts({ ports, ...(network_mode && { network_mode }) }, rules, ['docker'])
   for (const error of errors) assert.match(error.message, /^\w.*\.$/)
   return errors.map(({ path, reason }) => `${path.join('.')} ${reason}`)
@@ -109,7 +109,7 @@ test('options that a protocol does not have are refused, and so are ranges that 
 
 test('where the edge has no certificate to show, a port cannot be tcp_tls', () => {
   const ports: Ports = { raw: { protocol: 'tcp_tls' }, plain: { protocol: 'tcp' }, web: { protocol: 'https' } }
-  const errors = checkPorts({ ports }, { host_ranges: [], has_certificates: false }, ['docker'])
+  const errors = checkPorts({ ports }, { host_ranges: [], has_certificates: false, is_swarm: false }, ['docker'])
   assert.deepStrictEqual(
     errors.map(({ path, reason }) => [path, reason]),
     [[['docker', 'ports', 'raw', 'protocol'], 'tls_disabled']],

@@ -7,17 +7,27 @@ type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
 type Port = NonNullable<Docker['ports']>[string] & { protocol: PortProtocol }
 type Wrong = (at: string[], reason: string, message: string) => ErrorDetail
 
-type PortRules = Pick<PlatformRules, 'host_ranges' | 'has_certificates'>
+type PortRules = Pick<PlatformRules, 'host_ranges' | 'has_certificates' | 'is_swarm'>
 
 /** `rules`: null when the platform is unknown. `path` is the docker block's. */
 export function checkPorts(
-  docker: Pick<Docker, 'network_mode' | 'ports'>,
+  docker: Pick<Docker, 'network_mode' | 'ports' | 'player_addresses'>,
   rules: PortRules | null,
   path: readonly string[],
 ): ErrorDetail[] {
   const wrong: Wrong = (at, reason, message) => ({ path: [...path, ...at], reason, message })
   const errors: ErrorDetail[] = []
-  if (docker.network_mode === 'host' && rules?.host_ranges.length === 0) {
+  if (rules?.is_swarm === true && docker.network_mode === 'host') {
+    const message =
+      'Lobbies of this platform are tasks of a Docker Swarm, which have no network mode host and no port_range. Leave both out, and give each port a name of its own.'
+    errors.push(wrong(['network_mode'], 'host_networking_disabled', message))
+  }
+  if (rules?.is_swarm === true && docker.player_addresses === true) {
+    const message =
+      'Lobbies of this platform are tasks of a Docker Swarm, whose servers see the address of their machine. Leave player_addresses out, and let the server read X-Player-Id or PROXY headers.'
+    errors.push(wrong(['player_addresses'], 'not_supported', message))
+  }
+  if (docker.network_mode === 'host' && rules?.is_swarm !== true && rules?.host_ranges.length === 0) {
     const message = 'This platform has no ports for network mode host.'
     errors.push(wrong(['network_mode'], 'host_networking_disabled', message))
   }

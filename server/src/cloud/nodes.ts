@@ -30,6 +30,7 @@ type NodeRow = {
   disk_free_bytes: number | null
   seen_ts: Date | null
   is_fresh: boolean
+  refusal: 'no_manager' | 'not_available' | null
   lobby_count: number
   player_count: number
   cpu_cores: number
@@ -180,7 +181,7 @@ async function readNodes({ pool }: Context, only: string | null): Promise<Node[]
       )
       select named.node_id, named.roles, regions, runners.version, runners.cpu_cores as cpu_cores_max,
         runners.memory_mb as memory_mb_max, disk_free_bytes, named.seen_ts,
-        coalesce(named.seen_ts > now() - interval '${FRESH}', false) as is_fresh,
+        coalesce(named.seen_ts > now() - interval '${FRESH}', false) as is_fresh, refusal,
         coalesce(lobby_count, 0) as lobby_count, coalesce(player_count, 0) as player_count,
         coalesce(used.cpu_cores, 0) as cpu_cores, coalesce(used.memory_mb, 0) as memory_mb,
         drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts, round_trip_ms, clock_offset_ms, certificate_expire_ts
@@ -234,8 +235,8 @@ function linkOf({ round_trip_ms, clock_offset_ms }: NodeRow, certificate_expire_
   }
 }
 
-function stateOf({ removed_ts, drain_ts, lobby_count, is_fresh }: NodeRow): Node['state'] {
+function stateOf({ removed_ts, drain_ts, lobby_count, is_fresh, refusal }: NodeRow): Node['state'] {
   if (removed_ts !== null) return 'removed'
   if (drain_ts !== null) return lobby_count === 0 ? 'drained' : 'draining'
-  return is_fresh ? 'open' : 'away'
+  return is_fresh ? (refusal ?? 'open') : 'away'
 }

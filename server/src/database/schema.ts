@@ -857,6 +857,8 @@ type RunnerTable = {
   port_count: Generated<number>
   /** Of the program. */
   version: Generated<string>
+  /** Why it starts no lobby (runner/drivers/driver.ts); null: it does. */
+  refusal: 'no_manager' | 'not_available' | null
   /** Grows with each report. */
   report_seq: Generated<number>
   ts: Generated<Date>

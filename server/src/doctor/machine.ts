@@ -17,6 +17,8 @@ import { type Finding, failed, ok, skipped, warning } from './finding.ts'
 
 /** As the settings count them. */
 const MB = 1_000_000
+/** Managers of which one may be lost. */
+const MANAGERS_MIN = 3
 /** Folders above the data folder that are checked. */
 const PARENTS_MAX = 64
 
@@ -103,16 +105,44 @@ async function examineSwarm({ swarm, node_grace_ms }: Config): Promise<Finding[]
         ? []
         : failed('sandbox', `the engine of the node ${node_id} does not respond: ${failure}`, remedy),
     )
-    const command = await heartbeatRemedy(managers, node_grace_ms)
-    const short = command === null ? [] : [warning('sandbox', SHORT_HEARTBEAT, command)]
-    if (away.length + short.length > 0) return [...away, ...short]
-    return [ok('sandbox', `the ${nodes.length} engines of the Swarm respond, and a manager takes requests`)]
+    await managers.check()
+    const found = [...away, ...(await examineManagers(nodes, managers, node_grace_ms))]
+    if (found.length > 0) return found
+    const names = nodes
+      .map(({ node_id, facts }) => `${node_id} (${facts?.is_manager ? 'manager' : 'worker'})`)
+      .join(', ')
+    return [ok('sandbox', `all engines of the Swarm respond, and a manager takes requests: ${names}`)]
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return [failed('sandbox', reason, 'docker node ls on a manager    (docs/containers.md)')]
   } finally {
     for (const node of nodes) node.close()
   }
+}
+
+/** Whether a manager takes requests, each machine gets lobbies, and the loss of one manager is survived. */
+async function examineManagers(
+  nodes: readonly EngineNode[],
+  managers: Managers,
+  node_grace_ms: number,
+): Promise<Finding[]> {
+  const list = 'docker node ls on a manager    (docs/containers.md)'
+  if (!managers.are_here) return [failed('sandbox', managers.failure ?? 'no manager takes requests', list)]
+  const findings: Finding[] = []
+  for (const { node_id, facts, is_here } of nodes) {
+    const machine = facts === null ? null : managers.machine(facts.swarm_id)
+    if (!is_here || (machine?.is_ready === true && machine.is_active)) continue
+    const remedy = `docker node update --availability active NODE    (${list})`
+    findings.push(warning('sandbox', `the Swarm starts nothing on the node ${node_id}`, remedy))
+  }
+  const command = await heartbeatRemedy(managers, node_grace_ms)
+  if (command !== null) findings.push(warning('sandbox', SHORT_HEARTBEAT, command))
+  const count = managers.managerCount()
+  if (nodes.length >= MANAGERS_MIN && count < MANAGERS_MIN) {
+    const text = `the Swarm has ${count} of at least ${MANAGERS_MIN} managers: without a majority of them no lobby starts`
+    findings.push(warning('sandbox', text, 'docker node promote NODE NODE'))
+  }
+  return findings
 }
 
 /** Whether the container engine responds, and has the base image. */

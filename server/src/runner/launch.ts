@@ -152,7 +152,7 @@ type Resources = { network: RunNetwork | null; node: DriverNode | null; pool: Po
 /** The node that the lobby was placed on, or one of its region. Null: this machine. Undefined: it does not respond. */
 function nodeOf({ driver }: Launch, { node_id, region }: WantedLobby): DriverNode | null | undefined {
   if (driver.nodes === null) return null
-  const fits = (node: DriverNode): boolean => node.node_id === node_id || (node_id === null && node.is_open)
+  const fits = (node: DriverNode): boolean => node.node_id === node_id || (node_id === null && node.refusal === null)
   return driver.nodes.here().find((node) => fits(node) && (node.regions?.includes(region) ?? true))
 }
 
@@ -163,12 +163,8 @@ function nodeIdOf({ ctx, driver }: Pick<Launch, 'ctx' | 'driver'>, node: DriverN
 
 /** What a game mode wants that lobbies on other machines do not have; null: nothing. */
 function needsThisMachine(mode: GameModeConfig): string | null {
-  if (mode.network_mode === 'host') return 'Network mode host does not work in a Swarm. Leave it out.'
-  if (mode.ready === 'listening') {
-    return 'ready: listening does not work in a Swarm, because the sockets of another machine are not seen. Let the server call ready, or name a line of its log.'
-  }
-  if (mode.ports.some(({ port_range }) => port_range !== null)) {
-    return 'A port range does not work in a Swarm. Give each port a name of its own.'
+  if (mode.network_mode === 'host') {
+    return 'Network mode host and port ranges do not work in a Swarm. Give each port a name of its own.'
   }
   if (mode.ports.some(({ admission }) => admission?.has_addresses)) {
     return 'player_addresses does not work in a Swarm: the server sees the address of its node. Leave it out, or let the server read X-Player-Id or PROXY headers.'

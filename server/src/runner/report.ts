@@ -15,13 +15,19 @@ const REMOVED_AFTER = '1 day'
 export function startReport(
   ctx: Context,
   ports: Pick<Ports, 'freeCount'>,
-  nodes: Pick<DriverNodes, 'here'> | null,
+  nodes: OtherNodes | null,
 ): Pick<Watch, 'close'> {
   const failure = 'the runner could not report'
-  return watchEvery(ctx, REPORT_MS, { look: () => report(ctx, nodesOf(ctx, ports, nodes)), failure })
+  const look = async (): Promise<void> => {
+    await report(ctx, nodesOf(ctx, ports, nodes))
+    if (nodes !== null) await reportRefusal(ctx, nodes)
+  }
+  return watchEvery(ctx, REPORT_MS, { look, failure })
 }
 
-type Reported = Pick<DriverNode, 'node_id' | 'regions'> & {
+type OtherNodes = Pick<DriverNodes, 'ids' | 'here' | 'refusalOfAll'>
+
+type Reported = Pick<DriverNode, 'node_id' | 'regions' | 'refusal'> & {
   cpu_cores: number | null
   memory_mb: number | null
   ports: Pick<Ports, 'freeCount'>
@@ -30,31 +36,31 @@ type Reported = Pick<DriverNode, 'node_id' | 'regions'> & {
 function nodesOf(
   { config: { node_id, node_capacity } }: Context,
   ports: Pick<Ports, 'freeCount'>,
-  nodes: Pick<DriverNodes, 'here'> | null,
+  nodes: OtherNodes | null,
 ): Reported[] {
-  if (nodes === null) return [{ node_id, regions: null, ...node_capacity, ports }]
+  if (nodes === null) return [{ node_id, regions: null, refusal: null, ...node_capacity, ports }]
   // Null: lobbies are not limited by the size of machines.
-  const sizeOf = (size: number, limit: number | null, is_open: boolean): number | null => (is_open ? limit && size : 0)
+  const sizeOf = (size: number, limit: number | null): number | null => limit && size
   return nodes.here().map((node) => ({
     ...node,
-    cpu_cores: sizeOf(node.cpu_cores, node_capacity.cpu_cores, node.is_open),
-    memory_mb: sizeOf(node.memory_mb, node_capacity.memory_mb, node.is_open),
+    cpu_cores: sizeOf(node.cpu_cores, node_capacity.cpu_cores),
+    memory_mb: sizeOf(node.memory_mb, node_capacity.memory_mb),
   }))
 }
 
 async function report({ config, pool }: Context, nodes: readonly Reported[]): Promise<void> {
   const { data_dir, runner_regions } = config
   const disk_free_bytes = await freeBytes(data_dir)
-  for (const { node_id, regions, cpu_cores, memory_mb, ports } of nodes) {
+  for (const { node_id, regions, refusal, cpu_cores, memory_mb, ports } of nodes) {
     await pool.query({
       name: 'runner-report',
       text: `
       with gone as (delete from runners where ts < now() - interval '${REMOVED_AFTER}' and runner_id <> $1)
-      insert into runners (runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, version)
-      values ($1, $2, $3, $4, $5, $6, $7)
+      insert into runners (runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, version, refusal)
+      values ($1, $2, $3, $4, $5, $6, $7, $8)
       on conflict (runner_id) do update set regions = excluded.regions, disk_free_bytes = excluded.disk_free_bytes,
         cpu_cores = excluded.cpu_cores, memory_mb = excluded.memory_mb, port_count = excluded.port_count,
-        version = excluded.version, report_seq = runners.report_seq + 1, ts = now()`,
+        version = excluded.version, refusal = excluded.refusal, report_seq = runners.report_seq + 1, ts = now()`,
       values: [
         node_id,
         runner_regions.filter((name) => regions?.includes(name) ?? true),
@@ -63,7 +69,18 @@ async function report({ config, pool }: Context, nodes: readonly Reported[]): Pr
         memory_mb,
         ports.freeCount(),
         platformVersion(),
+        refusal,
       ],
     })
   }
+}
+
+/** What holds for machines that do not respond too. It is no report of theirs. */
+async function reportRefusal({ pool }: Context, nodes: OtherNodes): Promise<void> {
+  const here = new Set(nodes.here().map(({ node_id }) => node_id))
+  await pool.query({
+    name: 'runner-refusal',
+    text: 'update runners set refusal = $2 where runner_id = any($1) and refusal is distinct from $2',
+    values: [nodes.ids.filter((node_id) => !here.has(node_id)), nodes.refusalOfAll()],
+  })
 }

@@ -93,6 +93,15 @@ export async function readListening(
   return found
 }
 
+/** All listening sockets in the texts of such lists, of both transports: no TCP socket is in the state of a UDP listener. */
+export function listenersIn(text: string): ListeningSocket[] {
+  return (['tcp', 'udp'] as const).flatMap((transport) =>
+    [...text.matchAll(OWNED_LISTENER[transport])].map(([, address = '', port = '']) => {
+      return { transport, address: addressOf(address), port: Number.parseInt(port, 16) }
+    }),
+  )
+}
+
 /** Whole lines of a list, a few at a time, until the listeners end or the limit is reached. */
 async function* readList(path: string, transport: Transport): AsyncGenerator<string> {
   try {

@@ -48,6 +48,9 @@ function promise(
   }
 }
 
+/** Containers, one after another: Podman refuses many starts at once. `ROUNDS=50` for more. */
+const SHORT_LOBBIES = Number(process.env.ROUNDS ?? 4)
+
 type Given = { build_id: string; build_folder: string; start: ImageStart }
 
 /** Checks the image as an upload does, and gives it to the engine as a start does. */
@@ -113,6 +116,20 @@ promise('images run with the entrypoint, command, environment, folder and user o
     assert.deepEqual(lines, [...user, ...rest])
   }
 })
+
+promise(
+  'containers that end at once have whole logs',
+  async (t, kind) => {
+    const folder = makeFolder(t)
+    const fixture = await openDriver(t, kind)
+    const options = { entrypoint: ['/bin/sh', '-c', 'echo ran'] }
+    const given = await give(fixture, umociImage(folder, [busyboxRoot(folder)], options), 'oci_bundle')
+    for (let count = 0; count < SHORT_LOBBIES; count++) {
+      assert.deepEqual(await outputOf(fixture, specOf(given)), ['ran'])
+    }
+  },
+  ENGINES,
+)
 
 promise('the version config overrides what the image says, and a wrong value is named', async (t, kind) => {
   const folder = makeFolder(t)

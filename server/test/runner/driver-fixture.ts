@@ -22,7 +22,7 @@ import { until } from '../until.ts'
 import { BASE_IMAGE, importBaseImage } from './base-image.ts'
 import { TIER } from './driver-limits.ts'
 import { openEngineDriver } from './engine-driver.ts'
-import { type SwarmEngines, startSwarm } from './swarm-engines.ts'
+import { type SwarmEngines, type SwarmRole, startSwarm } from './swarm-engines.ts'
 
 export { TIER }
 
@@ -57,9 +57,12 @@ export function sharedEngine(kind: ContainerKind): Promise<Engine> {
   return opening
 }
 
-/** The Swarm for all tests of a file. */
-export function sharedSwarm(): Promise<SwarmEngines> {
-  swarm ??= startSwarm(...ofFile(), HEARTBEAT_S)
+/** The Swarm for all tests of a file. The first call says which machines it has beside the first manager. */
+export function sharedSwarm(
+  others: readonly SwarmRole[] = ['worker'],
+  heartbeat_s: number = HEARTBEAT_S,
+): Promise<SwarmEngines> {
+  swarm ??= startSwarm(...ofFile(), heartbeat_s, others)
   return swarm
 }
 

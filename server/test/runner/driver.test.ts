@@ -166,8 +166,7 @@ promise('a lobby that reaches its limit of memory or of processes ends with that
   const hog = await fixture.start({ build_folder, args: ['node', 'hog.js'], tier })
   assert.deepStrictEqual(howOf(await fixture.ended(hog)), { exit_code: 137, reason: 'oom' })
   const fork = await fixture.start({ build_folder, args: ['fork'], tier: { ...TIER, pids_max: 20 } })
-  // A Swarm has no control group of the platform around a container, so the limit holds and is not seen.
-  assert.strictEqual((await fixture.ended(fork)).reason, variant === 'swarm' ? 'exit' : 'pids')
+  assert.strictEqual((await fixture.ended(fork)).reason, 'pids')
   await fixture.driver.sweep()
   for (const { lobby_id } of [fork, hog])
     await until('it is gone', async () => (await fixture.processesOf(lobby_id)).length === 0)
@@ -181,13 +180,19 @@ promise(
     const build_folder = fixture.build({
       'burn.js': `
       const burnt = ({ user, system } = process.cpuUsage()) => (user + system) / 1e3
-      while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);`,
-      'parent.js': "require('child_process').execFileSync(process.execPath, ['burn.js'])",
-      'idle.js': `setTimeout(() => {}, ${BURNT_MS})`,
+      while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);
+      console.log('burnt')
+      process.stdin.once('data', () => process.exit())`,
+      'parent.js': "require('child_process').execFileSync(process.execPath, ['burn.js'], { stdio: 'inherit' })",
+      'idle.js': `setTimeout(() => console.log('burnt'), ${BURNT_MS}); process.stdin.once('data', () => process.exit())`,
     })
     const used: Record<string, number> = {}
     for (const program of ['burn.js', 'parent.js', 'idle.js']) {
-      const handle = await fixture.start({ build_folder, args: ['node', program] })
+      const handle = await fixture.start({ build_folder, args: ['node', program], has_input: true })
+      await fixture.line(handle, /^burnt$/)
+      // A Swarm counts up to the last sample of a lobby.
+      await fixture.driver.usage([handle])
+      await fixture.driver.write(handle.lobby_id, 'end', 'note')
       const exit = await fixture.ended(handle)
       assert.deepStrictEqual(howOf(exit), { exit_code: 0, reason: 'exit' })
       used[program] = exit.cpu_ms ?? -1
@@ -199,8 +204,6 @@ promise(
     assert.ok(with_child >= BURNT_MS && with_child < 10 * BURNT_MS, JSON.stringify(used))
     assert.ok(idle > 0 && idle < burnt, JSON.stringify(used))
   },
-  // A Swarm has no control group of the platform around a container: docker.test.ts.
-  VARIANTS.filter((variant) => variant !== 'swarm'),
 )
 
 promise('the usage of a run includes its children, with and without a control group', async (t, variant) => {

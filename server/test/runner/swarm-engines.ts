@@ -1,19 +1,19 @@
-// Two container engines as a Docker Swarm, for tests. Each is a machine of its own: a network namespace with an address on a
+// Container engines as a Docker Swarm, for tests. Each is a machine of its own: a network namespace with an address on a
 // bridge, to which the test has an address too. All of it ends with the test.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Engine, startEngine } from '../container-engine.ts'
 
-export const SWARM_NODES = ['swarm-a', 'swarm-b'] as const
-export type SwarmNodeName = (typeof SWARM_NODES)[number]
+/** What joins the first machine, which is a manager. */
+export type SwarmRole = 'worker' | 'manager'
 /** The longest name of an interface. */
 const INTERFACE_LENGTH_MAX = 15
 /** Of an engine's API over TCP. */
 const API_PORT = 2375
 
 export type SwarmMachine = {
-  node_id: SwarmNodeName
+  node_id: string
   address: string
   engine: Engine
   /** Cuts the machine off from all others, or ends that. */
@@ -30,12 +30,20 @@ export type SwarmEngines = {
   setting(how: 'unix' | 'tcp'): string
 }
 
-/** `heartbeat_s`: a Swarm gives a machine up after three of them. */
-export async function startSwarm(t: TestContext, folder: string, heartbeat_s: number): Promise<SwarmEngines> {
+/** `heartbeat_s`: a Swarm gives a machine up after three of them. `others`: the machines beside the first. */
+export async function startSwarm(
+  t: TestContext,
+  folder: string,
+  heartbeat_s: number,
+  others: readonly SwarmRole[],
+): Promise<SwarmEngines> {
+  const node_ids = ['a', ...others.map((_, index) => String.fromCharCode('b'.charCodeAt(0) + index))].map(
+    (name) => `swarm-${name}`,
+  )
   const id = process.pid.toString(36)
   const subnet = `10.${200 + (process.pid % 50)}.${(process.pid >> 6) % 250}`
   const bridge = `msw${id}`.slice(0, INTERFACE_LENGTH_MAX)
-  const namespaces = SWARM_NODES.map((name) => `${bridge}-${name}`)
+  const namespaces = node_ids.map((name) => `${bridge}-${name}`)
   t.after(() => {
     for (const namespace of namespaces) ip(['netns', 'del', namespace])
     ip(['link', 'del', bridge])
@@ -43,15 +51,18 @@ export async function startSwarm(t: TestContext, folder: string, heartbeat_s: nu
   ip(['link', 'add', bridge, 'type', 'bridge'])
   ip(['addr', 'add', `${subnet}.254/24`, 'dev', bridge])
   ip(['link', 'set', bridge, 'up'])
-  const machines: SwarmMachine[] = []
-  for (const [index, node_id] of SWARM_NODES.entries()) {
-    machines.push(await startMachine(t, { node_id, namespace: namespaces[index]!, bridge, subnet, index, folder }))
-  }
-  const [first, second] = machines
+  const machines = await Promise.all(
+    node_ids.map((node_id, index) =>
+      startMachine(t, { node_id, namespace: namespaces[index]!, bridge, subnet, index, folder }),
+    ),
+  )
+  const [first] = machines
   await first!.engine.docker(['swarm', 'init', '--advertise-addr', first!.address])
   await first!.engine.docker(['swarm', 'update', '--dispatcher-heartbeat', `${heartbeat_s}s`])
-  const token = (await first!.engine.docker(['swarm', 'join-token', '--quiet', 'worker'])).trim()
-  await second!.engine.docker(['swarm', 'join', '--token', token, `${first!.address}:2377`])
+  for (const [index, role] of others.entries()) {
+    const token = (await first!.engine.docker(['swarm', 'join-token', '--quiet', role])).trim()
+    await machines[index + 1]!.engine.docker(['swarm', 'join', '--token', token, `${first!.address}:2377`])
+  }
   return {
     machines,
     address: `${subnet}.254`,
@@ -64,7 +75,7 @@ export async function startSwarm(t: TestContext, folder: string, heartbeat_s: nu
   }
 }
 
-type Plan = { node_id: SwarmNodeName; namespace: string; bridge: string; subnet: string; index: number; folder: string }
+type Plan = { node_id: string; namespace: string; bridge: string; subnet: string; index: number; folder: string }
 
 async function startMachine(t: TestContext, plan: Plan): Promise<SwarmMachine> {
   const { node_id, namespace, bridge, subnet, index } = plan

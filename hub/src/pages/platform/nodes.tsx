@@ -28,6 +28,8 @@ const MEBIBYTE = 1024 * 1024
 const TONES: Record<Node['state'], Tone> = {
   open: 'good',
   away: 'bad',
+  no_manager: 'bad',
+  not_available: 'warn',
   draining: 'warn',
   drained: 'plain',
   removed: 'plain',

@@ -61,7 +61,7 @@ function configWith(path: readonly string[], value: unknown): VersionConfig {
 }
 
 function refusalsOf({ matchmaker }: VersionConfig): ErrorDetail[] {
-  const rules = { host_ranges: [{ min: 1, max: 65_535 }], has_certificates: true }
+  const rules = { host_ranges: [{ min: 1, max: 65_535 }], has_certificates: true, is_swarm: false }
   const mode = matchmaker!.game_modes[NAME]!
   return [matchmaker!.docker, mode.docker]
     .flatMap((docker) =>

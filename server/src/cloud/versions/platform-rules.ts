@@ -11,6 +11,7 @@ export function platformRules(config: Config): PlatformRules {
     regions: config.regions,
     host_ranges: config.host_port_ranges,
     registries: config.registries,
+    is_swarm: config.driver === 'swarm',
     has_certificates: hasHttps(config),
     checkUrl: (url) => checkUrl(config, url),
   }

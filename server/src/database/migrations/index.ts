@@ -59,6 +59,7 @@ import { statements as roomClaims } from './0080-room-claims.ts'
 import { statements as linkRevocation } from './0086-link-revocation.ts'
 import { statements as nodeEdges } from './0087-node-edges.ts'
 import { statements as upgrades } from './0088-upgrades.ts'
+import { statements as nodeRefusal } from './0091-node-refusal.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -123,4 +124,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0086-link-revocation', statements: linkRevocation },
   { name: '0087-node-edges', statements: nodeEdges },
   { name: '0088-upgrades', statements: upgrades },
+  { name: '0091-node-refusal', statements: nodeRefusal },
 ]

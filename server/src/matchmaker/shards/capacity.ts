@@ -21,7 +21,7 @@ export type RegionUse = { region: string; cpu_cores: number; memory_mb: number }
 export type LobbyUse = RegionUse & { node_id: string | null }
 
 /** `open`: the node takes new lobbies. `away`: it does not report, and takes new lobbies only where no node is open. */
-export type NodeState = 'open' | 'away' | 'draining' | 'disk_full' | 'ports_full'
+export type NodeState = 'open' | 'away' | 'draining' | 'disk_full' | 'ports_full' | 'no_manager' | 'not_available'
 
 /** A node that runs lobbies, as watch/nodes.ts knows it. */
 export type NodeRoom = { node_id: string; regions: readonly string[]; limit: RoomLimit; state: NodeState }

@@ -16,6 +16,16 @@ const BY_STATE: Record<Exclude<NodeState, 'open' | 'away'>, { setting: string; m
     message:
       'its nodes are being drained. "muster nodes" lists them, and "muster nodes drain NODE --cancel" ends that.',
   },
+  no_manager: {
+    setting: 'MUSTER_SWARM_ENGINES',
+    message:
+      'its nodes are machines of a Docker Swarm, and no manager of it takes requests. Lobbies that run continue. "muster doctor" on the machine of the runner says why.',
+  },
+  not_available: {
+    setting: 'nodes',
+    message:
+      'its nodes are machines that their Docker Swarm does not use: paused, drained or missed. "docker node ls" on a manager lists them.',
+  },
   ports_full: { setting: 'nodes', message: 'its nodes have no free local ports. Add a node.' },
 }
 

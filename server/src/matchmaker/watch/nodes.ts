@@ -1,7 +1,8 @@
 // Follows the nodes that run lobbies: the reports of their runners (runner/report.ts), and what the operator decided about
 // them (table nodes). From these follows where new lobbies are placed (shards/capacity.ts), and which lobbies end:
 //
-// - open: the node gets lobbies, unless its disk or its local ports are nearly used up.
+// - open: the node gets lobbies, unless its disk or its local ports are nearly used up, or it is a machine of a Docker Swarm
+//   that starts none now.
 // - away: it has not reported for a few seconds. While another node of its regions is open, it gets none, its lobbies take no
 //   new player (runs.ts), and those that are not ready end. Its players keep their seats.
 // - lost: it was away for MUSTER_NODE_GRACE_SECONDS. All its lobbies of a shard end in one journal row, `node_lost`.
@@ -30,6 +31,7 @@ export type NodeRow = RoomLimit & {
   regions: string[]
   disk_free_bytes: number
   port_count: number
+  refusal: 'no_manager' | 'not_available' | null
   /** Null: the node has no row of a runner. */
   report_seq: number | null
   is_fresh: boolean
@@ -101,8 +103,9 @@ class Nodes {
     return { node_id, regions, limit: { cpu_cores, memory_mb }, state: this.#stateOf(row) }
   }
 
-  #stateOf({ node_id, is_draining, disk_free_bytes, port_count }: NodeRow): NodeState {
+  #stateOf({ node_id, is_draining, disk_free_bytes, port_count, refusal }: NodeRow): NodeState {
     if (is_draining) return 'draining'
+    if (refusal !== null) return refusal
     if (disk_free_bytes < this.#ctx.config.lobbies.disk_free_bytes_min) return 'disk_full'
     if (port_count < PORTS_MIN) return 'ports_full'
     return this.#silence.isAway(node_id) ? 'away' : 'open'
@@ -167,6 +170,7 @@ class Nodes {
 
 export const NODES_SQL = `
   select coalesce(runner_id, node_id) as node_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, report_seq,
+    refusal,
     coalesce(ts > now() - interval '${FRESH}', false) as is_fresh,
     drain_ts is not null as is_draining, coalesce(drain_at_match_end, false) as at_match_end,
     coalesce(drain_deadline_ts <= now(), false) as is_over, removed_ts is not null as is_removed

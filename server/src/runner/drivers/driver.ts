@@ -49,12 +49,18 @@ export type RunPlace = {
   ports: readonly { inside: number; outside: number; protocol: 'tcp' | 'udp' }[]
 }
 
+/**
+ * Why a machine that responds starts no lobby. `no_manager`: no manager of its Swarm takes requests. `not_available`: the
+ * Swarm starts nothing on it: an operator has paused or drained it there, or its managers miss it.
+ */
+export type NodeRefusal = 'no_manager' | 'not_available'
+
 /** A machine on which a driver runs lobbies. `regions`: null: those of the runner. */
 export type DriverNode = {
   node_id: string
   regions: readonly string[] | null
-  /** Whether it starts lobbies now. */
-  is_open: boolean
+  /** Null: it starts lobbies now. */
+  refusal: NodeRefusal | null
   cpu_cores: number
   memory_mb: number
   /** Where the edge reaches the ports of its lobbies. */
@@ -67,6 +73,8 @@ export type DriverNodes = {
   ids: readonly string[]
   /** Those that respond now. */
   here(): DriverNode[]
+  /** Why no machine starts a lobby, also one that does not respond; null: some may. */
+  refusalOfAll(): NodeRefusal | null
   /** The numbers of lobbies at this address; null: no node has it. */
   portsAt(address: string): Ports | null
   /** Where lobbies reach the platform. */

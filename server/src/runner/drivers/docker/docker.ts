@@ -323,9 +323,7 @@ class DockerDriver implements Driver {
     const onFailure = (text: string): void => this.#options.log.warn({ lobby_id, text }, 'output of a lobby was lost')
     const output =
       run?.output ?? new ContainerOutput({ engine, container: containerName(lobby_id), folder, now, onFailure })
-    const late = new AbortController()
-    await Promise.race([output.done, sleep(LOG_WAIT_MS_MAX, undefined, { signal: late.signal }).catch(() => undefined)])
-    late.abort()
+    await output.whole(LOG_WAIT_MS_MAX)
     if (run === null) await output.close()
   }
 

@@ -35,7 +35,14 @@ export type EngineTls = { ca: string; cert: string; key: string }
 /** `tls`: null: the connection is not encrypted, and every program that reaches the port is root on the machine. */
 export type EngineAddress = { socket: string } | { host: string; port: number; tls: EngineTls | null }
 
-type CallOptions = { query?: Query; body?: unknown; headers?: Readonly<Record<string, string>>; ms_max?: number }
+type CallOptions = {
+  query?: Query
+  body?: unknown
+  headers?: Readonly<Record<string, string>>
+  ms_max?: number
+  /** Ends the request. */
+  signal?: AbortSignal
+}
 
 export class EngineClient {
   readonly #target: RequestOptions
@@ -63,7 +70,8 @@ export class EngineClient {
     const of_body =
       text === null ? {} : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }
     const headers = { ...of_body, ...options.headers }
-    const signal = AbortSignal.timeout(options.ms_max ?? REQUEST_MS_MAX)
+    const late = AbortSignal.timeout(options.ms_max ?? REQUEST_MS_MAX)
+    const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal])
     const response = await this.#send(
       { method, path: pathOf(path, options.query), headers, signal, agent: this.#agent },
       (sent) => sent.end(text ?? undefined),

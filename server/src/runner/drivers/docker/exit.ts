@@ -12,6 +12,8 @@ const COULD_NOT_START_CODES = [1, 126, 127]
 const INITS = ['[FATAL tini ', 'ERROR (catatonit:'] as const
 /** Last lines of stderr that are searched for an error of the loader. */
 const STDERR_LINES = 4
+const REFUSED_FORK =
+  /\bcannot fork\b|\bfork: .*resource temporarily unavailable|\bspawn \S+ EAGAIN\b|unable to create (new )?native thread|can't start new thread|failed to create new OS thread|pthread_create failed/i
 /** A shell's exit code for a signal is this plus the number of the signal. */
 const SIGNAL_CODE = 128
 const SIGNALS_MAX = 64
@@ -27,13 +29,15 @@ export type EndedContainer = {
   boot_id: string
   cgroups: Cgroups | null
   is_podman: boolean
+  /** What it had used before its end, for an engine whose control groups are not seen. */
+  last_usage?: { cpu_ms: number; has_reached_pids: boolean } | null
 }
 
 /** `found`: null when the engine has no such container any more. */
 export async function exitOfContainer(found: ContainerInspect | null, ended: EndedContainer): Promise<Exit> {
   const { handle, facts, cgroups } = ended
   const group = facts?.group ?? handle?.group ?? null
-  const cpu_ms = group === null ? null : (cgroups?.cpuTime(group) ?? null)
+  const cpu_ms = (group === null ? null : cgroups?.cpuTime(group)) ?? ended.last_usage?.cpu_ms ?? null
   if (found === null) {
     if (handle === null) return neverRan('lost')
     const { start_ts } = handle
@@ -51,7 +55,7 @@ export async function exitOfContainer(found: ContainerInspect | null, ended: End
 
 async function reasonOf(
   { ExitCode, OOMKilled }: ContainerState,
-  { folder, cgroups, is_podman }: EndedContainer,
+  { folder, cgroups, is_podman, last_usage = null }: EndedContainer,
   group: string | null,
 ): Promise<ExitReason> {
   if (ExitCode === 0) return 'exit'
@@ -59,6 +63,7 @@ async function reasonOf(
   // Podman does not see every such end, and version 1 counts it in the container's group only, which is gone.
   if (is_podman && ExitCode === KILLED_CODE && group !== null && cgroups?.hasReachedMemory(group)) return 'oom'
   if (group !== null && cgroups !== null && hasReachedProcesses(cgroups, group)) return 'pids'
+  if (last_usage?.has_reached_pids || (cgroups === null && (await logsRefusedFork(folder)))) return 'pids'
   if (COULD_NOT_START_CODES.includes(ExitCode) && (await logsMissingLibrary(folder))) return 'missing_library'
   return ExitCode > SIGNAL_CODE && ExitCode <= SIGNAL_CODE + SIGNALS_MAX ? 'signal' : 'exit'
 }
@@ -68,6 +73,12 @@ function hasReachedProcesses(cgroups: Cgroups, group: string): boolean {
   if (cgroups.counters(group).pids_refused > 0) return true
   const [peak, limit] = [cgroups.pidsPeak(group), cgroups.pidsMax(group)]
   return peak !== null && limit !== null && peak >= limit
+}
+
+/** Where control groups are not seen: the last lines of the shell, of Node.js, Java, Go, Python or a library of C. */
+async function logsRefusedFork(folder: string): Promise<boolean> {
+  const { lines } = await lastLines(folder, 'stderr', STDERR_LINES)
+  return lines.some(({ bytes }) => REFUSED_FORK.test(bytes.toString()))
 }
 
 async function logsMissingLibrary(folder: string): Promise<boolean> {

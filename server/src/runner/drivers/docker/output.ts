@@ -24,6 +24,11 @@ const BATCH_MS = 10
 const BATCH_CHUNKS_MAX = 10_000
 /** How often dropped lines are reported. */
 const PAUSE_MS = 1_000
+/**
+ * How long a stream may stay open after its container has ended. Podman never closes one whose container ended between two
+ * steps of the request.
+ */
+const LATE_STREAM_MS_MAX = 1_000
 /** Pause after the engine closed a stream of a container that still runs. */
 const RETRY_MS = 1_000
 const NS_DIGITS = 9
@@ -63,6 +68,8 @@ export class ContainerOutput {
   readonly #options: OutputOptions
   readonly #streams: Record<LogStream, Stream>
   readonly #closing = new AbortController()
+  /** Ends the stream of a container that has ended. What is missing is read without a stream. */
+  readonly #ended = new AbortController()
   readonly #timer: NodeJS.Timeout
   /** Resolves when the container has ended and its output is written, or after `close`. */
   readonly done: Promise<void>
@@ -88,14 +95,26 @@ export class ContainerOutput {
     await this.done
   }
 
+  /** The container has ended. Resolves when its output is written, or after this time at most. */
+  async whole(ms_max: number): Promise<void> {
+    const late = new AbortController()
+    const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: late.signal }).catch(() => undefined)
+    const is_late = await Promise.race([this.done.then(() => false), pause(LATE_STREAM_MS_MAX).then(() => true)])
+    if (is_late) {
+      this.#ended.abort()
+      await Promise.race([this.done, pause(ms_max - LATE_STREAM_MS_MAX)])
+    }
+    late.abort()
+  }
+
   async #follow(): Promise<void> {
     while (!this.#closing.signal.aborted) {
       try {
-        await this.#read('1')
+        await this.#readWhileRunning()
         if (this.#closing.signal.aborted) return
         if (!(await this.#isRunning())) {
           // What the engine stored while the stream was closed.
-          await this.#read('0')
+          await this.#read('0', this.#closing.signal)
           this.#end()
           return
         }
@@ -108,12 +127,21 @@ export class ContainerOutput {
     }
   }
 
+  async #readWhileRunning(): Promise<void> {
+    const { signal } = this.#ended
+    try {
+      if (!signal.aborted) await this.#read('1', AbortSignal.any([this.#closing.signal, signal]))
+    } catch (error) {
+      if (!signal.aborted) throw error
+    }
+  }
+
   async #isRunning(): Promise<boolean> {
     const found = await this.#options.engine.find<ContainerInspect>(`/containers/${this.#options.container}/json`)
     return found?.State.Running ?? false
   }
 
-  async #read(follow: '0' | '1'): Promise<void> {
+  async #read(follow: '0' | '1', signal: AbortSignal): Promise<void> {
     for (const stream of LOG_STREAMS) {
       // A line that was read in part is read again from its beginning.
       const { written, lines } = this.#streams[stream]
@@ -124,7 +152,7 @@ export class ContainerOutput {
     }
     const { engine, container } = this.#options
     const query = { follow, stdout: '1', stderr: '1', timestamps: '1', since: this.#since() }
-    const response = await engine.stream(`/containers/${container}/logs`, query, this.#closing.signal)
+    const response = await engine.stream(`/containers/${container}/logs`, query, signal)
     const frames = new Frames()
     for await (const chunk of response as AsyncIterable<Buffer>) {
       const bytes = Buffer.concat([chunk, ...waiting(response)])

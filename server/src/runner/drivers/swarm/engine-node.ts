@@ -9,6 +9,8 @@ import { ContainerInputs } from '../docker/input.ts'
 
 /** A machine that does not respond for this long is away. */
 const CHECK_MS_MAX = 3_000
+/** How long an engine may look for a leader of its managers. */
+const FACTS_MS_MAX = 30_000
 /** How often the size of a machine and its place in the Swarm are read again. */
 const FACTS_EVERY_CHECKS = 5
 const MB = 1024 ** 2
@@ -45,6 +47,8 @@ export class EngineNode {
   failure: string | null = null
   /** When the last check succeeded, by the wall clock. */
   seen_ts = 0
+  /** Ends when a check fails after one that succeeded. */
+  #presence = new AbortController()
   readonly #platform: string
   readonly #now: () => number
   /** Of the last check: all that belong to the platform. */
@@ -52,6 +56,7 @@ export class EngineNode {
   /** Of the last check: the running ones, by lobby id. */
   readonly #running = new Set<string>()
   #checks = 0
+  #reading_facts: Promise<void> | null = null
   #checking: Promise<void> | null = null
 
   constructor(node_id: string, address: EngineAddress, platform: string, now: () => number) {
@@ -96,16 +101,33 @@ export class EngineNode {
     this.#running.delete(lobby_id)
   }
 
+  /** Ends what waits for this machine when it goes away. */
+  get presence(): AbortSignal {
+    return this.#presence.signal
+  }
+
   close(): void {
     this.inputs.closeAll()
     this.engine.close()
   }
 
+  /** An engine whose managers have no leader takes long for this, and responds to all else at once. */
+  #readFacts(): Promise<void> {
+    this.#reading_facts ??= this.engine
+      .call<Info>('GET', '/info', { ms_max: FACTS_MS_MAX })
+      .then((info) => {
+        this.facts = factsOfMachine(info)
+      })
+      .finally(() => {
+        this.#reading_facts = null
+      })
+    return this.#reading_facts
+  }
+
   async #checkOnce(): Promise<void> {
     try {
-      if (this.facts === null || !this.is_here || ++this.#checks % FACTS_EVERY_CHECKS === 0) {
-        this.facts = factsOfMachine(await this.engine.call<Info>('GET', '/info', { ms_max: CHECK_MS_MAX }))
-      }
+      if (this.facts === null) await this.#readFacts()
+      else if (!this.is_here || ++this.#checks % FACTS_EVERY_CHECKS === 0) void this.#readFacts().catch(() => undefined)
       this.#containers = await this.engine.call<ContainerSummary[]>('GET', '/containers/json', {
         query: { all: '1', ...platformFilter(this.#platform) },
         ms_max: CHECK_MS_MAX,
@@ -116,11 +138,13 @@ export class EngineNode {
         if (facts !== null && !neverRuns(Labels)) this.#running.add(facts.lobby_id)
       }
       this.seen_ts = this.#now()
+      if (this.#presence.signal.aborted) this.#presence = new AbortController()
       this.is_here = this.facts !== null
       this.failure = this.facts === null ? 'the engine is in no Swarm' : null
     } catch (error) {
       this.is_here = false
       this.failure = error instanceof Error ? error.message : String(error)
+      this.#presence.abort(new Error(`the engine of the node ${this.node_id} does not respond`))
     }
   }
 }

@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { isGone } from '../../../procfs.ts'
 import type { ContainerFacts, ContainerInspect } from '../docker/container.ts'
 import type { Handle } from '../driver.ts'
+import type { UsageSample } from './usage-samples.ts'
 
 const FILE = 'task.json'
 
-export type RunFile = { handle: Handle; facts: ContainerFacts }
+/** `used`: as sampled last by a runner that has closed since. */
+export type RunFile = { handle: Handle; facts: ContainerFacts; used?: UsageSample | null }
 
 export function writeRunFile(folder: string, file: RunFile): void {
   const path = join(folder, FILE)

@@ -4,7 +4,14 @@ import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
 import { type ContainerFacts, containerName, ENGINE_LOG, type Owner } from '../docker/container.ts'
 import type { RunPlace, RunSpec } from '../driver.ts'
 
+/** Names one start of a lobby. */
+export const START_LABEL = 'muster.start'
 const TMP_MOUNT = '/tmp'
+/**
+ * The folder of the lobby's volume, a second time. An engine refuses a mount whose folder does not exist. So a manager that was
+ * suspended for a while cannot start the lobby again after its end: its volume is gone.
+ */
+const FENCE_MOUNT = '/run/.muster'
 const TMP_MODE = 0o1777
 /** The time between the stop signal and SIGKILL when the Swarm itself ends a task: an orphan, or a drained node. */
 const STOP_GRACE_NS = 5_000_000_000
@@ -20,16 +27,28 @@ export type ServicePlan = {
   owner: Owner
   swarm_id: string
   place: RunPlace
+  /** Of the volume, on the machine. */
+  volume_folder: string
+  start_id: string
+}
+
+export type ServiceBody = {
+  Name: string
+  Labels: Readonly<Record<string, string>>
+  TaskTemplate: object
+  Mode: object
+  EndpointSpec: object
 }
 
 /** The body of the request that creates the service. `Env` contains a secret. */
-export function serviceBody({ spec, facts, labels, image, program, owner, swarm_id, place }: ServicePlan): object {
+export function serviceBody(plan: ServicePlan): ServiceBody {
+  const { spec, facts, labels, image, program, owner, swarm_id, place } = plan
   const { lobby_id, tier } = spec
   const env = { ...spec.env, HOME: SCRATCH_MOUNT, TMPDIR: TMP_MOUNT }
   const { cpu_cores, memory_bytes, pids_max, tmp_bytes } = tier
   return {
     Name: containerName(lobby_id),
-    Labels: labels,
+    Labels: { ...labels, [START_LABEL]: plan.start_id },
     TaskTemplate: {
       ContainerSpec: {
         Image: image,
@@ -50,6 +69,7 @@ export function serviceBody({ spec, facts, labels, image, program, owner, swarm_
         StopGracePeriod: STOP_GRACE_NS,
         Mounts: [
           { Type: 'volume', Source: containerName(lobby_id), Target: SCRATCH_MOUNT, VolumeOptions: { NoCopy: true } },
+          { Type: 'bind', Source: plan.volume_folder, Target: FENCE_MOUNT, ReadOnly: true },
           { Type: 'tmpfs', Target: TMP_MOUNT, TmpfsOptions: { SizeBytes: tmp_bytes, Mode: TMP_MODE } },
         ],
       },

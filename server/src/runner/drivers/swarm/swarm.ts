@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLine, LogStream } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
 import { EndedLogs } from '../../logs/ended-logs.ts'
+import type { ListeningSocket } from '../../sockets.ts'
 import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import { type ContainerFacts, type ContainerInspect, factsOf, neverRuns } from '../docker/container.ts'
 import { endContainer, trimEnded } from '../docker/end-container.ts'
@@ -39,9 +40,13 @@ import { findContainer, startTask } from './start-task.ts'
 import { SwarmNodes } from './swarm-nodes.ts'
 import { removeService, removeTask, sweepSwarm } from './sweep-swarm.ts'
 import { TaskOutput } from './task-output.ts'
+import { socketsOfTask } from './task-sockets.ts'
+import { UsageSamples } from './usage-samples.ts'
 
 /** How long an exit waits for its log: complete a moment after the exit, unless the engine restarts. */
 const LOG_WAIT_MS_MAX = 5_000
+const NO_CAT =
+  'The platform cannot see where the server listens, because the image has no program cat. Let the server call ready, or name a line of its log.'
 /** How often an end waits for a node that is away. */
 const AWAY_POLL_MS = 250
 
@@ -63,6 +68,8 @@ type ActiveRun = {
   exit: Promise<Exit | null> | null
   /** It was ended while its node was away. */
   is_given_up: boolean
+  /** The log says so. */
+  has_no_cat: boolean
 }
 
 /** Throws a StartError where the Swarm cannot be used. */
@@ -85,6 +92,7 @@ class SwarmDriver implements Driver {
   /** By lobby id. */
   readonly #runs = new Map<string, ActiveRun>()
   readonly #endings = new Endings()
+  readonly #samples = new UsageSamples()
   #sweeping: Promise<void> | null = null
   #is_closed = false
 
@@ -130,6 +138,7 @@ class SwarmDriver implements Driver {
       writeRunFile(folder, { handle: run.handle, facts: run.facts })
       node.noteRunning(lobby_id)
       run.output.follow(found.Id)
+      void this.#sampleSome(node)
       return { handle: run.handle }
     } catch (error) {
       await this.#giveUp(run)
@@ -191,8 +200,14 @@ class SwarmDriver implements Driver {
     return false
   }
 
-  async listening(): Promise<null> {
-    return null
+  /** None for a lobby whose node is away. */
+  async listening({ lobby_id }: Handle): Promise<ListeningSocket[]> {
+    const run = this.#runs.get(lobby_id)
+    if (run === undefined || run.output.container === null || !run.node.is_here) return []
+    const sockets = await socketsOfTask(run.node.engine, run.output.container)
+    if (sockets === null && !run.has_no_cat) this.note(lobby_id, NO_CAT)
+    run.has_no_cat = sockets === null
+    return sockets ?? []
   }
 
   async usage(handles: readonly Handle[]): Promise<Map<string, Usage>> {
@@ -201,9 +216,20 @@ class SwarmDriver implements Driver {
       const own = handles.filter(({ lobby_id, node_id }) => node_id === node.node_id && node.isRunning(lobby_id))
       if (!node.is_here || own.length === 0) continue
       const containerOf = (lobby_id: string): string => this.#runs.get(lobby_id)?.output.container ?? lobby_id
-      for (const [lobby_id, used] of await usageOfContainers(node.engine, own, containerOf)) usage.set(lobby_id, used)
+      for (const [lobby_id, used] of await usageOfContainers(node.engine, own, containerOf)) {
+        this.#samples.keep(lobby_id, used)
+        usage.set(lobby_id, used)
+      }
     }
     return usage
+  }
+
+  #sampleSome(node: EngineNode): Promise<void> {
+    const running = [...this.#runs.values()].filter((run) => run.node === node && node.isRunning(run.facts.lobby_id))
+    const containers = running.flatMap(({ facts, output: { container } }): [string, string][] =>
+      container === null ? [] : [[facts.lobby_id, container]],
+    )
+    return this.#samples.sampleSome(node.engine, new Map(containers))
   }
 
   stop(handle: Handle, grace_ms: number): Promise<void> {
@@ -240,6 +266,11 @@ class SwarmDriver implements Driver {
     if (how.logger === 'end') await this.#sweepOnce().catch(() => {})
     this.#is_closed = true
     await this.#watch.close()
+    for (const { handle, facts } of this.#runs.values()) {
+      const used = this.#samples.of(facts.lobby_id)
+      const folder = this.#folders.of(facts.lobby_id)
+      if (handle !== null && used !== null && existsSync(folder)) writeRunFile(folder, { handle, facts, used })
+    }
     await Promise.all([...this.#runs.values()].map(({ output }) => output.close()))
     this.images.close()
     await this.#host.server.close()
@@ -286,6 +317,7 @@ class SwarmDriver implements Driver {
       const container = run.output.container ?? node.containerOf(run.facts.lobby_id)?.Id ?? null
       if (container !== null && (is_back || run.output.container === null)) run.output.follow(container)
     }
+    void this.#sampleSome(node)
   }
 
   /** Waits for a node that is away until the grace is over, and then gives the run up. */
@@ -299,6 +331,8 @@ class SwarmDriver implements Driver {
     }
     if (node?.is_here) {
       const container = run?.output.container ?? (await findContainer(node, lobby_id))?.Id
+      // What it uses after the stop signal is not counted.
+      if (container !== undefined) await this.#samples.sample(node.engine, lobby_id, container).catch(() => undefined)
       if (container !== undefined)
         await endContainer(node.engine, handle, { ending, stop_signal }, () => false, container)
       node.doubt(lobby_id)
@@ -332,7 +366,7 @@ class SwarmDriver implements Driver {
         },
       },
     )
-    return { facts, node, handle: null, output, exit: null, is_given_up: false }
+    return { facts, node, handle: null, output, exit: null, is_given_up: false, has_no_cat: false }
   }
 
   /** Null while the container runs. */
@@ -366,7 +400,8 @@ class SwarmDriver implements Driver {
   ): Promise<Exit> {
     const folder = this.#folders.of(lobby_id)
     const facts = run?.facts ?? (found === null ? null : factsOf(found.Config.Labels))
-    const ended = { folder, handle, facts, boot_id: '', cgroups: null, is_podman: false }
+    const last_usage = this.#samples.of(lobby_id) ?? readRunFile(folder)?.used ?? null
+    const ended = { folder, handle, facts, boot_id: '', cgroups: null, is_podman: false, last_usage }
     const exit = await exitOfContainer(found, ended)
     // The last moment at which its node was seen.
     const seen_ts = this.#watch.node(handle?.node_id ?? '')?.seen_ts ?? 0
@@ -382,6 +417,7 @@ class SwarmDriver implements Driver {
     const uid = this.#runs.get(lobby_id)?.facts.uid
     if (uid != null) this.#uids.release(uid)
     this.#runs.delete(lobby_id)
+    this.#samples.forget(lobby_id)
   }
 
   /** Removes what a start has made. A failure is repeated by the next sweep. */

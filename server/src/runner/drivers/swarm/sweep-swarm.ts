@@ -31,13 +31,16 @@ export async function removeService({ managers }: Pick<SwarmHost, 'managers'>, l
   await managers.call('DELETE', `/services/${containerName(lobby_id)}`).catch(ignoreDone)
 }
 
-/** Everything of one lobby on a node that responds. The service is removed first: it would report a lost container. */
+/**
+ * Everything of one lobby on a node that responds. The service is removed last: while its name is taken, a manager that was
+ * suspended cannot make it again, and without the volume its container would not start.
+ */
 export async function removeTask(host: SwarmHost, { engine }: EngineNode, lobby_id: string): Promise<void> {
-  await removeService(host, lobby_id)
   const filters = JSON.stringify({ label: [`muster.lobby_id=${lobby_id}`] })
   const listed = await engine.call<ContainerSummary[]>('GET', '/containers/json', { query: { all: '1', filters } })
   for (const { Id } of listed) await removeById(engine, Id)
   await removeVolume(engine, containerName(lobby_id))
+  await removeService(host, lobby_id)
 }
 
 async function sweepContainers(

@@ -1,6 +1,5 @@
 // The output of a lobby on a node. It is followed once its container is known, and again on a new connection after the node
 // was away: the old connection may be dead without a sign.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ContainerOutput, markOutputOpen, type OutputOptions } from '../docker/output.ts'
 
 type Hooks = Pick<OutputOptions, 'onFailure'> & { onEnd: () => void }
@@ -27,13 +26,10 @@ export class TaskOutput {
     this.#changing = this.#changing.then(() => this.#replace(container))
   }
 
-  /** Waits until the container has ended and its output is written, for this time at most. */
+  /** The container has ended. Waits until its output is written, for this time at most. */
   async whole(ms_max: number): Promise<void> {
     await this.#changing
-    const late = new AbortController()
-    const waited = sleep(ms_max, undefined, { signal: late.signal }).catch(() => undefined)
-    await Promise.race([this.#output?.done, waited])
-    late.abort()
+    await this.#output?.whole(ms_max)
   }
 
   async close(): Promise<void> {
