@@ -35,7 +35,17 @@ const ROOT_FILES = [
   'text-position',
   'tsig-key',
 ] as const
-const TOOLS = ['tokens', 'objects', 'lobby-logs', 'addresses', 'outbound', 'observe', 'database', 'contract'] as const
+const TOOLS = [
+  'tokens',
+  'objects',
+  'lobby-logs',
+  'addresses',
+  'outbound',
+  'observe',
+  'process-tls',
+  'database',
+  'contract',
+] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
 /**
@@ -82,7 +92,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // What two versions of the program share while both run.
   compatibility: ['platform-version'],
   'platform-version': [],
-  // Of links between nodes, and of a development machine's own names.
+  // Of links between nodes, of processes, and of a development machine's own names.
   'private-authority': [],
   'shard-protocol': [],
   procfs: [],
@@ -129,6 +139,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
+  // Processes of several machines recognise each other by the keys that they share.
+  'process-tls': ['addresses', 'private-authority', 'tokens'],
   outbound: ['bare-host', 'database-url', 'tokens', 'tsig-key'],
   observe: ['config', 'batch-writer', 'database'],
   database: ['compatibility', 'database-url', 'start-error', 'contract'],

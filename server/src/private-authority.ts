@@ -32,8 +32,8 @@ export type Leaf = {
   common_name: string
   alternative_names: readonly JsonGeneralName[]
   public_key: CryptoKey
-  /** An `ExtendedKeyUsage`: of a server or of a client. */
-  usage: string
+  /** `ExtendedKeyUsage`: of a server, of a client, or of both. */
+  usages: readonly string[]
   now_ms: number
   lifetime_ms: number
 }
@@ -69,12 +69,30 @@ export async function certify({ certificate, key }: PrivateAuthority, leaf: Leaf
     extensions: [
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-      new ExtendedKeyUsageExtension([leaf.usage]),
+      new ExtendedKeyUsageExtension([...leaf.usages]),
       new SubjectAlternativeNameExtension([...leaf.alternative_names]),
       await AuthorityKeyIdentifierExtension.create(certificate.publicKey),
     ],
   })
   return pemOf(made)
+}
+
+/** Returns the certificate of an authority with these keys. */
+export async function certifyItself(
+  keys: { publicKey: CryptoKey; privateKey: CryptoKey },
+  { subject, extensions, now_ms }: { subject: string; extensions: readonly Extension[]; now_ms: number },
+): Promise<X509Certificate> {
+  return X509CertificateGenerator.createSelfSigned({
+    name: subject,
+    keys,
+    ...parametersFor(now_ms, AUTHORITY_LIFETIME_MS),
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
+      ...extensions,
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
 }
 
 export function newKeyPair(): Promise<{ publicKey: CryptoKey; privateKey: CryptoKey }> {
@@ -99,17 +117,7 @@ async function readIfThere(path: string): Promise<string | null> {
 /** The file appears whole: making its link fails for all processes but the first. */
 async function create({ path, subject, extensions }: AuthorityFile, now_ms: number): Promise<string> {
   const keys = await newKeyPair()
-  const certificate = await X509CertificateGenerator.createSelfSigned({
-    name: subject,
-    keys,
-    ...parametersFor(now_ms, AUTHORITY_LIFETIME_MS),
-    extensions: [
-      new BasicConstraintsExtension(true, 0, true),
-      new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
-      ...extensions,
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  })
+  const certificate = await certifyItself(keys, { subject, extensions, now_ms })
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     await writeFile(draft, `${pemOf(keys.privateKey)}${pemOf(certificate)}`, { mode: 0o600, flush: true })

@@ -11,7 +11,7 @@ import { readDatabase } from './database.ts'
 import { readEdge } from './edge.ts'
 import { readLimits, readRetention } from './limits.ts'
 import { type Range, readLobbyNetwork } from './lobby-network.ts'
-import { LOOPBACK, readOutbound, readTrustedProxies } from './networks.ts'
+import { LOOPBACK, readBlocks, readOutbound, readTrustedProxies } from './networks.ts'
 import { readObjects, type S3Place, type S3Service } from './objects.ts'
 import { isUrl, type PortRange, SettingsReader } from './read.ts'
 import { ROLES, type Role } from './roles.ts'
@@ -36,6 +36,8 @@ export type Config = {
   domains: { main: string; cdn: string; job: string }
   /** Address that api and matchmaker listen on. The edge and lobbies connect to it. */
   internal_host: string
+  /** CIDR blocks of other machines that may call api and matchmaker without TLS. */
+  internal_plain_from: readonly string[]
   api_port: number
   matchmaker_port: number
   /** Where the matchmaker role serves lobbies: the port of PLATFORM_API_URL. */
@@ -263,6 +265,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     link: read.textOrNull('MUSTER_LINK'),
     domains,
     internal_host: read.text('MUSTER_INTERNAL_HOST'),
+    internal_plain_from: readBlocks(read, 'MUSTER_INTERNAL_PLAIN_FROM'),
     api_port: read.number('MUSTER_API_PORT'),
     matchmaker_port: read.number('MUSTER_MATCHMAKER_PORT'),
     lobby_api_port: read.number('MUSTER_LOBBY_API_PORT'),

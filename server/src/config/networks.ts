@@ -56,6 +56,16 @@ export function readOutbound(
   }
 }
 
+/** A list of CIDR blocks. */
+export function readBlocks(read: SettingsReader, name: 'MUSTER_INTERNAL_PLAIN_FROM'): string[] {
+  const blocks = read.list(name)
+  for (const text of blocks) {
+    if (readBlock(text) === null)
+      read.mistakes.push(`${name} names ${JSON.stringify(text)}, which is not a CIDR block.`)
+  }
+  return blocks
+}
+
 type Block = { address: string; family: 'ipv4' | 'ipv6'; bits: number }
 
 /** Reads a CIDR block or a single address; null for any other text. */

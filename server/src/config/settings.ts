@@ -108,6 +108,11 @@ export const SETTINGS = {
     default: '127.0.0.1',
     doc: 'Address that api and matchmaker listen on. The edge and lobbies connect to it.',
   },
+  MUSTER_INTERNAL_PLAIN_FROM: {
+    kind: 'list',
+    default: '',
+    doc: 'CIDR blocks of other machines that may call api and matchmaker without TLS. Processes of the platform do not need it.',
+  },
   MUSTER_API_PORT: { kind: 'integer', default: 8_080, max: PORT_MAX, doc: 'Port of the api role.' },
   MUSTER_MATCHMAKER_PORT: { kind: 'integer', default: 8_081, max: PORT_MAX, doc: 'Port of the matchmaker role.' },
   MUSTER_LOBBY_API_PORT: {

@@ -10,6 +10,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import type { Logger } from 'pino'
+import { bareHost } from '../bare-host.ts'
 import { type Handle, openConnection } from './handles.ts'
 import { SELF_TEST_MS_MAX } from './limits.ts'
 import type { Address } from './routes.ts'
@@ -29,16 +30,24 @@ export type Reading = {
 }
 
 /** Begins a connection whose reads use the shared buffer. */
-export function connectSharingReads({ hostname, port, path, local_address }: Address, reading: Reading = {}): Socket {
+export function connectSharingReads(address: Address, reading: Reading = {}): Socket {
   const { onRead, allowHalfOpen = false, bytes_max = READ_BYTES } = reading
-  const socket: Socket = connect({
+  const onread = readOptions(onRead ?? ((shared, length) => emit(socket, shared, length)), bytes_max)
+  const socket: Socket = connectTo(address, { allowHalfOpen, onread })
+  return socket
+}
+
+function connectTo(
+  { hostname, port, path, local_address, tls }: Address,
+  options: { allowHalfOpen: boolean; onread: OnReadOpts },
+): Socket {
+  if (tls !== undefined) return tls.connect({ host: bareHost(hostname), port, ...options })
+  return connect({
     ...(path === undefined ? { host: hostname, port } : { path }),
     ...(local_address !== undefined && { localAddress: local_address }),
     noDelay: true,
-    allowHalfOpen,
-    onread: readOptions(onRead ?? ((shared, length) => emit(socket, shared, length)), bytes_max),
+    ...options,
   })
-  return socket
 }
 
 /** A connection that another process had, with shared reads. It reads nothing before `resume`. */

@@ -7,18 +7,20 @@ import type { Context } from '../context.ts'
 import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'
 import type { LobbyPaths, NodePort } from '../links/platform/lobby-paths.ts'
+import type { ProcessTls } from '../process-tls/process-tls.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
 /**
  * `local_address`: where the edge's connection comes from. `path`: of the unix socket that leads there in place of `hostname`
- * and `port`.
+ * and `port`. `tls`: for a process of the platform that is reached over TLS only.
  */
 export type Address = {
   hostname: string
   port: number
   path?: string
   local_address?: string
+  tls?: ProcessTls | undefined
   admission?: Admission
   player_network?: string
 }

@@ -12,6 +12,8 @@ import { Refusals } from '../audit/refusals.ts'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context, RunningRole } from '../context.ts'
 import type { RayService } from '../observe/ray.ts'
+import { guardListener } from '../process-tls/guard.ts'
+import type { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
@@ -41,6 +43,8 @@ const RATE_LIMIT_KEYS_MAX = 100_000
 const DIRECT_MAX = 16_384
 /** Of these, requests of one client or lobby. */
 const DIRECT_PER_CLIENT_MAX = 4_096
+/** The roles whose processes call this one from other machines. */
+const CALLING_ROLES = ['matchmaker', 'edge'] as const
 /** How long a stopping role waits for requests under way. */
 const DRAIN_MS_MAX = 5_000
 const DRAIN_POLL_MS = 20
@@ -55,6 +59,8 @@ export type AppOptions = {
   socket_operations: readonly Operation[]
   /** The error for a path that has no route. */
   refusalOf?: ((request: FastifyRequest) => ApiError) | undefined
+  /** How processes of other machines reach the listener. Absent: lobbies connect to it, from wherever they are. */
+  guard?: { tls: ProcessTls; hasFormer: () => boolean } | undefined
 }
 
 export function createMountOptions(
@@ -88,13 +94,13 @@ export function createMountOptions(
 }
 
 export function createApp(mounting: MountOptions, options: AppOptions): FastifyInstance {
-  const { ctx, parking } = mounting
+  const { ctx } = mounting
   const handleError = createErrorHandler(ctx, (request, refusal) => recordRefusedRequest(mounting, request, refusal))
   const app = Fastify({
     logger: false,
     bodyLimit: options.body_bytes_max,
     exposeHeadRoutes: false,
-    serverFactory: (handle) => createHttpServer(parking, options, handle),
+    serverFactory: (handle) => createHttpServer(mounting, options, handle),
     // While the role stops, a request on an open connection is handled like any other.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -121,9 +127,13 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
 }
 
 /** Node's server. It hands parked requests and upgrades to the parts that serve them. */
-function createHttpServer(parking: Parking, options: AppOptions, handle: RequestListener): Server {
+function createHttpServer(
+  { ctx, parking, own_addresses }: MountOptions,
+  options: AppOptions,
+  handle: RequestListener,
+): Server {
   const isUpgrade = isSocketUpgrade(options.socket_operations)
-  return createServer(
+  const server = createServer(
     {
       shouldUpgradeCallback: (request) => parking.isChannel(request) || isUpgrade(request),
       requestTimeout: options.request_timeout_ms,
@@ -135,6 +145,12 @@ function createHttpServer(parking: Parking, options: AppOptions, handle: Request
       if (!parking.claim(request, response)) handle(request, response)
     },
   )
+  if (options.guard !== undefined) {
+    const { internal_plain_from: plain_from } = ctx.config
+    const { elapsed, log } = ctx
+    guardListener(server, { ...options.guard, roles: CALLING_ROLES, own_addresses, plain_from, elapsed, log })
+  }
+  return server
 }
 
 function parseJsonBodies(app: FastifyInstance, numbers: Numbers): void {

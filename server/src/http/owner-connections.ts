@@ -2,7 +2,8 @@
 // refuses nothing, so each process from which a response is due is probed twice a second. After two failures its connections
 // are closed, and requests for it go through another process until a probe succeeds.
 import { Agent } from 'node:http'
-import { canConnect, targetOf } from '../tcp-probe.ts'
+import type { ProcessTls } from '../process-tls/process-tls.ts'
+import { canConnect, speaksTls, targetOf } from '../tcp-probe.ts'
 
 /** Idle connections to one process. */
 const FREE_SOCKETS_MAX = 256
@@ -17,7 +18,12 @@ const UNASKED_MAX = 120
 type Process = { agent: Agent; asked: number; failures: number; unasked: number; timer: NodeJS.Timeout }
 
 export class OwnerConnections {
+  readonly #tls: ProcessTls
   readonly #processes = new Map<string, Process>()
+
+  constructor(tls: ProcessTls) {
+    this.#tls = tls
+  }
 
   /** Whether it could not be reached when it was asked or probed last. */
   isAway(address: string): boolean {
@@ -25,7 +31,8 @@ export class OwnerConnections {
   }
 
   /** A request to the process begins. `end` is to be called when it has ended. */
-  begin(address: string): { agent: Agent; end: () => void } {
+  async begin(address: string): Promise<{ agent: Agent; end: () => void }> {
+    if (speaksTls(address)) await this.#tls.open()
     const process = this.#processOf(address)
     process.asked++
     process.unasked = 0
@@ -34,7 +41,7 @@ export class OwnerConnections {
 
   /** No connection could be made. */
   failed(address: string): void {
-    this.#onFailure(this.#processOf(address), PROBES_MAX)
+    this.#onFailure(address, this.#processOf(address), PROBES_MAX)
   }
 
   close(): void {
@@ -45,7 +52,7 @@ export class OwnerConnections {
     const known = this.#processes.get(address)
     if (known !== undefined) return known
     const timer = setInterval(() => void this.#probe(address, process), PROBE_EVERY_MS)
-    const process: Process = { agent: newAgent(), asked: 0, failures: 0, unasked: 0, timer }
+    const process: Process = { agent: this.#newAgent(address), asked: 0, failures: 0, unasked: 0, timer }
     this.#processes.set(address, process)
     return process
   }
@@ -54,15 +61,15 @@ export class OwnerConnections {
     if (process.asked === 0 && ++process.unasked > UNASKED_MAX) this.#forget(address, process)
     else if (process.asked === 0 && process.failures === 0) return
     else if (await canConnect(targetOf(address), PROBE_MS_MAX)) process.failures = 0
-    else this.#onFailure(process, 1)
+    else this.#onFailure(address, process, 1)
   }
 
-  #onFailure(process: Process, count: number): void {
+  #onFailure(address: string, process: Process, count: number): void {
     const was_away = process.failures >= PROBES_MAX
     process.failures += count
     if (was_away || process.failures < PROBES_MAX) return
     process.agent.destroy()
-    process.agent = newAgent()
+    process.agent = this.#newAgent(address)
   }
 
   #forget(address: string, { timer, agent }: Process): void {
@@ -70,8 +77,9 @@ export class OwnerConnections {
     agent.destroy()
     this.#processes.delete(address)
   }
-}
 
-function newAgent(): Agent {
-  return new Agent({ keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX })
+  #newAgent(address: string): Agent {
+    const options = { maxFreeSockets: FREE_SOCKETS_MAX }
+    return speaksTls(address) ? this.#tls.agent(options) : new Agent({ keepAlive: true, ...options })
+  }
 }

@@ -3,7 +3,9 @@
 // was refused, or the other process did not have the shard. A repeatable request is also sent again when its process has lost
 // the shard, or the connection. The response is small, and kept until all of it is there.
 import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { TLSSocket } from 'node:tls'
 import { ApiError } from '@muster/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
@@ -13,6 +15,7 @@ import { type SeatProgress, ShardMoved } from '../matchmaker/shards/shard-moved.
 import type { ShardOwners } from '../matchmaker/start.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
+import type { ProcessTls } from '../process-tls/process-tls.ts'
 import {
   CALLER_HEADER,
   decodeHeader,
@@ -79,11 +82,12 @@ export class OwnerForwarder {
   readonly #ctx: Context
   readonly #owners: ShardOwners
   readonly #proof: string
-  readonly #connections = new OwnerConnections()
+  readonly #connections: OwnerConnections
   #count = 0
 
-  constructor(ctx: Context, owners: ShardOwners) {
+  constructor(ctx: Context, owners: ShardOwners, tls: ProcessTls) {
     this.#ctx = ctx
+    this.#connections = new OwnerConnections(tls)
     this.#owners = owners
     this.#proof = edgeProof(ctx.keys)
   }
@@ -222,7 +226,7 @@ export class OwnerForwarder {
       ...(moved.progress === null ? {} : { [PROGRESS_HEADER]: encodeHeader(moved.progress) }),
       ...(asked.body === null ? {} : { 'content-length': asked.body.length }),
     }
-    const { agent, end } = this.#connections.begin(owner.via)
+    const { agent, end } = await this.#connections.begin(owner.via)
     const target = { ...targetOf(owner.via), agent, timeout: SILENCE_MS_MAX, signal }
     const call = request({ ...target, method: asked.method, path: asked.path, headers })
     call.on('timeout', () => call.destroy())
@@ -259,17 +263,24 @@ function namespaceOf(caller: Caller): string | null {
 
 function connected(call: ClientRequest, ms: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    call.once('error', reject)
+    call.once('error', (error) => reject(error.name === 'AbortError' ? error : noConnection(error)))
     call.once('socket', (socket) => {
-      if (!socket.connecting) return resolve()
+      if (isConnected(socket)) return resolve()
       const cancel = whenLate(socket, ms, () => call.destroy())
       socket.once('close', cancel)
-      socket.once('connect', () => {
-        cancel()
-        resolve()
-      })
+      socket.once('connect', cancel)
+      socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', resolve)
     })
   })
+}
+
+function isConnected(socket: Socket): boolean {
+  return !socket.connecting && (!(socket instanceof TLSSocket) || socket.authorized)
+}
+
+/** Also when the other process could not prove itself. */
+function noConnection(cause: Error): Error {
+  return Object.assign(new Error('No connection could be made.', { cause }), { code: 'ECONNREFUSED' })
 }
 
 async function responseOf(call: ClientRequest): Promise<OwnersResponse> {
@@ -287,10 +298,10 @@ async function responseOf(call: ClientRequest): Promise<OwnersResponse> {
   return { status: message.statusCode!, headers: message.headers, body: Buffer.concat(chunks) }
 }
 
-/** Codes of the system, such as ECONNRESET, and the end of a request by its caller or by this process. */
+/** Codes of the system, such as ECONNRESET, a refusal of TLS, and the end of a request by its caller or by this process. */
 function isOutage(error: unknown): boolean {
   const { code, name } = error as NodeJS.ErrnoException
-  return name === 'AbortError' || /^E[A-Z]+$/.test(code ?? '')
+  return name === 'AbortError' || /^(?:E[A-Z]+|ERR_SSL_.+)$/.test(code ?? '')
 }
 
 function notAvailable(): ApiError {

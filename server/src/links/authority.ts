@@ -46,7 +46,7 @@ export async function openAuthority(keys_folder: string, now_ms: number): Promis
       const own = await newKeyPair()
       const certificate = await certifyName(PLATFORM_NAME, {
         public_key: own.publicKey,
-        usage: ExtendedKeyUsage.serverAuth,
+        usages: [ExtendedKeyUsage.serverAuth],
         now_ms: certify_ms,
         lifetime_ms: AUTHORITY_LIFETIME_MS,
       })
@@ -55,7 +55,7 @@ export async function openAuthority(keys_folder: string, now_ms: number): Promis
     async certifyNode(node_id, public_key, certify_ms) {
       return certifyName(nameOfNode(node_id), {
         public_key: await crypto.subtle.importKey('spki', Buffer.from(public_key), KEY_ALGORITHM, true, ['verify']),
-        usage: ExtendedKeyUsage.clientAuth,
+        usages: [ExtendedKeyUsage.clientAuth],
         now_ms: certify_ms,
         lifetime_ms: CERTIFICATE_LIFETIME_MS,
       })

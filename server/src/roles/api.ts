@@ -32,6 +32,7 @@ import { openSockets } from '../http/sockets.ts'
 import { WatchedRecords } from '../http/watched-records.ts'
 import { openKv } from '../kv/entries.ts'
 import { findStoreFault } from '../objects/open.ts'
+import { ProcessTls } from '../process-tls/process-tls.ts'
 import { StartError } from '../start-error.ts'
 import { createChecks } from './checks.ts'
 
@@ -58,7 +59,9 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   await using waiting = new AsyncDisposableStack()
   await using background = new AsyncDisposableStack()
   const options = createMountOptions(ctx, () => null)
-  const app = createApp(options, APP)
+  const tls = new ProcessTls(ctx, 'api')
+  background.defer(() => tls.close())
+  const app = createApp(options, { ...APP, guard: { tls, hasFormer: () => false } })
   addSecurityHeaders(app)
 
   const log_readers = openLogReaders(ctx)

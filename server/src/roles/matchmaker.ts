@@ -13,6 +13,7 @@ import { matchmakerOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
+import { ProcessTls } from '../process-tls/process-tls.ts'
 
 const LOBBY_APP: AppOptions = {
   service: 'matchmaker',
@@ -34,12 +35,15 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await using unless_it_serves = new AsyncDisposableStack()
   const matchmaker = await createMatchmaker(ctx)
   unless_it_serves.defer(() => matchmaker.close())
-  const owner_forwarder = new OwnerForwarder(ctx, matchmaker.owners)
+  const tls = new ProcessTls(ctx, 'matchmaker')
+  unless_it_serves.defer(() => tls.close())
+  const owner_forwarder = new OwnerForwarder(ctx, matchmaker.owners, tls)
   unless_it_serves.defer(() => owner_forwarder.close())
   const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin), owner_forwarder)
   const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
 
-  const app = createApp(options, APP)
+  const guard = { tls, hasFormer: () => matchmaker.owners.hasFormer() }
+  const app = createApp(options, { ...APP, guard })
   allowOrigins(app, ctx, ['/*'])
   for (const operation of operations) mount(app, options, operation)
   const forwarder = new ApiForwarder(ctx)
@@ -67,6 +71,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       await options.refusals.close()
       await matchmaker.close()
       owner_forwarder.close()
+      tls.close()
     },
   }
 }

@@ -60,6 +60,7 @@ import { statements as linkRevocation } from './0086-link-revocation.ts'
 import { statements as nodeEdges } from './0087-node-edges.ts'
 import { statements as upgrades } from './0088-upgrades.ts'
 import { statements as nodeRefusal } from './0091-node-refusal.ts'
+import { statements as matchmakerTls } from './0093-matchmaker-tls.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -125,4 +126,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0087-node-edges', statements: nodeEdges },
   { name: '0088-upgrades', statements: upgrades },
   { name: '0091-node-refusal', statements: nodeRefusal },
+  { name: '0093-matchmaker-tls', statements: matchmakerTls },
 ]

@@ -2,10 +2,12 @@
 // from a response (shard-protocol.ts); it never changes. Who has a shard is read from the leases. Any other matchmaker is
 // right too, since it sends the request on. So a request goes to another one where the edge does not know the shard, or cannot
 // reach its matchmaker. Each one is probed twice a second where there are several: a network that drops packets refuses
-// nothing.
+// nothing. Matchmakers of other nodes are asked over TLS (process-tls/), where their rows say so.
 import { LRUCache } from 'lru-cache'
+import { bareHost } from '../../bare-host.ts'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
+import { ProcessTls } from '../../process-tls/process-tls.ts'
 import { ASK_SHARD_HEADER } from '../../shard-protocol.ts'
 import { canConnect } from '../../tcp-probe.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -28,6 +30,8 @@ const TOKEN_MEMBER = /[?&]identity_token=([^&]*)/
 /** `failures`: probes in a row that failed. */
 type Known = { address: Address; is_leaving: boolean; failures: number }
 
+type Row = { address: string; is_leaving: boolean; speaks_tls: boolean; shards: number[] }
+
 type Asking = Pick<Exchange, 'head' | 'path' | 'role_lines'>
 
 export class Matchmakers {
@@ -39,12 +43,14 @@ export class Matchmakers {
   #known = new Map<string, Known>()
   #by_shard = new Map<number, Known>()
   readonly #shards = new LRUCache<string, number>({ max: SHARD_CREDENTIALS_MAX })
+  readonly #tls: ProcessTls
   readonly #watch: Watch
   readonly #probing: NodeJS.Timeout
 
   constructor(ctx: Context, configured: Address) {
     this.#ctx = ctx
     this.#configured = configured
+    this.#tls = new ProcessTls(ctx, 'edge')
     this.#watch = watchChannel(ctx, {
       channel: LEASES_CHANNEL,
       every_ms: LEASES_EVERY_MS,
@@ -84,6 +90,7 @@ export class Matchmakers {
 
   close(): Promise<void> {
     clearInterval(this.#probing)
+    this.#tls.close()
     return this.#watch.close()
   }
 
@@ -103,16 +110,19 @@ export class Matchmakers {
   async #read(): Promise<void> {
     // Over the link a joined node reaches the configured one only, which sends requests on.
     if (this.#ctx.config.link !== null) return
-    const { rows } = await this.#ctx.pool.query<{ address: string; is_leaving: boolean; shards: number[] }>(
-      LEASES_QUERY,
-    )
+    const { rows } = await this.#ctx.pool.query<Row>(LEASES_QUERY)
+    const is_other = ({ address }: Row): boolean => address !== textOf(this.#configured)
+    if (rows.some((row) => row.speaks_tls && is_other(row))) await this.#tls.open()
     const known = new Map<string, Known>()
     const by_shard = new Map<number, Known>()
-    for (const { address, is_leaving, shards } of rows) {
+    for (const row of rows) {
+      const { address, is_leaving, shards } = row
       const before = this.#known.get(address)
       // A process that starts again at this address may hold what the one before it had.
       const one = before ?? { address: parseAddress(address, this.#configured), is_leaving, failures: 0 }
       one.is_leaving = is_leaving
+      // The object stays, so that connections that are made again are what the row says now.
+      one.address.tls = row.speaks_tls && is_other(row) ? this.#tls : undefined
       known.set(address, one)
       for (const shard of shards) by_shard.set(shard, one)
     }
@@ -126,8 +136,8 @@ export class Matchmakers {
   }
 
   async #probe(known: Known): Promise<void> {
-    const { hostname: host, port } = known.address
-    if (await canConnect({ host, port }, MATCHMAKER_PROBE_MS_MAX)) known.failures = 0
+    const { hostname, port } = known.address
+    if (await canConnect({ host: bareHost(hostname), port }, MATCHMAKER_PROBE_MS_MAX)) known.failures = 0
     else this.#fail(known, 1)
   }
 
@@ -168,7 +178,7 @@ function parseAddress(text: string, configured: Address): Address {
 const LEASES_QUERY = {
   name: 'edge-leases',
   text: `
-    select address, bool_and(is_leaving) as is_leaving,
+    select address, bool_and(is_leaving) as is_leaving, bool_or(speaks_tls) as speaks_tls,
       coalesce(array_agg(shard) filter (where shard is not null), '{}') as shards
     from matchmakers left join shard_leases on shard_leases.writer = matchmakers.writer
     group by address order by address limit ${MATCHMAKERS_MAX}`,

@@ -2,6 +2,7 @@
 // to requests that wait there without a connection. The channel is opened when the role offers it, and again whenever it is
 // lost. Requests parked over a lost channel are lost too. Without a channel, requests keep their connections.
 import { connect, type Socket } from 'node:net'
+import { bareHost } from '../../bare-host.ts'
 import { CHANNEL_PROTOCOL, CLAIM_HEADER, createLineReader, PARK_HEADER, parkingLine } from '../../parking-protocol.ts'
 import { EDGE_PROOF_HEADER } from '../../tokens/edge-proof.ts'
 import { PARKING_OPEN_MS_MAX, PARKING_PAUSE_MS } from '../limits.ts'
@@ -85,8 +86,9 @@ export class ParkingChannel<T extends Parkable> {
 
   #connect(): void {
     const { address, proof } = this.#options
-    const { hostname: host, port, path } = address
-    const socket = connect(path === undefined ? { host, port, noDelay: true } : { path })
+    const { hostname: host, port, path, tls } = address
+    const target = { host: bareHost(host), port }
+    const socket = tls?.connect(target) ?? connect(path === undefined ? { ...target, noDelay: true } : { path })
     this.#opening = socket
     const late = setTimeout(() => socket.destroy(), PARKING_OPEN_MS_MAX)
     let head = ''

@@ -15,6 +15,7 @@ import {
 } from '../limits.ts'
 import { connectSharingReads, type NodeInternals } from '../node-internals.ts'
 import type { Address } from '../routes.ts'
+import { isSecure } from '../tls/tls.ts'
 import type { ForwardedRequest } from './forwarded-request.ts'
 
 /** The connections to one address, from one address. */
@@ -154,8 +155,8 @@ export class UpstreamPool {
     for (const upstream of this.#open) upstream.socket.destroy()
   }
 
-  #targetOf({ hostname, port, path, local_address = '' }: Address): Target {
-    const key = path ?? `${hostname} ${port} ${local_address}`
+  #targetOf({ hostname, port, path, local_address = '', tls }: Address): Target {
+    const key = path ?? `${hostname} ${port} ${local_address}${tls === undefined ? '' : ' tls'}`
     let target = this.#targets.get(key)
     if (target === undefined) {
       target = { key, count: 0, free: [] }
@@ -171,7 +172,7 @@ export class UpstreamPool {
     const upstream = new UpstreamConnection(socket, { target, is_single, since: ticks.now, internals })
     target.count++
     this.#open.add(upstream)
-    socket.once('connect', () => {
+    socket.once(isSecure(socket) ? 'secureConnect' : 'connect', () => {
       upstream.is_connected = true
       onConnected(upstream)
     })

@@ -40,7 +40,7 @@ export async function openLocalAuthority(folder: string, now_ms: number): Promis
         common_name: hosts.find(({ type }) => type === 'dns')?.value ?? 'Muster raw ports',
         alternative_names: hosts,
         public_key: own.publicKey,
-        usage: ExtendedKeyUsage.serverAuth,
+        usages: [ExtendedKeyUsage.serverAuth],
         now_ms: certify_ms,
         lifetime_ms: CERTIFICATE_LIFETIME_MS,
       })

@@ -21,6 +21,7 @@ const REGISTER_LOCK = 1_400_332
 /** Stands in `matchmaker_lease` and `book_time` for all processes of this version. */
 const ALL_WRITERS = '00000000-0000-0000-0000-000000000001'
 
+/** `address`: begins with `tls://` where the process is reached over TLS. */
 export type Holder = { writer: string; node_id: string; address: string }
 /** `seen`: changes with each heartbeat. `age_ms`: of the heartbeat, by the database's clock. */
 export type Member = Holder & { seen: string; age_ms: number; is_leaving: boolean }
@@ -70,9 +71,10 @@ export async function register(
       await client.query('delete from matchmakers where node_id = $1', [node_id])
     }
     const book_ms = timeOf(await reachedTimes(client))
-    await client.query('insert into matchmakers (writer, node_id, address, book_ms) values ($1, $2, $3, $4)', [
-      ...[writer, node_id, address, book_ms],
-    ])
+    await client.query(
+      'insert into matchmakers (writer, node_id, address, book_ms, speaks_tls) values ($1, $2, $3, $4, true)',
+      [...[writer, node_id, address, book_ms]],
+    )
     await notify(client)
   })
 }
@@ -208,7 +210,8 @@ const BEAT_SQL = `
   )
   select exists (select from beat) as is_known, exists (select from former) as is_former_ours,
     (select json_agg(member) from (
-      select writer, node_id, address, seen_ts::text as seen, is_leaving,
+      select writer, node_id, case when speaks_tls then 'tls://' else '' end || address as address,
+        seen_ts::text as seen, is_leaving,
         extract(epoch from clock_timestamp() - seen_ts)::float8 * 1000 as age_ms
       from matchmakers order by start_ts, writer
     ) as member) as members,

@@ -5,7 +5,7 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from '../../database/listen.ts'
 import { newId } from '../../ids.ts'
-import { probe, targetOf } from '../../tcp-probe.ts'
+import { probe, speaksTls, targetOf } from '../../tcp-probe.ts'
 import { planOf } from './balance.ts'
 import type { Books } from './books.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -20,6 +20,8 @@ const BEAT_MS = 500
 const REFRESH_MS_MIN = 100
 /** How long a process that is silent is asked whether it accepts connections. */
 const SUSPECT_PROBE_MS_MAX = 200
+/** A node that has just been upgraded may still have an edge of the version before. */
+const FORMER_MS = 60_000
 /** Shards that are read at the same time. */
 const OPENING_MAX = 8
 /** How long a process that stops gives its shards away. */
@@ -62,6 +64,8 @@ export class ShardLeases {
   #must_beat_again = false
   #changing: Promise<void> | null = null
   #must_change_again = false
+  /** When a process that knows no TLS was seen last. */
+  #former_ms = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
   #refresh_timer: NodeJS.Timeout | undefined
   #beat_ms = 0
@@ -103,6 +107,11 @@ export class ShardLeases {
     }
     const member = this.#view.members.find((one) => one.writer === writer)
     return member === undefined ? null : { writer: member.writer, address: member.address }
+  }
+
+  /** Whether a process of the version before, which knows no TLS, lives or lived until lately. */
+  hasFormer(): boolean {
+    return this.#options.elapsed() - this.#former_ms < FORMER_MS
   }
 
   /** Calls `onLost` when the process does not have the shard any more. Returns a function that ends it. */
@@ -252,6 +261,7 @@ export class ShardLeases {
     // The connection to a process that is about to stop would hold up its end.
     if (!this.#is_closed) this.#peers.follow(others.filter(({ is_leaving }) => !is_leaving))
     for (const member of others) if (this.#heartbeats.isSuspect(member.writer)) void this.#ask(member)
+    if (this.#view.members.some(({ address }) => !speaksTls(address))) this.#former_ms = elapsed()
   }
 
   /** A machine whose process has ended refuses connections to it. A machine that is gone or cut off does not respond. */
