@@ -15,7 +15,7 @@ const HANDSHAKE = 0x16
 /** Until the first byte of a connection. The edge sends it at once. */
 const FIRST_BYTE_MS_MAX = 10_000
 /** Until the handshake is over. */
-const HANDSHAKE_MS_MAX = 5_000
+const HANDSHAKE_MS_MAX = 10_000
 /** Connections of other machines that have not proven themselves. */
 const UNPROVEN_MAX = 256
 /** A connection that is refused is logged once in this time. */

@@ -11,9 +11,11 @@ import { CERTIFICATE_LIFETIME_MS, nameOfProcess, type ProcessRole } from './name
 
 export const TLS_VERSION = 'TLSv1.3'
 /** How often a process looks whether its certificate is to be renewed, and how soon it tries again. */
-const RENEW_CHECK_MS = 60_000
-/** Until the handshake of a connection is over. A machine that is busy needs a part of a second. */
-const HANDSHAKE_MS_MAX = 2_000
+const RENEW_CHECK_MS = 5_000
+/** From the connection to the end of its handshake. A process that has just started gets many at once. */
+const HANDSHAKE_MS_MAX = 5_000
+/** The code of its error. The other process could be reached, and may be busy or suspended. */
+export const HANDSHAKE_TIMEOUT = 'ETIMEDOUT'
 /** Sessions to resume, one for each address. */
 const SESSIONS_MAX = 128
 
@@ -77,7 +79,10 @@ export class ProcessTls {
       servername: nameOfProcess('matchmaker'),
       ...(session !== undefined && { session }),
     })
-    const late = setTimeout(() => socket.destroy(handshakeTooLong()), HANDSHAKE_MS_MAX)
+    let late: NodeJS.Timeout | undefined
+    socket.once('connect', () => {
+      late = setTimeout(() => socket.destroy(handshakeTooLong()), HANDSHAKE_MS_MAX)
+    })
     socket.once('secureConnect', () => clearTimeout(late))
     socket.on('session', (received: Buffer) => this.#keepSession(key, received))
     socket.once('close', () => clearTimeout(late))
@@ -104,6 +109,8 @@ export class ProcessTls {
     const certificate = await issueProcessCertificate(keys, this.#role, now())
     const context = createSecureContext({ ...certificate, minVersion: TLS_VERSION })
     this.#issued = { ...certificate, context, issued_ms: elapsed() }
+    // They stand for the certificate before.
+    this.#sessions.clear()
     for (const use of this.#followers) use(certificate)
   }
 
@@ -140,5 +147,5 @@ class TlsAgent extends Agent {
 }
 
 function handshakeTooLong(): Error {
-  return Object.assign(new Error('The TLS handshake takes too long.'), { code: 'ETIMEDOUT' })
+  return Object.assign(new Error('The TLS handshake takes too long.'), { code: HANDSHAKE_TIMEOUT })
 }

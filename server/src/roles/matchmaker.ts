@@ -12,6 +12,7 @@ import { OwnerForwarder } from '../http/owner-forwarder.ts'
 import { matchmakerOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
+import { LEASES_CHANNEL } from '../matchmaker/shards/lease.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { ProcessTls } from '../process-tls/process-tls.ts'
 
@@ -42,6 +43,15 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin), owner_forwarder)
   const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
 
+  // Not with the first connection of another machine: its request would wait.
+  const warmUp = (): void => {
+    if (matchmaker.owners.peers().length === 0) return
+    tls
+      .open()
+      .catch((error: unknown) => ctx.log.error({ err: error }, 'the certificate of this process could not be made'))
+  }
+  warmUp()
+  unless_it_serves.defer(ctx.listener.on(LEASES_CHANNEL, warmUp))
   const guard = { tls, hasFormer: () => matchmaker.owners.hasFormer() }
   const app = createApp(options, { ...APP, guard })
   allowOrigins(app, ctx, ['/*'])

@@ -9,6 +9,7 @@ import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { edgeSocketPath } from '../../links/names.ts'
 import { LINK_PATH } from '../../links/protocol.ts'
+import { HANDSHAKE_TIMEOUT } from '../../process-tls/process-tls.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../tokens/edge-proof.ts'
 import type { Domains } from '../domains.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -214,7 +215,7 @@ type RoleOptions = { role: RoleResources; request_added: string; matchmakers: Ma
 function createRoleBackends(config: Config, { role, request_added, matchmakers }: RoleOptions): RoleBackends {
   let waiters = 0
   const again: Backend['again'] = async (exchange, attempt, error, failed) => {
-    matchmakers?.failed(failed)
+    if (failed.tls === undefined || error.code !== HANDSHAKE_TIMEOUT) matchmakers?.failed(failed)
     const next = matchmakers?.addressOf(exchange) ?? failed
     const may_wait = error.code === 'ECONNREFUSED' || next !== failed
     if (!may_wait || attempt * ROLE_PAUSE_MS > ROLE_WAIT_MS_MAX || waiters >= ROLE_WAITERS_MAX) return null

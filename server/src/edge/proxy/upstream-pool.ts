@@ -195,7 +195,9 @@ export class UpstreamPool {
   #endLate(upstream: UpstreamConnection): void {
     const waited = this.#options.ticks.now - upstream.since
     if (!upstream.is_connected) {
-      if (waited > CONNECT_TICKS) upstream.socket.destroy(new Error('The connection takes too long.'))
+      // A handshake of TLS has a limit of its own.
+      if (upstream.socket.connecting && waited > CONNECT_TICKS)
+        upstream.socket.destroy(new Error('The connection takes too long.'))
     } else if (upstream.request === null) {
       if (waited >= FREE_TICKS) upstream.socket.destroy()
     } else if (upstream.is_single && upstream.response_body === null && waited > HANDSHAKE_TICKS) {
