@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { createGroup, listGroups } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
 import { sendSignal } from '../src/database/embedded/processes.ts'
-import { Cluster } from './cluster.ts'
+import { Cluster, OWN_ADDRESS } from './cluster.ts'
 import { Standbys } from './database/standbys.ts'
 import { inOwnNetwork } from './own-network.ts'
 import { outputOf } from './programs.ts'
@@ -104,6 +104,7 @@ async function startPlatform(
     MUSTER_NODE: name,
     MUSTER_ROLES: 'api,matchmaker',
     MUSTER_INTERNAL_HOST: address,
+    MUSTER_INTERNAL_PLAIN_FROM: OWN_ADDRESS,
     MUSTER_METRICS_PORT: '0',
     MUSTER_IP_SEED: 'off',
     DATABASE_URL: database_url,

@@ -13,7 +13,7 @@ import { until } from './until.ts'
 
 const BRIDGE = 'cluster'
 /** Of the test itself, on the bridge. */
-const OWN_ADDRESS = '10.77.0.1'
+export const OWN_ADDRESS = '10.77.0.1'
 const MACHINES_MAX = 100
 /** The first port of the relays. */
 const RELAY_PORT_MIN = 7_000

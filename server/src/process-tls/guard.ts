@@ -106,7 +106,11 @@ class Guard {
       this.#unproven.delete(endsOf(socket))
       this.#serve(socket)
     })
-    secure.on('tlsClientError', (error, socket) => this.#refuse(socket, error.message))
+    secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      // A caller that ended, or that was too busy.
+      if (error.code === 'ECONNRESET') socket.destroy()
+      else this.#refuse(socket, error.message)
+    })
     await tls.follow((certificate) => secure.setSecureContext({ ...certificate, minVersion: TLS_VERSION }))
     return secure
   }

@@ -13,7 +13,7 @@ import pg from 'pg'
 import { shardOf } from '../../src/journal/pages.ts'
 import { issueProcessCertificate } from '../../src/process-tls/certificate.ts'
 import { createKeys, type Keys, openKeys } from '../../src/tokens/keys.ts'
-import { Cluster } from '../cluster.ts'
+import { Cluster, OWN_ADDRESS } from '../cluster.ts'
 import { createDatabase } from '../database.ts'
 import { inOwnNetwork } from '../own-network.ts'
 import { createTestGame, type TestGame } from '../platform.ts'
@@ -22,8 +22,6 @@ import { until } from '../until.ts'
 import { attempt, type Target } from './attempts.ts'
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-/** The test is a machine too. Machine `one` lets it create games. */
-const TEST_ADDRESS = '10.77.0.1'
 const MATCHMAKER_PORT = 8_081
 const EDGE_PORT = 8_000
 const GAMES_MAX = 24
@@ -34,7 +32,8 @@ inOwnNetwork(import.meta.filename, () => {
   test('requests go from machine to machine over TLS, and a machine without the keys reaches nothing', async (t) => {
     const cluster = await Cluster.open(t, ['one', 'two'])
     const database_url = await createDatabase(t)
-    const env = { MUSTER_INTERNAL_PLAIN_FROM: `${TEST_ADDRESS}/32`, MUSTER_ROLES: 'api,matchmaker,edge' }
+    // The test is a machine too. Machine `one` lets it create games.
+    const env = { MUSTER_INTERNAL_PLAIN_FROM: `${OWN_ADDRESS}/32`, MUSTER_ROLES: 'api,matchmaker,edge' }
     const one = await startMachine(t, { cluster, name: 'one', database_url, env })
     const two = await startMachine(t, {
       cluster,
