@@ -12,7 +12,7 @@ import { Refusals } from '../audit/refusals.ts'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context, RunningRole } from '../context.ts'
 import type { RayService } from '../observe/ray.ts'
-import { guardListener } from '../process-tls/guard.ts'
+import { ListenerGuard } from '../process-tls/guard.ts'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import type { OriginLookup } from './auth.ts'
@@ -94,13 +94,18 @@ export function createMountOptions(
 }
 
 export function createApp(mounting: MountOptions, options: AppOptions): FastifyInstance {
-  const { ctx } = mounting
+  const { ctx, parking } = mounting
+  let guard: ListenerGuard | null = null
   const handleError = createErrorHandler(ctx, (request, refusal) => recordRefusedRequest(mounting, request, refusal))
   const app = Fastify({
     logger: false,
     bodyLimit: options.body_bytes_max,
     exposeHeadRoutes: false,
-    serverFactory: (handle) => createHttpServer(mounting, options, handle),
+    serverFactory: (handle) => {
+      const server = createHttpServer(parking, options, handle)
+      if (options.guard !== undefined) guard = guardOf(server, mounting, options.guard)
+      return server
+    },
     // While the role stops, a request on an open connection is handled like any other.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -109,6 +114,7 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
     clientErrorHandler: createParserErrorHandler(ctx),
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
   })
+  app.addHook('preClose', async () => guard?.close())
   app.decorateRequest('admitted', null)
   app.decorateRequest('body_bytes', null)
   app.decorateRequest('raw_body', null)
@@ -127,13 +133,9 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
 }
 
 /** Node's server. It hands parked requests and upgrades to the parts that serve them. */
-function createHttpServer(
-  { ctx, parking, own_addresses }: MountOptions,
-  options: AppOptions,
-  handle: RequestListener,
-): Server {
+function createHttpServer(parking: Parking, options: AppOptions, handle: RequestListener): Server {
   const isUpgrade = isSocketUpgrade(options.socket_operations)
-  const server = createServer(
+  return createServer(
     {
       shouldUpgradeCallback: (request) => parking.isChannel(request) || isUpgrade(request),
       requestTimeout: options.request_timeout_ms,
@@ -145,12 +147,16 @@ function createHttpServer(
       if (!parking.claim(request, response)) handle(request, response)
     },
   )
-  if (options.guard !== undefined) {
-    const { internal_plain_from: plain_from } = ctx.config
-    const { elapsed, log } = ctx
-    guardListener(server, { ...options.guard, roles: CALLING_ROLES, own_addresses, plain_from, elapsed, log })
-  }
-  return server
+}
+
+function guardOf(
+  server: Server,
+  { ctx, own_addresses }: MountOptions,
+  guard: NonNullable<AppOptions['guard']>,
+): ListenerGuard {
+  const { config, elapsed, log } = ctx
+  const plain_from = config.internal_plain_from
+  return new ListenerGuard(server, { ...guard, roles: CALLING_ROLES, own_addresses, plain_from, elapsed, log })
 }
 
 function parseJsonBodies(app: FastifyInstance, numbers: Numbers): void {

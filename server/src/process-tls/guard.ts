@@ -34,17 +34,15 @@ export type GuardOptions = {
   log: Logger
 }
 
-/** Must be called before the server listens. */
-export function guardListener(server: Server, options: GuardOptions): void {
-  new Guard(server, options)
-}
-
-class Guard {
+/** Takes over the connections of a server that does not listen yet. */
+export class ListenerGuard {
   readonly #options: GuardOptions
   readonly #serve: (socket: Socket) => void
-  /** Connections of other machines that have not proven themselves, by their ends. */
+  /** The ends of connections of other machines that have not proven themselves. */
   readonly #unproven = new Set<string>()
   readonly #plain_from: TrustedProxies
+  /** Connections that the server does not know yet, by their ends. */
+  readonly #waiting = new Map<string, Socket>()
   #secure: Promise<SecureServer> | null = null
   #logged_ms = Number.NEGATIVE_INFINITY
 
@@ -59,17 +57,23 @@ class Guard {
     server.on('connection', (socket: Socket) => this.#accept(socket))
   }
 
+  /** The server is about to close, and closes only connections that it knows. */
+  close(): void {
+    for (const socket of this.#waiting.values()) socket.destroy()
+  }
+
   #accept(socket: Socket): void {
     const ends = endsOf(socket)
     const is_own = this.#isOwn(socket)
     if (!is_own && this.#unproven.size >= UNPROVEN_MAX) return void socket.destroy()
     if (!is_own) this.#unproven.add(ends)
+    this.#waiting.set(ends, socket)
     const destroy = (): void => void socket.destroy()
     const late = setTimeout(destroy, FIRST_BYTE_MS_MAX)
     socket.once('error', destroy).once('end', destroy)
     socket.once('close', () => {
       clearTimeout(late)
-      this.#unproven.delete(ends)
+      this.#forget(ends)
     })
     socket.once('data', (bytes: Buffer) => {
       clearTimeout(late)
@@ -79,7 +83,7 @@ class Guard {
       if (bytes[0] === HANDSHAKE) return void this.#acceptSecure(socket)
       if (!is_own && !this.#mayBePlain(socket)) return this.#refuse(socket, 'it is not TLS')
       socket.off('error', destroy)
-      this.#unproven.delete(ends)
+      this.#forget(ends)
       this.#serve(socket)
       socket.resume()
     })
@@ -103,7 +107,7 @@ class Guard {
     const secure = createServer({ ...proof, minVersion: TLS_VERSION }, (socket) => {
       const role = roleOfSubject(socket.getPeerX509Certificate()?.subject ?? '')
       if (!roles.some((one) => one === role)) return this.#refuse(socket, 'its certificate is of another role')
-      this.#unproven.delete(endsOf(socket))
+      this.#forget(endsOf(socket))
       this.#serve(socket)
     })
     secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
@@ -113,6 +117,11 @@ class Guard {
     })
     await tls.follow((certificate) => secure.setSecureContext({ ...certificate, minVersion: TLS_VERSION }))
     return secure
+  }
+
+  #forget(ends: string): void {
+    this.#unproven.delete(ends)
+    this.#waiting.delete(ends)
   }
 
   #isOwn({ remoteAddress = '', localAddress }: Socket): boolean {
