@@ -161,6 +161,7 @@ const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> 
   MUSTER_LOGIN_TURNSTILE_SECRET_KEY: { value: 'key', mistake: /set both/ },
   MUSTER_S3_ACCESS_KEY_ID: { value: 'key', mistake: /set both/ },
   MUSTER_S3_SECRET_ACCESS_KEY: { value: 'key', mistake: /set both/ },
+  MUSTER_INTERNAL_PLAIN_FROM: { value: 'other.test', mistake: /which is not a CIDR block/ },
   MUSTER_RUNNER_REGIONS: { value: 'elsewhere', mistake: /MUSTER_RUNNER_REGIONS names/ },
   MUSTER_PUBLIC_SCHEME: { value: 'http', mistake: /MUSTER_PUBLIC_SCHEME must be https/ },
   MUSTER_LOBBY_NETWORK: { value: '8.8.8.0/16', mistake: /MUSTER_LOBBY_NETWORK must be a private IPv4 block/ },
