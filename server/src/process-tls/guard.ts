@@ -93,6 +93,8 @@ export class ListenerGuard {
     try {
       this.#secure ??= this.#openSecure()
       const secure = await this.#secure
+      // Otherwise a client that ends in its handshake would be waited for.
+      socket.allowHalfOpen = false
       if (!socket.destroyed) secure.emit('connection', socket)
     } catch (error) {
       this.#secure = null

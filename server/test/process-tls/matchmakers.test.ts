@@ -17,6 +17,8 @@ import { attempt, type Target } from './attempts.ts'
 
 const FIND = { body: { game_modes: ['default'] } }
 const REQUEST = 'GET / HTTP/1.1\r\n\r\n'
+/** Less than a handshake may take. */
+const END_MS_MAX = 9_000
 const LIMITS = { max_players_per_client: 10_000, lobby_count_max: 1_000 }
 
 test('what a matchmaker sends to another one cannot be read on the way, and is plain for one of the version before', async (t) => {
@@ -70,6 +72,19 @@ test('a matchmaker serves over TLS only processes of its platform, with the role
     'with TLS 1.2': { ...(await certify(keys, 'edge')), maxVersion: 'TLSv1.2' as const },
   }
   for (const [what, options] of Object.entries(refused)) assert.equal(await attempt(target, keys, options), '', what)
+})
+
+test('a connection that ends in its handshake is closed at once', async (t) => {
+  const { first } = await startNodes(t)
+  const socket = connect({ port: portOf(first), host: '127.0.0.1', allowHalfOpen: true })
+  socket.on('error', () => {})
+  socket.end(Buffer.from('160301020001000d0a', 'hex'))
+  socket.resume()
+  const begin_ms = performance.now()
+  await until('the end of the connection', () => socket.readableEnded || socket.errored !== null)
+  socket.destroy()
+  const took_ms = performance.now() - begin_ms
+  assert.ok(took_ms < END_MS_MAX, `${took_ms} ms`)
 })
 
 test('a process that cannot prove to be a matchmaker of the platform gets no request', async (t) => {

@@ -42,6 +42,8 @@ export class Matchmakers {
   /** By address. Empty: this edge asks the configured one. */
   #known = new Map<string, Known>()
   #by_shard = new Map<number, Known>()
+  /** By their texts. Channels keep them, so one that comes back is the same object. */
+  readonly #addresses = new LRUCache<string, Address>({ max: 4 * MATCHMAKERS_MAX })
   readonly #shards = new LRUCache<string, number>({ max: SHARD_CREDENTIALS_MAX })
   readonly #tls: ProcessTls
   readonly #watch: Watch
@@ -119,7 +121,7 @@ export class Matchmakers {
       const { address, is_leaving, shards } = row
       const before = this.#known.get(address)
       // A process that starts again at this address may hold what the one before it had.
-      const one = before ?? { address: parseAddress(address, this.#configured), is_leaving, failures: 0 }
+      const one = before ?? { address: this.#addressAt(address), is_leaving, failures: 0 }
       one.is_leaving = is_leaving
       // The object stays, so that connections that are made again are what the row says now.
       one.address.tls = row.speaks_tls && is_other(row) ? this.#tls : undefined
@@ -128,6 +130,14 @@ export class Matchmakers {
     }
     this.#known = known
     this.#by_shard = by_shard
+  }
+
+  #addressAt(text: string): Address {
+    const known = this.#addresses.get(text)
+    if (known !== undefined) return known
+    const address = parseAddress(text, this.#configured)
+    this.#addresses.set(text, address)
+    return address
   }
 
   #probeAll(): void {
