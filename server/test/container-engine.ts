@@ -71,7 +71,13 @@ export async function startEngine(t: TestContext, folder: string, options: Engin
   const output = outputOf(child)
   const ended = once(child, 'close')
   const env = { PATH: process.env.PATH, HOME: folder, DOCKER_HOST: `unix://${socket}`, DOCKER_BUILDKIT: '0' }
-  const engine: Engine = { socket, env, docker: (args, { input } = {}) => run('docker', args, { env, input }), end, signal: (name) => void child.kill(name) }
+  const engine: Engine = {
+    socket,
+    env,
+    docker: (args, { input } = {}) => run('docker', args, { env, input }),
+    end,
+    signal: (name) => void child.kill(name),
+  }
   async function end(): Promise<void> {
     // The containers of Podman do not end with it.
     if (options.kind === 'podman' && child.exitCode === null && child.signalCode === null)
