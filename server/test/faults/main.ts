@@ -33,7 +33,10 @@ const run = FAULTS[values.fault]
 if (run === undefined) throw new Error(`--fault takes one of ${Object.keys(FAULTS).join(', ')}`)
 
 print(`--fault ${values.fault} --rounds ${rounds} --seed ${seed}`)
-const result = await run({ rounds, seed }, (number, round) => print(roundLine(number, rounds, round)))
+const result = await run({ rounds, seed }, (number, round) =>
+  // A run that is ended early has then said what it found.
+  print(roundLine(number, rounds, round), ...round.findings.map((finding) => `WRONG ${finding}`)),
+)
 print('', ...timeTable(result.rounds), '', ...operationTable(result.history), '')
 print(`${result.journal_row_count} rows of the journal held to the laws.`)
 const wrong = [...result.findings, ...slowRounds(result.rounds)]
