@@ -159,7 +159,8 @@ promise('a later runner takes a lobby over, and its log has every line once', as
   // An exit waits for the log, but not for ever.
   const folder = folderOfLobby(join(fixture.data_dir, 'lobbies'), handle.lobby_id)
   await until('the log is whole', () => !hasOutputPipe(folder, 'stdout'))
-  assert.ok((exit.cpu_ms ?? 0) > 0)
+  // The runner of a Swarm reads it each second while the container runs, so it may have none of the second runner's time.
+  assert.ok(kind === 'swarm' ? exit.cpu_ms !== 0 : (exit.cpu_ms ?? 0) > 0)
   assert.ok(exit.ran!.start_ts === handle.start_ts && exit.ran!.end_ts >= handle.start_ts)
   const lines = (await next.logs(handle.lobby_id, 'stdout', 2 * COUNT)).map(({ bytes }) => bytes.toString())
   assert.deepEqual(
