@@ -213,14 +213,15 @@ test('the usage of a lobby has its traffic and its players over time, in steps a
 
   const sumOf = (points: readonly LobbyUsagePoint[], name: 'bytes_in' | 'bytes_out'): number =>
     points.reduce((sum, point) => sum + (point[name] ?? 0), 0)
-  const { points, step_ms, memory_bytes } = await until('the traffic has been counted', async () => {
+  // A sample may have a part of the body. The bytes that arrived together with the head of the request are not counted.
+  const { points, step_ms, memory_bytes } = await until('the traffic and the player have been counted', async () => {
     const answer = await usage()
-    return sumOf(answer.points, 'bytes_in') > 0 && answer
+    const has_player = answer.points.some(({ player_count }) => player_count === 1)
+    return sumOf(answer.points, 'bytes_in') > sent / 2 && has_player && answer
   })
   assert.equal(step_ms, STEP_MS_MIN)
-  // The bytes that arrived together with the head of the request are not counted.
   const [bytes_in, bytes_out] = [sumOf(points, 'bytes_in'), sumOf(points, 'bytes_out')]
-  assert.ok(bytes_in > sent / 2 && bytes_in < 2 * sent, `${bytes_in} bytes`)
+  assert.ok(bytes_in < 2 * sent, `${bytes_in} bytes`)
   assert.ok(bytes_out > 0 && bytes_out < sent, `${bytes_out} bytes`)
   assert.equal(Math.max(...points.map(({ player_count = 0 }) => player_count)), 1)
   assert.ok(points.every((point) => point.memory_bytes <= memory_bytes))
