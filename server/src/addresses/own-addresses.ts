@@ -6,6 +6,10 @@ import { networkInterfaces } from 'node:os'
 /** Age of the list of this machine's addresses; a new network interface is known after this time. */
 const AGE_MS_MAX = 10_000
 const MAPPED_PREFIX = '::ffff:'
+const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/
+
+/** `peer`: the address of a socket's other side, as the socket gives it. */
+export const isLoopback = (peer: string): boolean => LOOPBACK.test(peer)
 
 export class OwnAddresses {
   readonly #elapsed: () => number

@@ -16,13 +16,9 @@ const LOOPBACK_PROXY =
   'address. A proxy on this machine uses MUSTER_EDGE_SOCKET instead (docs/deploying.md).'
 
 export function readTrustedProxies(read: SettingsReader): Pick<Config, 'trusted_proxies' | 'edge_socket'> {
-  const trusted_proxies = read.list('MUSTER_TRUSTED_PROXIES')
-  for (const cidr of trusted_proxies) {
-    const block = readBlock(cidr)
-    if (block === null) {
-      read.mistakes.push(`MUSTER_TRUSTED_PROXIES names ${JSON.stringify(cidr)}, which is not a CIDR block.`)
-    } else if (hasLoopback(block)) read.mistakes.push(LOOPBACK_PROXY)
-  }
+  const trusted_proxies = readBlocks(read, 'MUSTER_TRUSTED_PROXIES', (block) => {
+    if (hasLoopback(block)) read.mistakes.push(LOOPBACK_PROXY)
+  })
   const edge_socket = read.textOrNull('MUSTER_EDGE_SOCKET')
   if (edge_socket !== null && (!isAbsolute(edge_socket) || Buffer.byteLength(edge_socket) > SOCKET_PATH_BYTES_MAX)) {
     read.mistakes.push(`MUSTER_EDGE_SOCKET must be an absolute path of at most ${SOCKET_PATH_BYTES_MAX} bytes.`)
@@ -56,14 +52,19 @@ export function readOutbound(
   }
 }
 
-/** A list of CIDR blocks. */
-export function readBlocks(read: SettingsReader, name: 'MUSTER_INTERNAL_PLAIN_FROM'): string[] {
-  const blocks = read.list(name)
-  for (const text of blocks) {
-    if (readBlock(text) === null)
-      read.mistakes.push(`${name} names ${JSON.stringify(text)}, which is not a CIDR block.`)
+/** A list of CIDR blocks or single addresses. `check`: of each one that can be read. */
+export function readBlocks(
+  read: SettingsReader,
+  name: 'MUSTER_INTERNAL_PLAIN_FROM' | 'MUSTER_TRUSTED_PROXIES',
+  check: (block: Block) => void = () => {},
+): string[] {
+  const texts = read.list(name)
+  for (const text of texts) {
+    const block = readBlock(text)
+    if (block === null) read.mistakes.push(`${name} names ${JSON.stringify(text)}, which is not a CIDR block.`)
+    else check(block)
   }
-  return blocks
+  return texts
 }
 
 type Block = { address: string; family: 'ipv4' | 'ipv6'; bits: number }

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { createServer, type Server as SecureServer } from 'node:tls'
 import type { Logger } from 'pino'
 import { isTrustedPeer, parseTrustedProxies, type TrustedProxies } from '../addresses/client-ip.ts'
-import type { OwnAddresses } from '../addresses/own-addresses.ts'
+import { isLoopback, type OwnAddresses } from '../addresses/own-addresses.ts'
 import { type ProcessRole, roleOfSubject } from './names.ts'
 import { type ProcessTls, TLS_VERSION } from './process-tls.ts'
 
@@ -143,10 +143,6 @@ export class ListenerGuard {
     }
     socket.destroy()
   }
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(?:::ffff:)?127\./.test(address)
 }
 
 /** Identifies a connection: the same text for its raw socket and for its TLS socket. */

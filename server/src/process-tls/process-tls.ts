@@ -4,6 +4,7 @@
 import { Agent, type ClientRequestArgs } from 'node:http'
 import type { OnReadOpts, Socket } from 'node:net'
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Keys } from '../tokens/keys.ts'
 import type { ProcessCertificate } from './certificate.ts'
@@ -38,7 +39,7 @@ export type ConnectTarget = {
 export class ProcessTls {
   readonly #options: TlsOptions
   readonly #role: ProcessRole
-  readonly #sessions = new Map<string, Buffer>()
+  readonly #sessions = new LRUCache<string, Buffer>({ max: SESSIONS_MAX })
   readonly #followers = new Set<(certificate: ProcessCertificate) => void>()
   #opening: Promise<void> | null = null
   #issued: Issued | null = null
@@ -50,11 +51,11 @@ export class ProcessTls {
     this.#role = role
   }
 
-  /** Issues the certificate, once. Must have resolved before `connect`. */
+  /** Issues the certificate, once. Must have resolved before `connect`. After a failure the next call tries again. */
   open(): Promise<void> {
-    this.#opening ??= this.#issue().then(() => {
-      this.#timer = setInterval(() => void this.#renew(), RENEW_CHECK_MS)
-      this.#timer.unref()
+    this.#opening ??= this.#begin().catch((error: unknown) => {
+      this.#opening = null
+      throw error
     })
     return this.#opening
   }
@@ -84,7 +85,7 @@ export class ProcessTls {
       late = setTimeout(() => socket.destroy(handshakeTooLong()), HANDSHAKE_MS_MAX)
     })
     socket.once('secureConnect', () => clearTimeout(late))
-    socket.on('session', (received: Buffer) => this.#keepSession(key, received))
+    socket.on('session', (received: Buffer) => this.#sessions.set(key, received))
     socket.once('close', () => clearTimeout(late))
     socket.on('error', () => {
       // A session that the other end does not know any more costs nothing. One that breaks the handshake must not stay.
@@ -101,6 +102,12 @@ export class ProcessTls {
   close(): void {
     clearInterval(this.#timer)
     this.#followers.clear()
+  }
+
+  async #begin(): Promise<void> {
+    await this.#issue()
+    this.#timer = setInterval(() => void this.#renew(), RENEW_CHECK_MS)
+    this.#timer.unref()
   }
 
   async #issue(): Promise<void> {
@@ -122,14 +129,6 @@ export class ProcessTls {
     } catch (error) {
       log.warn({ err: error }, 'the certificate of this process could not be renewed; trying again')
     }
-  }
-
-  #keepSession(key: string, session: Buffer): void {
-    this.#sessions.delete(key)
-    this.#sessions.set(key, session)
-    if (this.#sessions.size <= SESSIONS_MAX) return
-    const [oldest] = this.#sessions.keys()
-    this.#sessions.delete(oldest!)
   }
 }
 

@@ -3,6 +3,7 @@
 import type { RemoteInfo, Socket } from 'node:dgram'
 import { ApiError } from '@muster/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
+import { isLoopback } from '../../addresses/own-addresses.ts'
 import type { Context } from '../../context.ts'
 import { datagramHandleOf } from '../handles.ts'
 import { UDP_ADMITTING_MAX, UDP_WAITING_MAX } from '../limits.ts'
@@ -36,8 +37,6 @@ export type UdpOptions = UdpSessionsOptions & {
 
 /** The lobby whose player a source must be. `target`: null where the source has a session already. */
 type Claim = { lobby_id: string; target: UdpTarget | null }
-
-const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/
 
 export class Udp {
   readonly #ctx: Context
@@ -226,7 +225,7 @@ export class Udp {
       void this.#admitByAddress(udp_port, arrival, target)
       return
     }
-    const allowance = LOOPBACK.test(source.address) ? null : createAllowance()
+    const allowance = isLoopback(source.address) ? null : createAllowance()
     const session = this.#sessions.begin(udp_port, source, target, allowance)
     if (session !== null) this.#sessions.receive(session, datagram)
   }
@@ -246,7 +245,7 @@ export class Udp {
     try {
       const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
       const admitted = await this.#admission.byAddress(clientKey(source.address), entranceOf(udp_port, target), end)
-      const allowance = LOOPBACK.test(source.address) ? null : createAllowance()
+      const allowance = isLoopback(source.address) ? null : createAllowance()
       const session = this.#sessions.begin(udp_port, source, target, allowance, admitted)
       if (session === null) admitted.leave()
       else for (const { datagram } of arrivals) this.#sessions.receive(session, datagram)

@@ -7,9 +7,11 @@ import type { Member } from './lease.ts'
 
 /** From the end of a connection to the next one. It doubles until a connection stays. */
 const PAUSE_MS_MIN = 20
+/** The longest pause. */
 const PAUSE_MS_MAX = 2_000
 /** A connection that was open for this long stays. The server closes one without a request after 10 s. */
 const STAYS_MS = 1_000
+/** How long a connection may take to open. */
 const CONNECT_MS_MAX = 2_000
 
 /** `is_known`: a connection could be made since the process was last seen to end. */

@@ -1,11 +1,20 @@
 // Removes the blocks of platforms that do not come back, such as those of a killed platform whose data folder was deleted.
 // It is done only when a range has no free block left, so a platform that is away for a while usually keeps its own.
-import { blockOf, indexIn, lobbyPrefix, type NetworkNames, namesOf, namespacePrefix } from './addresses.ts'
+import {
+  blockOf,
+  indexIn,
+  lobbyPrefix,
+  type NetworkNames,
+  namesOf,
+  namespacePrefix,
+  ownerOfNamespace,
+  TABLE_PREFIX,
+} from './addresses.ts'
 import { type BlockLink, listBlocks, ownerDigits, releaseBlock } from './block.ts'
 import { isHeld } from './block-holders.ts'
 import { interfaces, namespaces, pidsIn, removeNamespaces } from './namespace.ts'
 import { removeTableText } from './rules.ts'
-import { run } from './system-command.ts'
+import { listTables, run } from './system-command.ts'
 
 /** Blocks removed at once: the claim that needs one waits for it. */
 const REMOVED_MAX = 16
@@ -27,9 +36,10 @@ export async function removeAbandonedBlocks(): Promise<number> {
 
 /** Null: a process is in one of them, or may be in one that this process cannot see. */
 async function abandonedNetworks({ number, mac }: BlockLink): Promise<NetworkNames[] | null> {
-  const owners = new RegExp(`^muster-(${ownerDigits(mac)}[0-9a-f]*)-\\d+$`)
-  const owner = namespaces().flatMap((name) => owners.exec(name)?.[1] ?? [])[0] ?? ''
-  const block = blockOf(number, owner)
+  const owner = namespaces()
+    .map(ownerOfNamespace)
+    .find((one) => one?.startsWith(ownerDigits(mac)))
+  const block = blockOf(number, owner ?? '')
   const indexes = indexesIn(namespaces(), namespacePrefix(block))
   // A platform in a container has its namespaces in a folder of its own.
   const is_hidden = indexesIn(interfaces(), lobbyPrefix(block)).some((index) => !indexes.includes(index))
@@ -44,7 +54,5 @@ function indexesIn(names: readonly string[], prefix: string): number[] {
 }
 
 async function tablesOf({ mac }: BlockLink): Promise<string[]> {
-  const tables = await run(['nft', 'list', 'tables', 'inet'])
-  const own = new RegExp(`^table inet (muster_${ownerDigits(mac)}[0-9a-f]*)$`, 'gm')
-  return [...tables.matchAll(own)].map(([, table = '']) => table)
+  return (await listTables()).filter((table) => table.startsWith(`${TABLE_PREFIX}${ownerDigits(mac)}`))
 }

@@ -68,6 +68,9 @@ export const LOBBY_PREFIX = 'mv'
 export const lobbyPrefix = ({ number }: Block): string => `${LOBBY_PREFIX}${number.toString(36)}x`
 export const namespacePrefix = ({ owner }: Block): string => `muster-${owner}-`
 
+/** Null: the namespace is not that of a lobby. */
+export const ownerOfNamespace = (name: string): string | null => /^muster-([0-9a-f]+)-\d+$/.exec(name)?.[1] ?? null
+
 export function namesOf(block: Block, index: number): NetworkNames {
   return {
     index,
@@ -83,8 +86,11 @@ export function indexIn(name: string, prefix: string): number | null {
   return /^\d{1,5}$/.test(digits) ? Number(digits) : null
 }
 
+/** Begins the names of all platforms' tables of nftables. */
+export const TABLE_PREFIX = 'muster_'
+
 /** The platform's table of nftables. */
-export const tableOf = (data_dir: string): string => `muster_${hash('sha256', data_dir).slice(0, 16)}`
+export const tableOf = (data_dir: string): string => `${TABLE_PREFIX}${hash('sha256', data_dir).slice(0, 16)}`
 
 /** Whether an address or a network is inside a block, or contains it. */
 export function overlaps(block: Block, first: number, bits: number): boolean {

@@ -11,7 +11,7 @@ import { Forwarding } from './forwarding.ts'
 import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
 import { readResolver } from './resolver.ts'
 import { admitText, dismissText, isolateText, removeTableText, tableText } from './rules.ts'
-import { run } from './system-command.ts'
+import { listTables, run } from './system-command.ts'
 
 /** Networks kept ready. As many lobbies start at once without waiting for theirs. */
 const SPARE_MAX = 4
@@ -266,7 +266,7 @@ export class LobbyNetworks {
   }
 
   async #hasTable(): Promise<boolean> {
-    return (await run(['nft', 'list', 'tables', 'inet'])).includes(`table inet ${this.#table}\n`)
+    return (await listTables()).includes(this.#table)
   }
 
   async #writeTable(): Promise<void> {

@@ -7,7 +7,7 @@ import { findBlock, releaseBlock } from './block.ts'
 import { Forwarding } from './forwarding.ts'
 import { listNetworks, pidsIn, removeNamespaces } from './namespace.ts'
 import { removeTableText } from './rules.ts'
-import { run } from './system-command.ts'
+import { listTables, run } from './system-command.ts'
 
 /** Process ids that are named in a refusal. */
 const PIDS_SHOWN_MAX = 20
@@ -23,7 +23,7 @@ export async function removeNetworks(data_dir: string): Promise<Removal> {
   if (living.length > 0) return { living: living.slice(0, PIDS_SHOWN_MAX) }
   await removeNamespaces(networks)
   const table = tableOf(data_dir)
-  const has_table = (await run(['nft', 'list', 'tables', 'inet'])).includes(`table inet ${table}\n`)
+  const has_table = (await listTables()).includes(table)
   if (has_table) await run(['nft', '-f', '-'], removeTableText(table))
   const forwarding = new Forwarding(platformFolder(join(data_dir, 'lobbies')))
   const opened = [...forwarding.opened]

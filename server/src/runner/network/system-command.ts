@@ -27,6 +27,12 @@ export async function run(command: readonly [string, ...string[]], input = ''): 
   }
 }
 
+/** The names of all nftables tables of the family inet. */
+export async function listTables(): Promise<string[]> {
+  const text = await run(['nft', 'list', 'tables', 'inet'])
+  return [...text.matchAll(/^table inet (\S+)$/gm)].map(([, name = '']) => name)
+}
+
 /** Runs the lines as one batch of `ip`. With `is_forced` a line that fails does not stop the others. */
 export async function ipBatch(lines: readonly string[], { is_forced = false } = {}): Promise<void> {
   if (lines.length === 0) return

@@ -4,6 +4,7 @@ import { type ListeningSocket, listenersIn } from '../../sockets.ts'
 import { type EngineClient, EngineError } from '../docker/engine.ts'
 
 const LISTS = ['tcp', 'tcp6', 'udp', 'udp6'].map((name) => `/proc/net/${name}`)
+/** How long a command in a container may take. */
 const EXEC_MS_MAX = 5_000
 const NO_PROGRAM = /executable file not found|no such file or directory": unknown|OCI runtime exec failed/
 const LOOPBACK = /^(127\.|::1$|::ffff:7f)/
