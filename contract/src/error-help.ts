@@ -543,7 +543,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   },
   MATCHMAKER_REGION_FULL: {
     cause:
-      "The region's lobbies use all the cores or memory that they may use together, or the disk of its runners is nearly full, or no manager of its Docker Swarm takes requests. The message says which.",
+      'The message says what the region lacks. Its lobbies use all the cores or memory that they may use together, or the disk of its runners is nearly full. A Docker Swarm may also have no manager that takes requests.',
     remedy:
       'Repeat the request after `Retry-After`, or choose another region or a smaller tier. The operator can change the setting that `metadata.setting` names.',
     command: lines(EXPLAIN, get('/cloud/region-tiers', null)),
