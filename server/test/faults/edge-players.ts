@@ -52,8 +52,31 @@ process.on('SIGTERM', () => process.exit(0))
 
 export type EdgeSeat = SeatResult & { raw_url: string; web_url: string }
 
+/** What players know of the faults: a hold begins when the edge is back, so a player's time begins then too. */
+export class Faults {
+  #under_way = 0
+  #end_ms = 0
+
+  /** `fault` resolves when the platform is whole again. */
+  async during(fault: Promise<void>): Promise<void> {
+    this.#under_way++
+    try {
+      await fault
+    } finally {
+      this.#under_way--
+      this.#end_ms = performance.now()
+    }
+  }
+
+  /** Milliseconds since `start_ms` or the end of the last fault, whichever is later. 0 during a fault. */
+  calmSince(start_ms: number): number {
+    return this.#under_way > 0 ? 0 : performance.now() - Math.max(start_ms, this.#end_ms)
+  }
+}
+
 export class EdgePlayer {
   readonly #platform: FaultyPlatform
+  readonly #faults: Faults
   readonly #client: Client
   readonly #random: Random
   /** Of this player alone: the edge limits the connections of an address. */
@@ -65,8 +88,9 @@ export class EdgePlayer {
   /** Connections that a fault ended. */
   broken_count = 0
 
-  constructor(platform: FaultyPlatform, number: number, random: Random) {
+  constructor(platform: FaultyPlatform, faults: Faults, number: number, random: Random) {
     this.#platform = platform
+    this.#faults = faults
     this.#client = platform.as(platform.game.public_tokens.staging)
     this.#random = random
     this.#address = `127.1.${number >> 8}.${number & 0xff}`
@@ -99,11 +123,12 @@ export class EdgePlayer {
     await this.#connect()
   }
 
-  /** Connects within the hold, however often it takes. */
+  /** Connects within the hold, however often it takes and whatever is killed meanwhile. */
   async #connect(): Promise<void> {
-    const end_ms = performance.now() + CONNECT_MS_MAX
+    const start_ms = performance.now()
     while (!(await this.#connectOnce())) {
-      if (performance.now() > end_ms) throw new Error(`player ${this.#seat?.player_id} has lost a held seat`)
+      if (this.#faults.calmSince(start_ms) > CONNECT_MS_MAX)
+        throw new Error(`player ${this.#seat?.player_id} has lost a held seat`)
       await sleep(PAUSE_MS)
     }
   }

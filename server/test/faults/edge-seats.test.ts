@@ -9,7 +9,7 @@ import { createGameVersion, updateGameNamespaceVersion, type VersionConfig } fro
 import { uploadBuild } from '../builds.ts'
 import { until } from '../until.ts'
 import { verify } from './checks/check.ts'
-import { EdgePlayer, type EdgeSeat, LISTING_SERVER, SEAT_HOLD_MS } from './edge-players.ts'
+import { EdgePlayer, type EdgeSeat, Faults, LISTING_SERVER, SEAT_HOLD_MS } from './edge-players.ts'
 import { type Strike, strike } from './kill.ts'
 import { FaultyPlatform } from './platform.ts'
 import { createRandom } from './random.ts'
@@ -43,9 +43,10 @@ test('seats and connections agree after edge, matchmaker, runner and PostgreSQL 
   })
   await deploy(platform)
   const random = createRandom(SEED)
+  const faults = new Faults()
   const players = Array.from(
     { length: PLAYERS },
-    (_, number) => new EdgePlayer(platform, number + 1, random.fork(`player ${number}`)),
+    (_, number) => new EdgePlayer(platform, faults, number + 1, random.fork(`player ${number}`)),
   )
   t.after(() => {
     for (const player of players) player.end()
@@ -60,7 +61,7 @@ test('seats and connections agree after edge, matchmaker, runner and PostgreSQL 
   t.diagnostic(`${PLAYERS} players are connected`)
   for (const victims of STRIKES) {
     await sleep(random.int(BETWEEN_MS_MAX))
-    await strike(platform, { victims, gap_ms: random.int(GAP_MS_MAX) }, random)
+    await faults.during(strike(platform, { victims, gap_ms: random.int(GAP_MS_MAX) }, random))
     t.diagnostic(`killed ${victims.join(', ')}`)
   }
   is_over = true
