@@ -120,7 +120,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   const listener =
     config.database_listen_url === null
       ? createListener({ url: config.database_url, primary: database.primary, log })
-      : createListener({ url: config.database_listen_url, log })
+      : createListener({ url: config.database_listen_url, log, setting: 'MUSTER_DATABASE_LISTEN_URL' })
   opened.defer(() => listener.close())
   const metrics = createMetrics(config)
   metrics.gauge('database_connections', 'Connections to the database, by what they do.', ['state'], (tell) => {

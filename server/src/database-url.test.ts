@@ -40,6 +40,7 @@ test('a URL that cannot work is refused with its reason', () => {
   const mistakes: [string, RegExp][] = [
     ['mysql://db/muster', /postgres:\/\//],
     ['postgres://a,b/muster?target_session_attrs=any', /accepts writes/],
+    ['postgres://a/muster?sslmode=verify_full', /sslmode=verify_full; use verify-full/],
     ['postgres://a,,b/muster', /""/],
     ['postgres://a:99999,b/muster', /"a:99999"/],
     ['postgres:///muster?host=a,b', /before the database/],

@@ -9,6 +9,10 @@ const SERVERS_MAX = 9
 const PARTS = /^(?<before>postgres(?:ql)?:\/\/(?:[^/?#]*@)?)(?<hosts>[^/?#@]*)(?<after>.*)$/s
 const HOST = /^(?<host>\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(?<port>\d{1,5}))?$/
 
+/** Those of libpq, and the driver's own, which encrypts and does not check the certificate. */
+const TLS_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
+const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'] as const
+
 export type ServerUrl = {
   /** A URL that names this server alone. */
   url: string
@@ -36,6 +40,10 @@ export function databaseUrlMistake(database_url: string): string | null {
   if (query.get('host')?.includes(',') || query.get('port')?.includes(',')) {
     return 'names several servers in a parameter; write them before the database: postgres://HOST1:5432,HOST2:5432/NAME.'
   }
+  const mode = query.get('sslmode')
+  if (mode !== null && !TLS_MODES.includes(mode)) {
+    return `has sslmode=${mode}; use verify-full, or disable in a network that you trust.`
+  }
   const target = query.get('target_session_attrs')
   if (target !== null && target !== 'read-write' && target !== 'primary') {
     return `has target_session_attrs=${target}; the platform connects only to the server that accepts writes (read-write).`
@@ -43,6 +51,15 @@ export function databaseUrlMistake(database_url: string): string | null {
   if (list.length === 1) return null
   const wrong = list.find((text) => !isHost(text))
   return wrong === undefined ? null : `names ${JSON.stringify(wrong)}, which is not HOST or HOST:PORT.`
+}
+
+/** The PEM files that the URL names, with the parameter of each. */
+export function tlsFilesOf(database_url: string): { parameter: string; path: string }[] {
+  const query = new URLSearchParams(database_url.split('?')[1] ?? '')
+  return TLS_FILES.flatMap((parameter) => {
+    const path = query.get(parameter)
+    return path ? [{ parameter, path }] : []
+  })
 }
 
 function isHost(text: string): boolean {

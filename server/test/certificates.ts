@@ -1,5 +1,6 @@
 // Certificates for tests, of an authority that a test makes: good ones and bad ones.
 import { KeyObject, randomBytes } from 'node:crypto'
+import { isIP } from 'node:net'
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -52,7 +53,9 @@ export async function makeAuthority(): Promise<TestAuthority> {
       notBefore: new Date(Date.now() + from_ms),
       notAfter: new Date(Date.now() + until_ms),
       extensions: [
-        new SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns' as const, value }))),
+        new SubjectAlternativeNameExtension(
+          names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })),
+        ),
         new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
       ],
     })

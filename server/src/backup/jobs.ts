@@ -4,7 +4,7 @@
 import { Logger, runMigrations } from 'graphile-worker'
 import type { ClientBase } from 'pg'
 import type { Logger as Log } from 'pino'
-import { findPrimaryUrl } from '../database/primary.ts'
+import { connect } from '../database/connect.ts'
 import { dump, load } from './rows.ts'
 
 const COLUMNS = ['task', 'payload', 'queue', 'run_at', 'max_attempts', 'job_key', 'priority', 'flags']
@@ -36,7 +36,12 @@ export async function makeQueue(url: string, log: Log): Promise<void> {
   const logger = new Logger(() => (level, message) => {
     if (level === 'error' || level === 'warning') log.warn({ worker: message }, 'the queue of jobs')
   })
-  await runMigrations({ connectionString: await findPrimaryUrl(url), logger })
+  const connection = connect({ url, application_name: 'muster backup', connections_max: 1 })
+  try {
+    await runMigrations({ pgPool: connection.pool, logger })
+  } finally {
+    await connection.close()
+  }
 }
 
 /** Runs within the caller's transaction. Returns how many jobs were planned. */

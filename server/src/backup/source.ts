@@ -9,6 +9,7 @@ import type { Config } from '../config/config.ts'
 import { PrimaryClient } from '../database/connect.ts'
 import { embeddedUrl, startEmbedded } from '../database/embedded/embedded.ts'
 import { findPrimaryUrl } from '../database/primary.ts'
+import { readTarget } from '../database/tls.ts'
 import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
 import { lockFolder } from '../supervisor/lock.ts'
@@ -64,7 +65,7 @@ function lockUnlessTaken(data_dir: string, now_ms: number) {
 /** A client outside of any pool, in whose sessions a value has one text, whatever the server's settings are. */
 export async function connectAlone(url: string): Promise<pg.Client> {
   const client = new PrimaryClient({
-    connectionString: await findPrimaryUrl(url),
+    ...readTarget(await findPrimaryUrl(url)),
     application_name: 'muster backup',
     keepAlive: true,
   })

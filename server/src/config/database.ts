@@ -1,5 +1,6 @@
 // The addresses of an external PostgreSQL.
-import { databaseUrlMistake } from '../database-url.ts'
+import { readFileSync } from 'node:fs'
+import { databaseUrlMistake, tlsFilesOf } from '../database-url.ts'
 import type { Config } from './config.ts'
 import type { SettingsReader } from './read.ts'
 
@@ -17,5 +18,12 @@ function readDatabaseUrl(read: SettingsReader, name: 'DATABASE_URL' | 'MUSTER_DA
   const value = read.textOrNull(name)
   const mistake = value === null ? null : databaseUrlMistake(value)
   if (mistake !== null) read.mistakes.push(`${name} ${mistake}`)
+  for (const { parameter, path } of value === null ? [] : tlsFilesOf(value)) {
+    try {
+      readFileSync(path)
+    } catch (error) {
+      read.mistakes.push(`${name} has ${parameter}=${path}, which cannot be read (${(error as Error).message}).`)
+    }
+  }
   return value
 }

@@ -8,6 +8,7 @@ import type { Logger } from 'pino'
 import { serversOf } from '../database-url.ts'
 import { isUnreplicated, Primary } from './primary.ts'
 import type { Schema } from './schema.ts'
+import { explainTls, readTarget, type UrlSetting } from './tls.ts'
 
 /** Connections of a role to the database. */
 const CONNECTIONS_MAX = 10
@@ -50,7 +51,7 @@ export type Connection = {
 export function connect(options: ConnectOptions): Connection {
   const primary = new Primary(options)
   const config: PrimaryClientConfig & pg.PoolConfig = {
-    connectionString: serversOf(options.url)[0]!.url,
+    ...readTarget(serversOf(options.url)[0]!.url),
     primary,
     application_name: options.application_name,
     max: options.connections_max ?? CONNECTIONS_MAX,
@@ -97,16 +98,19 @@ export function connect(options: ConnectOptions): Connection {
   }
 }
 
-type PrimaryClientConfig = pg.ClientConfig & { primary?: Primary }
+/** `setting`: where its URL was written, `DATABASE_URL` by default. */
+type PrimaryClientConfig = pg.ClientConfig & { primary?: Primary; setting?: UrlSetting }
 type ConnectCallback = (error: Error | undefined) => void
 
 /** A connection to the server that accepts writes. It ends when that server is none any more. */
 export class PrimaryClient extends pg.Client {
   readonly #primary: Primary | undefined
+  readonly #setting: UrlSetting
 
-  constructor({ primary, ...config }: PrimaryClientConfig = {}) {
+  constructor({ primary, setting = 'DATABASE_URL', ...config }: PrimaryClientConfig = {}) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS_MAX })
     this.#primary = primary
+    this.#setting = setting
     // The pool listens only while a connection is idle, and an event that nobody hears ends the process.
     this.on('error', () => undefined)
     this.on('notice', (notice) => {
@@ -133,7 +137,8 @@ export class PrimaryClient extends pg.Client {
     try {
       await super.connect()
       if (await this.#isReadOnly(reported)) throw readOnly()
-    } catch (error) {
+    } catch (cause) {
+      const error = explainTls(cause, this, this.#setting)
       this.#primary?.doubt(server, error)
       this.#cut(error as Error)
       throw error

@@ -9,6 +9,7 @@ import type { Logger } from 'pino'
 import { serversOf } from '../database-url.ts'
 import { PrimaryClient } from './connect.ts'
 import { Primary } from './primary.ts'
+import { readTarget, type Target, type UrlSetting } from './tls.ts'
 
 const RETRY_MS_MIN = 50
 /** Longest pause before the LISTEN connection is opened again. */
@@ -35,6 +36,8 @@ type ListenerOptions = {
   /** Of the pool that connects to the same servers. Without one the listener searches for its own. */
   primary?: Primary
   log: Logger
+  /** Where the URL was written. Default: DATABASE_URL. */
+  setting?: UrlSetting
 }
 
 /** Returns at once and connects on its own. While the database is away it tries again for ever. */
@@ -43,7 +46,8 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 class DatabaseListener {
-  readonly #url: string
+  readonly #target: Target
+  readonly #setting: UrlSetting
   readonly #primary: Primary
   /** Whether the primary is searched for this listener alone. */
   readonly #is_alone: boolean
@@ -58,8 +62,9 @@ class DatabaseListener {
   /** Ends the pause of an idle connection: there is something to do. */
   #poke = (): void => {}
 
-  constructor({ url, primary, log }: ListenerOptions) {
-    this.#url = serversOf(url)[0]!.url
+  constructor({ url, primary, log, setting = 'DATABASE_URL' }: ListenerOptions) {
+    this.#target = readTarget(serversOf(url)[0]!.url)
+    this.#setting = setting
     this.#primary = primary ?? new Primary({ url, log })
     this.#is_alone = primary === undefined
     this.#log = log
@@ -132,8 +137,9 @@ class DatabaseListener {
   async #serve(onConnected: () => void): Promise<void> {
     const socket = new Socket()
     const connection = new PrimaryClient({
-      connectionString: this.#url,
+      ...this.#target,
       primary: this.#primary,
+      setting: this.#setting,
       application_name: 'muster-listen',
       stream: () => socket,
       query_timeout: ANSWER_MS_MAX,

@@ -1,6 +1,7 @@
 // One question to one server of DATABASE_URL: does it accept writes, and of which history is it?
 import pg from 'pg'
 import type { ServerUrl } from '../database-url.ts'
+import { explainTls, readTarget } from './tls.ts'
 
 /** To connect to a server, and for its response. */
 const PROBE_MS_MAX = 3_000
@@ -37,7 +38,7 @@ export type OpenProbe = Probed & {
 /** The connection stays open until `close`. Throws when the server cannot be asked. */
 export async function openProbe(server: ServerUrl): Promise<OpenProbe> {
   const client = new pg.Client({
-    connectionString: server.url,
+    ...readTarget(server.url),
     application_name: 'muster primary',
     connectionTimeoutMillis: PROBE_MS_MAX,
     keepAlive: true,
@@ -55,6 +56,6 @@ export async function openProbe(server: ServerUrl): Promise<OpenProbe> {
     return { ...(await again()), client, again, close }
   } catch (error) {
     close()
-    throw error
+    throw explainTls(error, server, 'DATABASE_URL')
   }
 }

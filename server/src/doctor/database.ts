@@ -5,11 +5,16 @@ import type { Config } from '../config/config.ts'
 import { connect } from '../database/connect.ts'
 import { findBinaries } from '../database/embedded/binaries.ts'
 import { openProbe, type Probed } from '../database/probe.ts'
+import { isUnproven } from '../database/tls.ts'
 import { serversOf } from '../database-url.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { type Finding, failed, messageOf, ok, warning } from './finding.ts'
 
 const SYNCHRONOUS = `psql -c "alter system set synchronous_standby_names = 'ANY 1 (*)'" -c "select pg_reload_conf()"    (on the primary, as a superuser; with Patroni: synchronous_mode)`
+
+const UNPROVEN =
+  'Connections of DATABASE_URL are encrypted, but the certificate of PostgreSQL is not checked: anybody between can read them.'
+const PROVE = 'Write sslmode=verify-full and sslrootcert=FILE into DATABASE_URL.'
 
 type Row = { version: string; may_create: boolean }
 
@@ -24,7 +29,10 @@ async function examineServer(config: Config, url: string): Promise<Finding[]> {
       select current_setting('server_version') as version,
         has_database_privilege(current_database(), 'create') as may_create`)
     const { version, may_create } = rows[0]!
-    if (may_create) return [ok('database', `PostgreSQL ${version} of DATABASE_URL`), ...(await examineStandbys(url))]
+    if (may_create) {
+      const findings = [ok('database', `PostgreSQL ${version} of DATABASE_URL`), ...(await examineStandbys(url))]
+      return isUnproven(serversOf(url)[0]!.url) ? [...findings, warning('database', UNPROVEN, PROVE)] : findings
+    }
     const grant = 'psql "$DATABASE_URL" -c "grant create on database NAME to ROLE"    (as the owner of the database)'
     return [failed('database', 'The role of DATABASE_URL may not create schemas in its database.', grant)]
   } catch (error) {

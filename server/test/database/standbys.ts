@@ -11,6 +11,7 @@ import { findAccount } from '../../src/database/embedded/account.ts'
 import { type Binaries, findBinaries } from '../../src/database/embedded/binaries.ts'
 import { findProcesses, sendSignal } from '../../src/database/embedded/processes.ts'
 import { type Account, PROGRAM_ENVIRONMENT, requireProgram } from '../../src/database/embedded/program.ts'
+import type { TestCertificate } from '../certificates.ts'
 import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 import { silent } from './harness.ts'
@@ -113,6 +114,29 @@ export class Standbys {
   /** SIGSTOP: the server is there and does not respond. SIGCONT ends that. */
   async signal(index: number, signal: NodeJS.Signals): Promise<void> {
     for (const id of await this.#processesOf(this.#servers[index]!)) sendSignal(id, signal)
+  }
+
+  /** From now on the server offers TLS with this certificate to new connections, or none. */
+  async offerTls(index: number, certificate: TestCertificate | null): Promise<void> {
+    const { folder } = this.#servers[index]!
+    if (certificate !== null) {
+      for (const [name, text] of [
+        ['server.crt', certificate.cert],
+        ['server.key', certificate.key],
+      ] as const) {
+        const path = join(folder, name)
+        await writeFile(path, text, { mode: 0o600 })
+        if (this.#account !== null) await chown(path, this.#account.uid, this.#account.gid)
+      }
+    }
+    await this.ask(index, `alter system set ssl = ${certificate === null ? 'off' : 'on'}`)
+    const [before] = await this.ask<{ loaded: string }>(index, 'select pg_conf_load_time()::text as loaded')
+    await this.ask(index, 'select pg_reload_conf()')
+    // The postmaster reads the files before it accepts the connection that sees the new time.
+    await until('the server to read its settings', async () => {
+      const [now] = await this.ask<{ loaded: string }>(index, 'select pg_conf_load_time()::text as loaded')
+      return now!.loaded !== before!.loaded
+    })
   }
 
   /** Promotes the standby that has most: each acknowledged commit is on one of them. The others follow it. */

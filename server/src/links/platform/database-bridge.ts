@@ -2,10 +2,11 @@
 // passwords of other roles. Everything after it is between the node and PostgreSQL.
 import { once } from 'node:events'
 import type { ServerHttp2Stream } from 'node:http2'
-import { connect, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect, isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import pg from 'pg'
 import type { Context } from '../../context.ts'
+import { explainTls, NO_TLS, readTarget } from '../../database/tls.ts'
 import { serversOf } from '../../database-url.ts'
 import { joinStreams, LinkRefusal } from '../streams.ts'
 
@@ -62,17 +63,43 @@ function asksFor(startup: Buffer, role: string): boolean {
 
 /** `server`: the one that accepts writes; null: the URL names only one. */
 async function connectDatabase(database_url: string, server: { host: string; port: number } | null): Promise<Socket> {
-  const { ssl, ...only } = new pg.Client({ connectionString: serversOf(database_url)[0]!.url })
+  const { ssl, sslnegotiation, ...rest } = readTarget(serversOf(database_url)[0]!.url)
+  const only = new pg.Client(rest)
   const { host, port } = server ?? only
   const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
   const socket = connect({ ...target, allowHalfOpen: true })
   await once(socket, 'connect')
   if (!ssl) return socket
+  try {
+    if (sslnegotiation !== 'direct') await askForTls(socket)
+    return await secure(socket, host, { ssl, is_direct: sslnegotiation === 'direct' })
+  } catch (error) {
+    socket.destroy()
+    throw explainTls(error, { host, port }, 'DATABASE_URL')
+  }
+}
+
+async function askForTls(socket: Socket): Promise<void> {
   socket.write(SSL_REQUEST)
-  const [response] = (await once(socket, 'data')) as [Buffer]
+  const response = (await Promise.race([once(socket, 'data'), once(socket, 'end')])) as [Buffer?]
   socket.pause()
-  if (response.toString('latin1') !== SSL_ACCEPTED) throw new Error('PostgreSQL does not speak TLS.')
-  const secured = connectTls({ socket, ...(typeof ssl === 'object' ? ssl : {}), servername: host })
+  if (response[0]?.toString('latin1') !== SSL_ACCEPTED) throw new Error(NO_TLS)
+}
+
+type Tls = { ssl: true | ConnectionOptions; is_direct: boolean }
+
+async function secure(socket: Socket, host: string, { ssl, is_direct }: Tls): Promise<Socket> {
+  const own = typeof ssl === 'object' ? ssl : {}
+  const secured = connectTls({
+    socket,
+    host,
+    ...own,
+    // The driver hides it from listings, and from copies.
+    ...(own.key !== undefined && { key: own.key }),
+    // An address is no server name (RFC 6066, section 3).
+    ...(isIP(host) === 0 && { servername: host }),
+    ...(is_direct && { ALPNProtocols: ['postgresql'] }),
+  })
   await once(secured, 'secureConnect')
   return secured
 }
