@@ -8,8 +8,8 @@ import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-/** A page: what is left is less, which the file system gives to nobody. */
-const BALLAST = Buffer.alloc(4_096)
+/** A write that does not fit whole is written up to the last free page. */
+const BALLAST = Buffer.alloc(2 ** 20)
 
 export type SmallDisk = {
   folder: string
