@@ -8,6 +8,7 @@ import { until } from '../until.ts'
 import { type Checked, checkPlatform, checkTables, inSettledSnapshot } from './checks/check.ts'
 import { Findings } from './checks/findings.ts'
 import { JournalLaws } from './checks/laws.ts'
+import { serversOf } from './checks/processes.ts'
 import { acknowledged, History, type Kind } from './history.ts'
 import { fullLoad } from './load/load.ts'
 import { FaultyPlatform, PROD_LIMITS } from './platform.ts'
@@ -113,6 +114,8 @@ async function loadedPlatform(t: TestContext): Promise<Checked> {
   await until('everything that can be damaged to exist', async () => {
     load.resume()
     await acknowledge(history, OPERATIONS)
+    // Otherwise the law of processes would hold as soon as no lobby lives.
+    await until('the checker to see the process of a lobby', () => serversOf(platform).length > 0)
     await load.pause()
     return KINDS.every((kind) => acknowledged(history.of(kind)).length > 0) && platform.withDatabase(hasEntries)
   })

@@ -44,13 +44,16 @@ async function readLobbies(db: ClientBase): Promise<{ lobbies: Set<string>; runs
   return { lobbies: idsOf(lobbies.rows), runs: idsOf(runs.rows) }
 }
 
-/** The lobby of each server process that this platform's runner started. */
-function serversOf({ settings }: FaultyPlatform): string[] {
-  const address = `PLATFORM_API_URL=http://127.0.0.1:${settings.MUSTER_LOBBY_API_PORT}`
+/**
+ * The lobby of each server process that this platform's runner started. A lobby with a network of its own reaches the
+ * platform at another address than the others, at the same port.
+ */
+export function serversOf({ settings }: FaultyPlatform): string[] {
+  const address = new RegExp(`^PLATFORM_API_URL=http://[^/]+:${settings.MUSTER_LOBBY_API_PORT}$`)
   return readdirSync(PROC).flatMap((name) => {
     if (!/^\d+$/.test(name) || readProc(name, 'cmdline').join(' ').trim() !== SERVER_COMMAND) return []
     const environment = readProc(name, 'environ')
-    if (!environment.includes(address)) return []
+    if (!environment.some((line) => address.test(line))) return []
     return environment.flatMap((line) => line.match(/^PLATFORM_LOBBY_ID=(.*)$/)?.[1] ?? [])
   })
 }
