@@ -1,7 +1,7 @@
 // A container engine for tests, Docker or Podman: its images, containers and sockets are in a folder of the test, and it ends with the test.
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
@@ -10,6 +10,11 @@ import { until } from './until.ts'
 
 const END_MS_MAX = 30_000
 const OUTPUT_BYTES_MAX = 64 * 1024 ** 2
+/**
+ * Podman's command that cleans up after a container refuses a longer path than 50 characters. Podman then waits 20 s for
+ * the exit of each container that it kills.
+ */
+const PODMAN_RUN_FOLDER = '/run/muster-podman-'
 
 export type Engine = {
   socket: string
@@ -61,6 +66,7 @@ export async function startEngine(t: TestContext, folder: string, options: Engin
     program,
     args,
     env: program_env,
+    run_folder,
   } = options.kind === 'podman' ? podman(folder, socket) : dockerd(folder, socket, options)
   const [command = '', ...before] = [...(options.wrapper ?? []), program]
   const child = spawn(command, [...before, ...args], {
@@ -91,6 +97,9 @@ export async function startEngine(t: TestContext, folder: string, options: Engin
     await ended
     clearTimeout(timer)
     leaveNoMount(folder)
+    if (run_folder === null) return
+    leaveNoMount(run_folder)
+    rmSync(run_folder, { recursive: true, force: true })
   }
   t.after(end)
   await until('the engine to accept requests', async () => {
@@ -100,7 +109,8 @@ export async function startEngine(t: TestContext, folder: string, options: Engin
   return engine
 }
 
-type Program = { program: string; args: string[]; env: NodeJS.ProcessEnv }
+/** `run_folder`: one of its own beside the folder of the test. */
+type Program = { program: string; args: string[]; env: NodeJS.ProcessEnv; run_folder: string | null }
 
 function dockerd(folder: string, socket: string, { has_network, settings, args: more = [] }: EngineOptions): Program {
   // As compose.yaml advises: no process for each published port.
@@ -111,12 +121,13 @@ function dockerd(folder: string, socket: string, { has_network, settings, args: 
     ...(has_network ? [] : ['--bridge=none', '--iptables=false']),
     ...more,
   ]
-  return { program: 'dockerd', args, env: {} }
+  return { program: 'dockerd', args, env: {}, run_folder: null }
 }
 
 /** Its storage and its settings are those of the folder. */
 function podman(folder: string, socket: string): Program {
-  const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/data"\nrunroot = "${folder}/run"\n`
+  const run_folder = mkdtempSync(PODMAN_RUN_FOLDER)
+  const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/data"\nrunroot = "${run_folder}"\n`
   const engine = `[engine]\ncgroup_manager = "cgroupfs"\nruntime = "runc"\nevents_logger = "file"\ntmp_dir = "${folder}/tmp"\n`
   // Podman's own limits are above those of some machines, which root may not raise there.
   const containers = '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n'
@@ -126,7 +137,7 @@ function podman(folder: string, socket: string): Program {
     CONTAINERS_STORAGE_CONF: join(folder, 'storage.conf'),
     CONTAINERS_CONF: join(folder, 'containers.conf'),
   }
-  return { program: 'podman', args: ['system', 'service', '--time', '0', `unix://${socket}`], env }
+  return { program: 'podman', args: ['system', 'service', '--time', '0', `unix://${socket}`], env, run_folder }
 }
 
 async function removeContainers({ docker }: Engine): Promise<void> {
