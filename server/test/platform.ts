@@ -19,6 +19,7 @@ import {
 } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
 import type { Context } from '../src/context.ts'
+import { channelOf } from '../src/database/lobby-channels.ts'
 import { startRoles } from '../src/main.ts'
 import { LEAST_SERVER, uploadBuild } from './builds.ts'
 import { createClock } from './clock.ts'
@@ -46,8 +47,8 @@ export type Platform = {
   game: (options?: GameOptions) => Promise<TestGame>
   /** What the lobby's server would call itself with. */
   lobbyToken: (lobby: { lobby_id: string; namespace_id: string }) => string
-  /** Plays the server of every lobby that starts, until the test ends: it calls ready. */
-  playServers: () => void
+  /** Plays the server of every lobby that starts without a node or on these, until the test ends: it calls ready. */
+  playServers: (node_ids?: readonly string[]) => void
   close: () => Promise<void>
 }
 
@@ -157,7 +158,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
         { kind: 'lobby', lobby_id: lobby.lobby_id, namespace_id: lobby.namespace_id },
         { now_ms: ctx.now(), lifetime_ms: null },
       ),
-    playServers: () => endings.push(playServers(platform)),
+    playServers: (node_ids = []) => endings.push(playServers(platform, node_ids)),
     async close() {
       for (const end of endings.splice(0)) end()
       await running.stop({ end_lobbies: true })
@@ -222,8 +223,8 @@ export async function createTestGame(
   }
 }
 
-/** Asked of the table at every wake-up, like the runner does, and once right now. */
-function playServers(platform: Platform): () => void {
+/** Asked of the table at every wake-up, like a runner of lobbies without a node and of these nodes, and once right now. */
+function playServers(platform: Platform, node_ids: readonly string[]): () => void {
   const { ctx } = platform
   const seen = new Set<string>()
   let is_over = false
@@ -245,10 +246,12 @@ function playServers(platform: Platform): () => void {
         })
     }
   }
-  const unsubscribe = ctx.listener.on('lobbies', () => void look())
+  const unsubscribes = [null, ...node_ids].map((node_id) =>
+    ctx.listener.on(channelOf('lobbies', node_id), () => void look()),
+  )
   void look()
   return () => {
     is_over = true
-    unsubscribe()
+    for (const unsubscribe of unsubscribes) unsubscribe()
   }
 }

@@ -97,7 +97,7 @@ export class ReconcileLoop {
     await adoptRenamedRuns(this.#ctx)
     const handles = await this.#driver.list()
     const ours = await claimRuns(this.#ctx, handles)
-    for (const row of await readOpenRuns(this.#ctx, this.#nodeIds())) await this.#reconcileRow(row)
+    for (const row of await readOpenRuns(this.#ctx, this.nodeIds())) await this.#reconcileRow(row)
     // The data folder belongs to this platform alone, so a process without a row means that the database was set back.
     for (const handle of handles) if (!ours.has(handle.lobby_id)) this.#endUnknown(handle)
   }
@@ -142,18 +142,18 @@ export class ReconcileLoop {
     }
   }
 
+  /** The nodes whose lobbies this runner runs. */
+  nodeIds(): readonly string[] {
+    return this.#driver.nodes?.ids ?? [this.#ctx.config.node_id]
+  }
+
   async #pass(): Promise<void> {
     const { nodes } = this.#driver
     // A lobby of a node that is away waits for it, or is ended by the matchmaker.
-    const able = nodes === null ? this.#nodeIds() : nodes.here().map(({ node_id }) => node_id)
+    const able = nodes === null ? this.nodeIds() : nodes.here().map(({ node_id }) => node_id)
     for (const lobby of await readWanted(this.#ctx, WANTED_MAX, able)) this.#beginStart(lobby)
-    for (const row of await readOpenRuns(this.#ctx, this.#nodeIds())) await this.#reconcileRow(row)
+    for (const row of await readOpenRuns(this.#ctx, this.nodeIds())) await this.#reconcileRow(row)
     for (const run of this.#runs.values()) void this.#checkEnd(run)
-  }
-
-  /** The nodes whose lobbies this runner runs. */
-  #nodeIds(): readonly string[] {
-    return this.#driver.nodes?.ids ?? [this.#ctx.config.node_id]
   }
 
   #beginStart(lobby: WantedLobby): void {

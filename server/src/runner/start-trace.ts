@@ -30,7 +30,6 @@ type TracedStart = {
 
 export class StartTraces {
   readonly #recorder: Context['recorder']
-  readonly #unsubscribe: () => void
   /** By lobby id. */
   readonly #starts = new Map<string, TracedStart>()
   /** Lobbies that were ready before `started` was called for them. */
@@ -39,12 +38,8 @@ export class StartTraces {
   #counts_before = ''
   #read_again_ms = 0
 
-  constructor({ recorder, listener }: Pick<Context, 'recorder' | 'listener'>) {
+  constructor({ recorder }: Pick<Context, 'recorder'>) {
     this.#recorder = recorder
-    this.#unsubscribe = listener.on('lobby_ready', (lobby_id) => {
-      if (this.#starts.has(lobby_id)) this.#finish(lobby_id, null)
-      else if (this.#early.add(lobby_id).size > TRACED_MAX) this.#early.delete(this.#early.values().next().value!)
-    })
   }
 
   /** Null: no request started the lobby, or traces are not kept. */
@@ -77,13 +72,18 @@ export class StartTraces {
     else if (ports.length > 0) this.#lookSoon()
   }
 
+  /** The matchmaker has recorded that the lobby is ready. */
+  ready(lobby_id: string): void {
+    if (this.#starts.has(lobby_id)) this.#finish(lobby_id, null)
+    else if (this.#early.add(lobby_id).size > TRACED_MAX) this.#early.delete(this.#early.values().next().value!)
+  }
+
   /** The run has ended. */
   ended(lobby_id: string, reason: string): void {
     this.#finish(lobby_id, reason)
   }
 
   close(): void {
-    this.#unsubscribe()
     this.#starts.clear()
     if (this.#timer !== null) clearTimeout(this.#timer)
   }

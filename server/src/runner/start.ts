@@ -13,6 +13,7 @@ import { openProcessDriver } from './drivers/process.ts'
 import { openSwarmDriver } from './drivers/swarm/swarm.ts'
 import { LogAnswers } from './logs/answers.ts'
 import { networkOptions } from './network/options.ts'
+import { NodeChannels } from './node-channels.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { ReconcileLoop } from './reconcile.ts'
 import { startReport } from './report.ts'
@@ -47,8 +48,10 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     throw error
   }
   wakes.wake = loop.wake
-  const unsubscribe = ctx.listener.on('lobbies', loop.wake)
+  const channels = new NodeChannels(ctx, { lobbies: loop.wake, lobby_ready: (lobby_id) => traces.ready(lobby_id) })
+  channels.follow(loop.nodeIds())
   const ticking = setInterval(() => {
+    channels.follow(loop.nodeIds())
     loop.wake()
     loop.measure()
   }, RECONCILE_MS)
@@ -70,7 +73,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       await report.close()
       await ahead?.close()
       await answers.close()
-      unsubscribe()
+      channels.close()
       traces.close()
       await loop.close()
       if (end_lobbies) await loop.endAll()

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiError, deleteMatchmakerLobby, findLobby } from '@muster/contract'
-import { sql } from 'kysely'
 import type { Platform, TestGame } from '../platform.ts'
 import { until } from '../until.ts'
-import { evenShares, gameIn, startNodes } from './nodes.ts'
+import { addNode, evenShares, gameIn, startNodes } from './nodes.ts'
 
 const MODE = { game_modes: { default: { max_players: 1, idle_grace_ms: 600_000 } } }
 const LIMITS = { max_players_per_client: 1_000, lobby_count_max: 1_000 }
@@ -20,11 +19,11 @@ test('two matchmakers that place lobbies at once fill a node, and never exceed i
   const { first } = nodes
   const second = await nodes.join({ env: { MUSTER_NODE_GRACE_SECONDS: '600' } })
   const shares = await evenShares([first, second])
-  first.playServers()
+  first.playServers([NODE])
   const options = { matchmaker: MODE, limits: LIMITS }
   const one = await gameIn(first, shares.get(first.ctx.config.node_id)!, options)
   const two = await gameIn(first, shares.get(second.ctx.config.node_id)!, options)
-  await addNode(first, await coresOfLobby(first, one))
+  await addNode(first, NODE, (await coresOfLobby(first, one)) * LOBBIES_MAX)
   for (const game of [one, two]) await until('the owner of the game knows the node', () => isPlaced(first, game))
   for (let round = 0; round < ROUNDS; round++) {
     const outcomes = await Promise.all(
@@ -65,22 +64,6 @@ async function isPlaced(platform: Platform, game: TestGame): Promise<boolean> {
   const { node_id } = await until('the lobby to be in its table', () => live.executeTakeFirst())
   await stopAll(platform)
   return node_id === NODE
-}
-
-/** A runner that reports nothing more: its node is away, and gets lobbies since no other node is there. */
-async function addNode({ ctx }: Platform, lobby_cores: number): Promise<void> {
-  await ctx.db
-    .insertInto('runners')
-    .values({
-      runner_id: NODE,
-      regions: ctx.config.regions.map(({ name }) => name),
-      disk_free_bytes: 1e12,
-      cpu_cores: lobby_cores * LOBBIES_MAX,
-      memory_mb: null,
-      port_count: 1_000,
-    })
-    .execute()
-  await sql`select pg_notify('nodes', '')`.execute(ctx.db)
 }
 
 /** Lobbies of the node by the sums, and by the journal as the tables show it. */

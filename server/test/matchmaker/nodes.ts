@@ -3,6 +3,7 @@ import { cp, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { sql } from 'kysely'
 import { SHARD_COUNT, shardOf } from '../../src/journal/pages.ts'
 import { createDatabase } from '../database.ts'
 import { type GameOptions, type Platform, type PlatformOptions, startPlatform, type TestGame } from '../platform.ts'
@@ -27,6 +28,22 @@ export async function startNodes(t: TestContext, options: PlatformOptions = {}):
       return startPlatform(t, { ...options, roles: 'matchmaker', ...more, database_url, data_dir })
     },
   }
+}
+
+/** A runner that reports nothing more: its node is away, and gets lobbies since no other node is there. */
+export async function addNode({ ctx }: Platform, node_id: string, cpu_cores: number): Promise<void> {
+  await ctx.db
+    .insertInto('runners')
+    .values({
+      runner_id: node_id,
+      regions: ctx.config.regions.map(({ name }) => name),
+      disk_free_bytes: 1e12,
+      cpu_cores,
+      memory_mb: null,
+      port_count: 1_000,
+    })
+    .execute()
+  await sql`select pg_notify('nodes', '')`.execute(ctx.db)
 }
 
 /** The shards by the node that has them. */

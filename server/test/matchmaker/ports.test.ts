@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createLobby, findLobby } from '@muster/contract'
+import { LOBBY_PORTS_CHANNEL } from '../../src/database/lobby-channels.ts'
 import { createDatabase } from '../database.ts'
 import { RAW_HOST } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -65,6 +66,8 @@ test('a burst gets every port there is, each once; what is beyond is refused, an
   platform.playServers()
   const game = await platform.game(GAME)
   const room = RANGE - taken.length
+  let port_wakes = 0
+  t.after(platform.ctx.listener.on(LOBBY_PORTS_CHANNEL, () => port_wakes++))
 
   for (let cycle = 0; cycle < 3; cycle++) {
     const { ports, refusals } = await createMany(game, room + 6)
@@ -90,6 +93,7 @@ test('a burst gets every port there is, each once; what is beyond is refused, an
     assert.deepStrictEqual((await createMany(game, 1)).refusals, ['MATCHMAKER_NO_PORTS'], 'quarantined')
     platform.advance(61_000)
   }
+  assert.ok(port_wakes > 1, 'lobbies with public ports did not wake the edges')
 })
 
 test('a later life of the platform knows which lobby has which port', async (t) => {

@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
+import { LOBBY_PORTS_CHANNEL } from '../../database/lobby-channels.ts'
 import { watchChannel } from '../../database/poller.ts'
 import type { Handle } from '../handles.ts'
 import { PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
@@ -36,7 +37,7 @@ const TRANSPORTS = ['tcp', 'udp'] as const
 export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: OpenPorts): Promise<EdgePorts> {
   const keeper = new PortKeeper(ctx, owners, openPort)
   const watch = watchChannel(ctx, {
-    channel: 'lobbies',
+    channel: LOBBY_PORTS_CHANNEL,
     every_ms: PORTS_EVERY_MS,
     look: () => keeper.pass(),
     failure: 'check of the raw ports failed; retrying',

@@ -16,8 +16,8 @@ const STATEMENT_ROWS_MAX = 1_000
 /** Shards that are written at the same time: slow tables must not take every connection from the journal. */
 const WRITES_MAX = 4
 
-/** Rows of a shard that are not written yet. `since`: of performance.now(). */
-type Unwritten = { seq: number; snapshots: RowSnapshots; is_urgent: boolean; since: number }
+/** Rows of a shard that are not written yet. `wakes`: channels to notify. `since`: of performance.now(). */
+type Unwritten = { seq: number; snapshots: RowSnapshots; wakes: Set<string>; since: number }
 
 export class Projection {
   readonly #pool: Pool
@@ -36,17 +36,20 @@ export class Projection {
     this.#timer = setInterval(() => void this.flush(), PROJECT_EVERY_MS)
   }
 
-  /** Takes in the rows that a commit changed. `is_urgent`: a lobby started or stopped, and the runner waits for it. */
-  add(shard: number, seq: number, snapshots: RowSnapshots, is_urgent: boolean): void {
+  /**
+   * Takes in the rows that a commit changed. `wakes`: the channels of runners and edges that wait for them, because a
+   * lobby started or stopped. With any of them the rows are written at once.
+   */
+  add(shard: number, seq: number, snapshots: RowSnapshots, wakes: ReadonlySet<string>): void {
     const unwritten = this.#unwritten.get(shard)
     if (unwritten === undefined) {
-      this.#unwritten.set(shard, { seq, snapshots, is_urgent, since: performance.now() })
+      this.#unwritten.set(shard, { seq, snapshots, wakes: new Set(wakes), since: performance.now() })
     } else {
       unwritten.seq = seq
-      unwritten.is_urgent ||= is_urgent
+      addAll(unwritten.wakes, wakes)
       addNewer(unwritten.snapshots, snapshots)
     }
-    if (is_urgent) void this.#write(shard)
+    if (wakes.size > 0) void this.#write(shard)
   }
 
   /** Drops the unwritten rows of a shard, because the shard is read again from the journal. */
@@ -87,7 +90,7 @@ export class Projection {
   #write(shard: number): Promise<void> {
     const before = this.#writing.get(shard)
     if (before !== undefined) {
-      return before.then(() => (this.#unwritten.get(shard)?.is_urgent ? this.#write(shard) : undefined))
+      return before.then(() => ((this.#unwritten.get(shard)?.wakes.size ?? 0) > 0 ? this.#write(shard) : undefined))
     }
     const batch = this.#unwritten.get(shard)
     if (batch === undefined) return Promise.resolve()
@@ -121,7 +124,7 @@ export class Projection {
 
   /** Several statements become visible at once, because one seq covers all their rows. */
   async #writeParts(shard: number, batch: Unwritten, parts: readonly RowsToWrite[]): Promise<void> {
-    const queries = parts.map((part) => () => writeQuery(shard, batch.seq, part, batch.is_urgent))
+    const queries = parts.map((part) => () => writeQuery(shard, batch.seq, part, batch.wakes))
     if (queries.length === 1) {
       await this.#pool.query(queries[0]!())
       return
@@ -145,7 +148,7 @@ export class Projection {
   async #writeAlone(client: PoolClient, shard: number, batch: Unwritten, part: RowsToWrite): Promise<void> {
     await client.query('savepoint alone')
     try {
-      await client.query(writeQuery(shard, batch.seq, part, batch.is_urgent))
+      await client.query(writeQuery(shard, batch.seq, part, batch.wakes))
     } catch (error) {
       if (!isRefusal(error)) throw error
       this.#log.error({ err: error, shard, ...part }, 'the database refuses a projected row')
@@ -160,10 +163,14 @@ export class Projection {
     if (newer !== undefined) {
       addNewer(batch.snapshots, newer.snapshots)
       batch.seq = newer.seq
-      batch.is_urgent ||= newer.is_urgent
+      addAll(batch.wakes, newer.wakes)
     }
     this.#unwritten.set(shard, batch)
   }
+}
+
+function addAll(into: Set<string>, channels: ReadonlySet<string>): void {
+  for (const channel of channels) into.add(channel)
 }
 
 /** The database works and refuses the rows: their data is at fault, not the connection. */

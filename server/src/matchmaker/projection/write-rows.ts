@@ -1,5 +1,5 @@
 // The statement that writes rows of the projected tables: a guard, an insert for each table that depends on the guard, and
-// the notification of the runner. The guard lets a statement through only if no later one has been written.
+// the notification of runners and edges. The guard lets a statement through only if no later one has been written.
 import type { RowSnapshots } from './affected-rows.ts'
 import { forEachTable, TABLE_NAMES, type TableName, tableOf } from './projected-tables.ts'
 import type { Column } from './tables/descriptor.ts'
@@ -13,7 +13,7 @@ const WRITE_SQL = `
   with guard as (
     update shards set projected_seq = $2 where shard = $1 and projected_seq <= $2 returning shard
   ), ${TABLE_NAMES.map((name, index) => insertSql(name, FIRST_ROWS_PARAMETER + index)).join(', ')}
-  select case when $3 then pg_notify('lobbies', '') end from guard`
+  select pg_notify(channel, '') from guard, unnest($3::text[]) as channel`
 
 /** `c0`, `c1`: short names and plain numbers, because there may be ten thousand players a second. */
 function insertSql(name: TableName, parameter: number): string {
@@ -37,9 +37,9 @@ function fieldType([type]: Column): string {
   return type === 'time' ? 'bigint' : type
 }
 
-/** `wake`: notifies the runner. */
-export function writeQuery(shard: number, seq: number, rows: RowsToWrite, wake: boolean) {
-  const values: unknown[] = [shard, seq, wake]
+/** `channels`: those that are notified when the rows are visible. */
+export function writeQuery(shard: number, seq: number, rows: RowsToWrite, channels: ReadonlySet<string>) {
+  const values: unknown[] = [shard, seq, [...channels]]
   for (const name of TABLE_NAMES) values.push(jsonOf(name, rows[name]))
   return { name: 'project', text: WRITE_SQL, values }
 }

@@ -22,6 +22,7 @@ import { Book } from '../book/state.ts'
 import { noRowSnapshots, takeSnapshots } from '../projection/affected-rows.ts'
 import { bookOf, loadShard } from '../projection/load.ts'
 import type { Projection } from '../projection/projection.ts'
+import { wakesOfChanges, wakesOfRows } from '../projection/wakes.ts'
 import { Batch, type Decide, type Pending } from './batch.ts'
 import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
@@ -318,8 +319,7 @@ export class Shard {
     if (outcome.kind !== 'committed') return outcome
     this.#seq += 1
     this.#durable_ms = ms
-    const is_urgent = entries.some(({ changes }) => changes.some(isUrgent))
-    projection.add(shard, this.#seq, snapshots, is_urgent)
+    projection.add(shard, this.#seq, snapshots, wakesOfChanges(entries, snapshots.lobbies))
     for (const { namespace_id, changes } of entries) {
       this.#releaseStopped(namespace_id, changes)
       onCommit(namespace_id, changes)
@@ -458,7 +458,7 @@ export class Shard {
     book_time.reach(takeover.ms)
     metrics.shard_recoveries.inc()
     projection.reset(shard)
-    projection.add(shard, this.#seq, snapshots, snapshots.lobbies.size > 0)
+    projection.add(shard, this.#seq, snapshots, wakesOfRows(snapshots.lobbies.values()))
     this.#state = 'writing'
     onReload()
   }
@@ -511,11 +511,6 @@ function settle(pending: Pending): void {
 function reject(pending: Pending, error: unknown): void {
   pending.is_settled = true
   pending.reject(error)
-}
-
-/** The runner waits for these: it starts, stops and watches processes by them. */
-function isUrgent({ kind }: Change): boolean {
-  return kind === 'lobby_created' || kind === 'lobby_stopped' || kind === 'lobby_stalled'
 }
 
 function notAvailable(): ApiError {

@@ -1,6 +1,7 @@
 // Notifications between runner and matchmaker about the start of a lobby that a request waits for, for its ray: the process
 // runs, the server is ready. A lost notification is not sent again: the phase before it then lasts to the end.
 import type { Context } from '../../context.ts'
+import { channelOf } from '../../database/lobby-channels.ts'
 import type { Books } from '../shards/books.ts'
 
 export type RunStarts = {
@@ -18,8 +19,9 @@ export function watchRunStarts({ listener }: Pick<Context, 'listener'>, books: B
   const unwatch = books.onCommits({
     onCommit(namespace_id, changes) {
       for (const change of changes) {
-        if (change.kind !== 'lobby_ready' || !books.lobby(namespace_id, change.lobby_id)?.ray_id) continue
-        void listener.notify('lobby_ready', change.lobby_id)
+        if (change.kind !== 'lobby_ready') continue
+        const lobby = books.lobby(namespace_id, change.lobby_id)
+        if (lobby?.ray_id) void listener.notify(channelOf('lobby_ready', lobby.node_id), change.lobby_id)
       }
     },
     onReload() {},
