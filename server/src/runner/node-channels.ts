@@ -1,5 +1,5 @@
-// Listens to the notifications of the matchmaker for the runner of a node. A runner of a Docker Swarm has a node for each engine, and
-// engines come and go.
+// Listens to the notifications of the matchmaker for the runner of a node. A runner of a Docker Swarm has a node for each
+// engine, and engines come and go.
 import type { Context } from '../context.ts'
 import { channelOf, type NodeTopic } from '../database/lobby-channels.ts'
 

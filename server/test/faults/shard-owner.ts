@@ -249,24 +249,38 @@ async function untilEven(platform: FaultyPlatform, node_id?: string): Promise<vo
   }
 }
 
-/** The owner gets the shard in which the next find is measured, for another one of its shards. */
+/**
+ * The owner gets the shard in which the next find is measured, for another one of its shards. It is given again when the
+ * matchmakers share the shards anew meanwhile, as they do on a busy machine.
+ */
 async function giveProbes(platform: FaultyPlatform, { node_id }: Further): Promise<void> {
   const probes = shardOf(platform.game.namespaces.probes)
-  const leases = await readLeases(platform)
-  const holder = leases.find(({ shard }) => shard === probes)!
-  if (holder.node_id === node_id) return
-  const other = leases.find((lease) => lease.node_id === node_id)!
+  let leases: Lease[] = []
+  const isGiven = async (): Promise<boolean> => {
+    leases = await readLeases(platform)
+    // It is not among those that are served while it changes hands.
+    const holder = leases.find(({ shard }) => shard === probes)
+    const other = leases.find((lease) => lease.node_id === node_id)
+    if (holder === undefined || other === undefined || holder.node_id === node_id) return holder?.node_id === node_id
+    await swap(platform, holder, other)
+    return false
+  }
+  try {
+    await until('the owner has the shard', isGiven)
+  } catch (error) {
+    throw new Error(`${(error as Error).message} Shard ${probes}, for ${node_id}. Served: ${JSON.stringify(leases)}`)
+  }
+}
+
+async function swap(platform: FaultyPlatform, one: Lease, other: Lease): Promise<void> {
   await platform.withDatabase(async (db) => {
     await db.query(
       `update shard_leases set is_served = false, writer = case shard when $1 then $2::uuid else $3::uuid end
         where shard in ($1, $4)`,
-      [probes, other.writer, holder.writer, other.shard],
+      [one.shard, other.writer, one.writer, other.shard],
     )
     await db.query("select pg_notify('shard_leases', '')")
   })
-  await until('the owner has the shard', async () =>
-    (await readLeases(platform)).some((lease) => lease.shard === probes && lease.node_id === node_id),
-  )
 }
 
 const MARK = 'FAULTS_OWN_NETWORK'
