@@ -76,6 +76,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
   'bare-host': [],
+  // PostgreSQL and S3 services prove themselves by certificates.
+  'certificate-fault': [],
   'batch-writer': [],
   'database-url': ['bare-host'],
   'exact-json': [],
@@ -135,7 +137,7 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   tokens: ['ids', 'link-call', 'contract'],
   // Files of a process are leftovers when the process is gone.
-  objects: ['tokens', 'link-call', 'procfs', 'contract'],
+  objects: ['certificate-fault', 'tokens', 'link-call', 'procfs', 'contract'],
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
@@ -143,7 +145,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   'process-tls': ['addresses', 'private-authority', 'tokens'],
   outbound: ['bare-host', 'database-url', 'tokens', 'tsig-key'],
   observe: ['config', 'batch-writer', 'database'],
-  database: ['compatibility', 'database-url', 'start-error', 'contract'],
+  database: ['certificate-fault', 'compatibility', 'database-url', 'start-error', 'contract'],
 
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type Config, ConfigError, readConfig } from '../config/config.ts'
 import { lockObjects } from '../database/objects-lock.ts'
 import { openObjects } from '../objects/open.ts'
-import { ObjectsAway, S3Error } from '../objects/s3/client.ts'
+import { ObjectsAway, S3CertificateError, S3Error } from '../objects/s3/client.ts'
 import { createLog } from '../observe/log.ts'
 import { readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
 import { StartError, startSentence } from '../start-error.ts'
@@ -216,6 +216,7 @@ async function withRepository<T>(
 function sentenceOf(error: S3Error | ObjectsAway, place: string): string {
   if (error instanceof S3Error) return `${place} cannot be used. ${error.message}`
   const { message } = error.cause as Error
+  if (error.cause instanceof S3CertificateError) return message
   return `The S3 service of ${place} does not respond (${message}); the command can be repeated.`
 }
 

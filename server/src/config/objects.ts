@@ -28,7 +28,10 @@ export function readObjects(read: SettingsReader): Pick<Config, 's3' | 'objects'
   const place = read.text('MUSTER_OBJECTS')
   const bucket = place === '' ? null : readS3Place(place)
   if (place !== '' && bucket === null) {
-    mistakes.push(`MUSTER_OBJECTS must be s3://BUCKET or s3://BUCKET/PREFIX, not ${JSON.stringify(place)}.`)
+    mistakes.push(
+      `MUSTER_OBJECTS must be s3://BUCKET or s3://BUCKET/PREFIX, not ${JSON.stringify(place)}. ` +
+        'A bucket has 3 to 63 small letters, digits, dots and hyphens.',
+    )
   }
   const s3 = readService(read)
   if (bucket !== null && s3 === null) {

@@ -1,8 +1,9 @@
 // TLS to PostgreSQL. Every sslmode but `disable` means here what `verify-full` means in libpq: encrypted, with a certificate of
 // a trusted authority for the host of the URL. libpq's `require` accepts any certificate, and `prefer` falls back to plain. The
 // driver is about to change to that, so this file says what it does.
-import type { PeerCertificate } from 'node:tls'
 import pg from 'pg'
+import { certificateFault } from '../certificate-fault.ts'
+import { StartError } from '../start-error.ts'
 
 /** The setting that an error names. */
 export type UrlSetting = 'DATABASE_URL' | 'MUSTER_DATABASE_LISTEN_URL'
@@ -33,58 +34,33 @@ function withoutTls(url: string): string {
   return rest.replace(/[?&]$/, '')
 }
 
-type TlsError = NodeJS.ErrnoException & { cert?: PeerCertificate }
-
 /** SQLSTATE: the client could not make a connection. */
 const NO_CONNECTION = '08001'
 /** The driver's message for a server that refuses TLS. */
 export const NO_TLS = 'The server does not support SSL connections'
-const OUTDATED = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'])
-const UNTRUSTED = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'CERT_SIGNATURE_FAILURE',
-  'CERT_UNTRUSTED',
-  'INVALID_CA',
-])
 
 /** For a refusal of TLS an error whose message names the remedy. Any other error is returned as it is. */
 export function explainTls(error: unknown, server: { host: string; port: number }, setting: UrlSetting): unknown {
-  if (!(error instanceof Error)) return error
   const message = sentenceOf(error, server, setting)
-  return message === null ? error : Object.assign(new Error(message, { cause: error }), { code: NO_CONNECTION })
+  return message === null ? error : Object.assign(new StartError(message, { cause: error }), { code: NO_CONNECTION })
 }
 
-function sentenceOf(error: TlsError, { host, port }: { host: string; port: number }, setting: UrlSetting) {
-  const { code = '' } = error
+function sentenceOf(error: unknown, { host, port }: { host: string; port: number }, setting: UrlSetting) {
   const name = `PostgreSQL at ${host}:${port}`
-  if (error.message === NO_TLS) {
+  const fault = certificateFault(error, host)
+  if (fault?.kind === 'no_tls' || (error instanceof Error && error.message === NO_TLS)) {
     return (
       `${name} does not offer TLS, and ${setting} requires it. Set ssl = on in its postgresql.conf. ` +
       `sslmode=disable in ${setting} is for a network that you trust.`
     )
   }
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    const names = error.cert?.subjectaltname?.replaceAll(/\b(?:DNS|IP Address):/g, '') ?? error.cert?.subject?.CN
-    return (
-      `The certificate of ${name} is for ${names ?? 'no name'}, not for ${host}. ` +
-      `Write a name of the certificate into ${setting}, or make a certificate for ${host}.`
-    )
-  }
-  if (OUTDATED.has(code)) {
-    const fault = code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet'
-    return `The certificate of ${name} ${fault}. Renew it, or correct the clock; ${setting} requires a valid one.`
-  }
-  if (UNTRUSTED.has(code)) {
-    return (
-      `The certificate of ${name} is of an authority that is not trusted (${code}). ` +
-      `Name the PEM file of its authority with sslrootcert=FILE in ${setting}.`
-    )
-  }
-  return null
+  if (fault === null) return null
+  const remedy = {
+    other_name: `Write a name of the certificate into ${setting}, or make a certificate for ${host}.`,
+    outdated: `Renew it, or correct the clock; ${setting} requires a valid one.`,
+    untrusted: `Name the PEM file of its authority with sslrootcert=FILE in ${setting}.`,
+  }[fault.kind]
+  return `The certificate of ${name} ${fault.what}. ${remedy}`
 }
 
 /** Whether the server need not prove who it is, although the connection is encrypted. */

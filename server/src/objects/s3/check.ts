@@ -1,6 +1,6 @@
 // Whether a bucket can be used: a trial object is written, read and removed. It is asked at a start and by the doctor.
 import { createHash, randomBytes } from 'node:crypto'
-import { ObjectsAway, type S3Client, S3Error } from './client.ts'
+import { ObjectsAway, S3CertificateError, type S3Client, S3Error } from './client.ts'
 
 /** A service refuses signatures of another time. */
 const SKEW_MS_MAX = 5 * 60_000
@@ -32,6 +32,7 @@ export async function findBucketFault(client: S3Client, now: () => number): Prom
 function faultOf(error: unknown, name: string, now_ms: number): BucketFault {
   if (error instanceof ObjectsAway) {
     const { cause } = error
+    if (cause instanceof S3CertificateError) return refused(cause.message, cause.setting)
     const why = cause instanceof S3Error ? cause.message : reasonOf(cause)
     const sentence = `The S3 service of ${name} does not respond (${why}).`
     return { sentence, remedy: 'MUSTER_S3_ENDPOINT', is_away: true }

@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SecureContext } from 'node:tls'
 import { ApiError } from '@muster/contract'
 import { AwsV4Signer } from 'aws4fetch'
+import { type CertificateFault, certificateFault } from '../../certificate-fault.ts'
 import { textOf } from './xml.ts'
 
 /** A bucket, and who may use it. `prefix`: without slashes at its ends, or empty. */
@@ -75,6 +76,23 @@ export class ObjectsAway extends ApiError {
   }
 }
 
+/** The service has not proven who it is, so nothing was sent. `setting`: where the remedy is. */
+export class S3CertificateError extends Error {
+  readonly setting: 'MUSTER_FETCH_AUTHORITIES' | 'MUSTER_S3_ENDPOINT'
+
+  constructor({ kind, what }: CertificateFault, host: string, cause: unknown) {
+    const remedy = {
+      other_name: 'Write a name of the certificate into MUSTER_S3_ENDPOINT.',
+      outdated: 'Renew it, or correct the clock of this machine.',
+      untrusted: 'Add the certificate of its authority to the PEM file of MUSTER_FETCH_AUTHORITIES.',
+      no_tls: 'Begin MUSTER_S3_ENDPOINT with http:// only in a network that you trust.',
+    }[kind]
+    super(`${kind === 'no_tls' ? 'The' : 'The certificate of the'} S3 service at ${host} ${what}. ${remedy}`, { cause })
+    this.name = 'S3CertificateError'
+    this.setting = kind === 'untrusted' ? 'MUSTER_FETCH_AUTHORITIES' : 'MUSTER_S3_ENDPOINT'
+  }
+}
+
 /** `code`: that of S3, such as `NoSuchKey`. `date_ms`: the service's clock. */
 export class S3Error extends Error {
   readonly status: number
@@ -93,6 +111,7 @@ export class S3Client {
   readonly #bucket: S3Bucket
   readonly #options: S3Options
   readonly #is_tls: boolean
+  readonly #endpoint: URL
   readonly #agent: HttpAgent
   readonly #signing_keys = new Map<string, ArrayBuffer>()
 
@@ -100,6 +119,7 @@ export class S3Client {
     this.#bucket = bucket
     this.#options = options
     this.#is_tls = bucket.endpoint.startsWith('https:')
+    this.#endpoint = new URL(bucket.endpoint)
     const settings = { keepAlive: true, maxSockets: CONNECTIONS_MAX, timeout: SILENCE_MS_MAX }
     this.#agent = this.#is_tls ? new HttpsAgent(settings) : new HttpAgent(settings)
   }
@@ -186,6 +206,8 @@ export class S3Client {
       try {
         return await attempt()
       } catch (error) {
+        const fault = this.#is_tls ? certificateFault(error, this.#endpoint.hostname) : null
+        if (fault !== null) throw new ObjectsAway(new S3CertificateError(fault, this.#endpoint.host, error))
         if (!mayPass(error)) throw error
         if (count === ATTEMPTS_MAX || performance.now() - started_ms > REPEATED_MS_MAX) throw new ObjectsAway(error)
         await delay(PAUSE_MS_FIRST * PAUSE_GROWTH ** (count - 1))
