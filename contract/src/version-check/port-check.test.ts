@@ -107,6 +107,30 @@ test('options that a protocol does not have are refused, and so are ranges that 
   )
 })
 
+test('lobbies of a Swarm have no network of the machine, no range and no player addresses, and each refusal says what to do', () => {
+  const rules = { host_ranges: [{ min: 27_000, max: 27_999 }], has_certificates: true, is_swarm: true }
+  const refusals: [Parameters<typeof checkPorts>[0], string, string, RegExp][] = [
+    [{ network_mode: 'host' }, 'network_mode', 'host_networking_disabled', /Docker Swarm.*Leave both out/],
+    [{ player_addresses: true }, 'player_addresses', 'not_supported', /Docker Swarm.*Leave player_addresses out/],
+    // Not "needs network mode host", which would be refused next.
+    [
+      { ports: { many: { protocol: 'udp', ...range(27_000, 27_010) } } },
+      'ports.many.port_range',
+      'not_supported',
+      /Docker Swarm.*Give each port a name of its own/,
+    ],
+  ]
+  for (const [docker, path, reason, message] of refusals) {
+    const errors = checkPorts(docker, rules, ['docker'])
+    assert.deepStrictEqual(
+      errors.map((error) => [error.path.join('.'), error.reason]),
+      [[`docker.${path}`, reason]],
+    )
+    assert.match(errors[0]!.message, message)
+  }
+  assert.deepStrictEqual(checkPorts({ ports: { game: { protocol: 'udp' } }, network_mode: 'bridge' }, rules, []), [])
+})
+
 test('where the edge has no certificate to show, a port cannot be tcp_tls', () => {
   const ports: Ports = { raw: { protocol: 'tcp_tls' }, plain: { protocol: 'tcp' }, web: { protocol: 'https' } }
   const errors = checkPorts({ ports }, { host_ranges: [], has_certificates: false, is_swarm: false }, ['docker'])

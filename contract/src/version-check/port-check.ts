@@ -85,6 +85,10 @@ function checkRange(
   wrong: Wrong,
 ): ErrorDetail[] {
   const errors: ErrorDetail[] = []
+  if (rules?.is_swarm === true) {
+    const message = `Lobbies of this platform are tasks of a Docker Swarm, which have no port_range: ${name}. Give each port a name of its own.`
+    return [wrong(['port_range'], 'not_supported', message)]
+  }
   if (protocol !== 'tcp' && protocol !== 'udp') {
     errors.push(wrong(['protocol'], 'not_allowed', `A range is of tcp or udp ports, and ${name} is ${protocol}.`))
   }
