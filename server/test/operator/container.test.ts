@@ -8,6 +8,7 @@ import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Browser } from 'playwright-core'
+import { EngineClient } from '../../src/runner/drivers/docker/engine.ts'
 import { makeAuthority } from '../certificates.ts'
 import { type Engine, missingForEngine, run, startEngine } from '../container-engine.ts'
 import { movesBefore, openBrowser, play } from '../end-to-end/browser.ts'
@@ -23,6 +24,14 @@ const DISK = '/var/tmp'
 const UNKNOWN_OPTION = /^( *)security_opt:\n([\s\S]*?) *- systempaths=unconfined\n/m
 /** A machine without CAP_SYS_RESOURCE cannot give a container more open files than it has. */
 const OPEN_FILES = /^ *ulimits:\n *nofile: \d+\n/m
+/** How often the health of a container is checked, so that a test does not wait for the next check. */
+const HEALTH_INTERVAL = '2s'
+/** Compose reads it after compose.yaml. */
+const OFTEN_CHECKED = 'often-checked.yaml'
+const OFTEN_CHECKED_SERVICES = `services:
+  platform: { healthcheck: { interval: ${HEALTH_INTERVAL} } }
+  postgres: { healthcheck: { interval: ${HEALTH_INTERVAL} } }
+`
 const INSIDE = 'TEST_CONTAINER_FOLDER'
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url))
 const ARENA = join(CHECKOUT, 'examples/arena/deploy.ts')
@@ -64,18 +73,18 @@ async function buildOutside(t: TestContext): Promise<void> {
   const engine = await startEngine(t, join(folder, 'engine'), { has_network: false })
   await importNodeImage(engine, folder)
   await buildPostgresImage(engine, folder)
-  await buildMuster(engine, 'first')
-  await buildMuster(engine, 'second')
+  await buildReleases(engine)
   await engine.end()
   await prepareDeployment(join(folder, 'deploy'))
   await runInside(t, folder)
 }
 
 /** The second release differs by its label only, so that all its layers are there already. */
-async function buildMuster(engine: Engine, release: string): Promise<void> {
+async function buildReleases(engine: Engine): Promise<void> {
   const file = join(CHECKOUT, 'deploy/Containerfile')
-  const args = ['--network=host', '--file', file, '--label', `release=${release}`, '--tag', `muster:${release}`]
-  await engine.docker(['build', ...args, CHECKOUT])
+  await engine.docker(['build', '--network=host', '--file', file, '--tag', 'muster:first', CHECKOUT])
+  const same = { input: Buffer.from('FROM muster:first\n') }
+  await engine.docker(['build', '--label', 'release=second', '--tag', 'muster:second', '-'], same)
 }
 
 /** The steps at the head of compose.yaml. */
@@ -96,6 +105,7 @@ async function prepareDeployment(folder: string): Promise<void> {
     join(folder, 'compose.yaml'),
     compose.replace(UNKNOWN_OPTION, '$1privileged: true\n$1security_opt:\n$2').replace(OPEN_FILES, ''),
   )
+  writeFileSync(join(folder, OFTEN_CHECKED), OFTEN_CHECKED_SERVICES)
   const { cert, key } = await (await makeAuthority()).issue(
     Object.values(DOMAINS).flatMap((name) => [name, `*.${name}`]),
   )
@@ -134,7 +144,9 @@ async function runOne(t: TestContext, engine: Engine, browser: Browser): Promise
   const command = /^# +docker run (.+)$/m.exec(head)?.[1]
   assert.ok(command, 'Containerfile says how to run the image')
   await engine.docker(['tag', 'muster:first', 'muster'])
-  const container = (await engine.docker(['run', '--detach', ...command.split(' ')])).trim()
+  const container = (
+    await engine.docker(['run', '--detach', '--health-interval', HEALTH_INTERVAL, ...command.split(' ')])
+  ).trim()
   t.after(async () => {
     await engine.docker(['rm', '--force', container])
     // The next platform is another one.
@@ -150,7 +162,8 @@ async function runOne(t: TestContext, engine: Engine, browser: Browser): Promise
 }
 
 async function composeTwo(t: TestContext, engine: Engine, browser: Browser, cwd: string): Promise<void> {
-  const compose: Compose = (...args) => run('docker-compose', ['-f', 'compose.yaml', ...args], { env: engine.env, cwd })
+  const files = ['-f', 'compose.yaml', '-f', OFTEN_CHECKED]
+  const compose: Compose = (...args) => run('docker-compose', [...files, ...args], { env: engine.env, cwd })
   t.after(() => compose('down').catch(() => undefined))
   const first = await startRelease(engine, compose, 'first')
   const readToken = (): Promise<string> => compose('exec', '-T', 'platform', 'cat', '/var/lib/muster/admin-token')
@@ -175,12 +188,18 @@ async function startRelease(engine: Engine, compose: Compose, release: string): 
 }
 
 async function requireHealthy(engine: Engine, container: string, logs: () => Promise<string>): Promise<void> {
-  const state = (): Promise<string> => engine.docker(['inspect', '--format', '{{.State.Health.Status}}', container])
-  await until('the container to be healthy', async () => (await state()).trim() === 'healthy').catch(
-    async (error: unknown) => {
-      throw new Error(await logs(), { cause: error })
-    },
-  )
+  // The command `docker` would take all of a processor if it were started again and again.
+  const client = new EngineClient(engine.socket)
+  type Found = { State: { Health: { Status: string } } }
+  const isHealthy = async (): Promise<boolean> =>
+    (await client.call<Found>('GET', `/containers/${container}/json`)).State.Health.Status === 'healthy'
+  try {
+    await until('the container to be healthy', isHealthy)
+  } catch (error) {
+    throw new Error(await logs(), { cause: error })
+  } finally {
+    client.close()
+  }
 }
 
 /** As a developer deploys, from outside the container. */
