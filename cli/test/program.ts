@@ -31,11 +31,19 @@ export type Muster = {
   start: (args: readonly string[], options?: { env?: Env; cwd?: string }) => ChildProcess
 }
 
-/** Commands with contexts and a working folder of their own, and nothing of the environment of the tests. */
+/**
+ * Commands with contexts and a working folder of their own, and nothing of the environment of the tests except the folder of
+ * compiled modules, with which a command starts in half the time.
+ */
 export function createMuster(t: TestContext, env: Env = {}): Muster {
   const folder = mkdtempSync(join(tmpdir(), 'muster-cli-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
-  const own = { PATH: process.env.PATH ?? '', HOME: folder, MUSTER_CONFIG_DIR: join(folder, 'contexts'), ...env }
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env
+  const own = {
+    ...{ PATH, HOME: folder, MUSTER_CONFIG_DIR: join(folder, 'contexts') },
+    ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }),
+    ...env,
+  }
   const start: Muster['start'] = (args, options = {}) => {
     const child = spawn(process.execPath, [PROGRAM, ...args], {
       cwd: options.cwd ?? folder,

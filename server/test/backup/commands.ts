@@ -8,9 +8,9 @@ export type Ended = { code: number | null; signal: NodeJS.Signals | null; output
 export type Command = { kill: (signal: NodeJS.Signals) => void; ended: Promise<Ended> }
 
 export function startCommand(args: readonly string[], env: Record<string, string>): Command {
-  const { PATH, HOME } = process.env
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [PROGRAM, ...args], {
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

@@ -18,7 +18,8 @@ const NOBODY_UID = 65_534
 const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 
 function adminTokenCommand(settings: Record<string, string>, ...options: string[]) {
-  const env = { PATH: process.env.PATH, ...settings }
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  const env = { PATH, NODE_COMPILE_CACHE, ...settings }
   const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, 'admin-token', ...options], {
     env,
     encoding: 'utf8',

@@ -24,10 +24,11 @@ const POSITIONS = [0, randomInt(1, LENGTH), randomInt(1, LENGTH), LENGTH - 1, LE
 
 /** The api role of this platform as a process, ready. */
 async function startApi(t: TestContext, platform: Platform): Promise<ChildProcess> {
-  const { PATH, HOME } = process.env
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [PROGRAM], {
     env: {
-      ...{ PATH, HOME, MUSTER_ROLES: 'api', MUSTER_DATA: platform.data_dir, MUSTER_LOG_LEVEL: 'error' },
+      ...{ PATH, HOME, NODE_COMPILE_CACHE },
+      ...{ MUSTER_ROLES: 'api', MUSTER_DATA: platform.data_dir, MUSTER_LOG_LEVEL: 'error' },
       DATABASE_URL: platform.ctx.config.database_url ?? '',
       MUSTER_API_PORT: new URL(platform.api_url).port,
     },
