@@ -64,6 +64,10 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
     has_failed = !request.signal.aborted
     if (has_failed) {
       explain(terminal, error, config)
+      // Its invitation is used, and may be refused with a warning of a thief.
+      if (join !== null && hasJoined(config.data_dir)) {
+        terminal.line('  This data folder has joined a platform already. Continue its node with: muster start')
+      }
       await leadBack(terminal, parts, { config, error })
     }
   }

@@ -160,7 +160,7 @@ test('a removed node is cut off within seconds, and its certificate is refused f
   const platform = await startPlatform(t, ROLES)
   const node = await startNode(t, platform)
   await platform.client.call(removeNode, { body: { node_id: 'attic' } })
-  assert.match(await node.removed, /was removed from the platform/)
+  assert.match(await node.removed, /was removed from the platform.*muster nodes invite --name attic/)
   await assert.rejects(queryAs(node.database_url, 'select 1'))
   await until('the role of the node is gone', async () => {
     const { rowCount } = await platform.ctx.pool.query('select from pg_roles where rolname = $1', [
@@ -170,7 +170,10 @@ test('a removed node is cut off within seconds, and its certificate is refused f
   })
   // A removal is for good: the certificate does not become valid again.
   await assert.rejects(platform.client.call(cancelNodeDrain, { body: { node_id: 'attic' } }), { code: 'NODE_REMOVED' })
-  assert.match(await refusalOf(t, platform, node.file), /was removed from the platform/)
+  assert.match(
+    await refusalOf(t, platform, node.file),
+    /was removed from the platform.*muster nodes invite --name attic/,
+  )
 })
 
 test('the certificate of a removed node does not disturb the machine that joins under its name', async (t) => {
@@ -180,7 +183,10 @@ test('the certificate of a removed node does not disturb the machine that joins 
   await old.removed
   const renewed = await startNode(t, platform)
   const session = renewed.link.calls()
-  assert.match(await refusalOf(t, platform, old.file), /was removed from the platform/)
+  assert.match(
+    await refusalOf(t, platform, old.file),
+    /was removed from the platform.*muster nodes invite --name attic/,
+  )
   assert.strictEqual(renewed.link.calls(), session)
   assert.strictEqual((await queryAs(renewed.database_url, 'select 1')).rowCount, 1)
 })

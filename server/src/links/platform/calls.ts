@@ -139,7 +139,9 @@ async function requireNode(ctx: Context, { node_id, key_hash }: NodePeer): Promi
   const database_role = row?.database_role ?? null
   const is_revoked = row === undefined || row.removed_ts !== null || row.revoke_ts !== null
   if (is_revoked || database_role === null || row.key_hash !== key_hash) {
-    const message = `The node "${node_id}" was removed from the platform, or another machine joined in its place.`
+    const message =
+      `The node "${node_id}" was removed from the platform, or another machine joined in its place. ` +
+      `To take this machine back, invite it again: muster nodes invite --name ${node_id}`
     throw new LinkRefusal('NODE_REMOVED', message)
   }
   return { node_id, region: row.region!, roles: row.roles, database_role }
