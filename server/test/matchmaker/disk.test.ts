@@ -69,7 +69,7 @@ test('a disk that fills up: no new lobby is opened, those that run are found, an
 
 test('a node with too little disk gets no lobby, and the region is full when that holds for all of its nodes', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker', env: ENV })
-  platform.playServers()
+  platform.playServers(['roomy'])
   const { pool } = platform.ctx
   const [, single] = await twoGames(platform)
   const report = (runner_id: string, regions: string[], free_bytes: number): Promise<unknown> =>
@@ -100,6 +100,6 @@ test('a node with too little disk gets no lobby, and the region is full when tha
   await platform.close()
   const next = await startPlatform(t, { database_url, data_dir: platform.data_dir, env: ENV })
   const player = { ...single, player: next.as(single.public_token) }
-  next.playServers()
+  next.playServers(['roomy'])
   assert.deepEqual((await refused('MATCHMAKER_REGION_FULL', find(player))).metadata, FULL)
 })

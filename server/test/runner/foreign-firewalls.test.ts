@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Examination } from '../../src/doctor/examine.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
-import { freeSettings, temporaryFolder } from '../supervisor/started.ts'
+import { freeSettings, killIfThere, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { makeWorld, missingForNetworks, namespacesOf, PUBLIC_ADDRESS, traces, type World } from './network-world.ts'
 
@@ -105,7 +105,8 @@ test('networks of a platform that does not come back are removed without a trace
   assert.equal(living.code, 1)
   const pids = /kill ([\d ]+)/.exec(living.output)![1]!.trim().split(' ')
   assert.ok(pids.length > 0 && namespacesOf(world.machine).length > 0)
-  for (const pid of pids) process.kill(Number(pid), 'SIGKILL')
+  // The end of the first one may end the others.
+  for (const pid of pids) killIfThere(Number(pid), 'SIGKILL')
   const removal = await until(`the processes of ${lobby_id} are gone`, async () => {
     const removal = await remove()
     return removal.code === 0 ? removal : null

@@ -142,7 +142,8 @@ function readProc(pid: number, file: string): string {
   }
 }
 
-function killIfThere(pid: number, signal: NodeJS.Signals): void {
+/** Does nothing where the process has ended. */
+export function killIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch (error) {
