@@ -126,5 +126,5 @@ async function untilItListens(port: number): Promise<void> {
     if (is_there) return
     await new Promise((resolve) => setTimeout(resolve, START_PAUSE_MS))
   }
-  throw new Error('a peer does not listen')
+  throw new Error('HAProxy or nginx does not listen. Debian: apt-get install haproxy nginx libnginx-mod-stream')
 }
