@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readResolver } from '../../src/runner/network/resolver.ts'
+import { killIfThere } from '../supervisor/started.ts'
 import { hasBubblewrap, makeDataFolder } from './driver-fixture.ts'
 
 const HOST = fileURLToPath(new URL('./network-host.ts', import.meta.url))
@@ -82,6 +83,8 @@ export async function makeWorld(t: TestContext): Promise<World> {
   const hosts: Host[] = []
   t.after(async () => {
     for (const host of hosts) await host.kill()
+    // Lobbies outlive their runner.
+    for (const pid of namespacesOf(machine).flatMap(processesIn)) killIfThere(pid, 'SIGKILL')
     for (const namespace of [...namespacesOf(machine), machine, internet]) ip(['netns', 'del', namespace])
     rmSync(data_dir, { recursive: true, force: true })
   })
@@ -175,6 +178,11 @@ export function namespacesOf(machine: string): string[] {
   const peers = execFileSync('ip', ['-n', machine, '-o', 'link'], { encoding: 'utf8' })
   const names = readdirSync('/run/netns').filter((name) => name.startsWith('muster-'))
   return names.filter((name) => peers.includes(`link-netns ${name}`))
+}
+
+function processesIn(namespace: string): number[] {
+  const pids = execFileSync('ip', ['netns', 'pids', namespace], { encoding: 'utf8' })
+  return pids.split('\n').filter(Boolean).map(Number)
 }
 
 function ip(args: string[]): void {
