@@ -195,11 +195,11 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     // `up` is `init`, `start` and `deploy` in one.
     up: ['deploy', 'dev', 'options', 'platforms', 'project', 'session', 'templates', 'terminal'],
     // `dev` reads the folders of a project as a deploy does.
-    dev: ['deploy', 'failure', 'options', 'project', 'session', 'terminal'],
+    dev: ['deploy', 'failure', 'local-url', 'options', 'project', 'session', 'terminal'],
     deploy: ['failure', 'options', 'progress', 'project', 'session', 'table', 'terminal', 'times'],
     // `watch` names games, namespaces and removals as `manage` does.
     watch: ['failure', 'manage', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
-    manage: ['failure', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
+    manage: ['failure', 'local-url', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
     mcp: ['failure', 'options', 'session', 'terminal'],
     swarm: ['failure', 'options', 'session', 'table', 'terminal'],
@@ -215,6 +215,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     table: ['terminal'],
     terminal: ['failure', 'progress'],
     progress: [],
+    'local-url': [],
     options: [],
     failure: [],
     'platform-node': [],

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { createGame, createGroup, getBootstrap, getGames } from '@muster/contract'
 import { STATE_FOLDER } from '../deploy/state.ts'
 import { Failure } from '../failure.ts'
+import { isLocal } from '../local-url.ts'
 import type { GlobalOptions } from '../options.ts'
 import type { Project } from '../project/project.ts'
 import { createCommandClient, openSession, type Session } from '../session.ts'
@@ -61,11 +62,6 @@ async function findPlatform(terminal: Terminal, options: GlobalOptions): Promise
     if (error instanceof Failure && isLocal(session.url)) return null
     throw error
   }
-}
-
-function isLocal(url: string): boolean {
-  const { hostname } = new URL(url)
-  return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === LOOPBACK || hostname === '[::1]'
 }
 
 async function startPlatform(

@@ -6,6 +6,7 @@ import {
   NODE_INVITATION_TTL_MS_DEFAULT,
   revokeNodeInvitation,
 } from '@muster/contract'
+import { isLocal } from '../local-url.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import { printTable } from '../table.ts'
@@ -29,7 +30,7 @@ export async function inviteNode(terminal: Terminal, options: InviteOptions): Pr
   terminal.note(`Inviting a machine to ${url}`)
   terminal.note('On the new machine (Linux, Node 20 or newer):')
   terminal.print(`npx muster join ${invited.platform_url} ${invited.invitation}`)
-  if (isOfThisMachine(invited.platform_url)) {
+  if (isLocal(invited.platform_url)) {
     terminal.note(
       'Another machine does not reach localhost. Set MUSTER_DOMAIN_MAIN of the platform to its domain for that.',
     )
@@ -37,11 +38,6 @@ export async function inviteNode(terminal: Terminal, options: InviteOptions): Pr
   terminal.note(
     `Good once, for the node "${invited.node_id}" in region ${invited.region}, until ${invited.expire_ts.slice(11, 16)} UTC.`,
   )
-}
-
-/** Whether the address leads to the machine that reads it. */
-function isOfThisMachine(url: string): boolean {
-  return /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname)
 }
 
 export async function listInvitations(terminal: Terminal, options: GlobalOptions): Promise<void> {
