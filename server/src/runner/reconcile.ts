@@ -55,6 +55,8 @@ const NEW_RUN = { is_stalled: false, is_ready: false, is_seen_ready: false, seat
 export class ReconcileLoop {
   /** There may be something to do. Cheap, and never waits. */
   readonly wake: () => void
+  /** The nodes whose lobbies this runner runs. */
+  readonly node_ids: readonly string[]
   readonly #ctx: Context
   readonly #driver: Driver
   readonly #builds: Builds
@@ -73,6 +75,7 @@ export class ReconcileLoop {
   constructor(ctx: Context, driver: Driver, builds: Builds, ports: Ports, traces: StartTraces) {
     this.#ctx = ctx
     this.#driver = driver
+    this.node_ids = driver.nodes?.ids ?? [ctx.config.node_id]
     this.#builds = builds
     this.#traces = traces
     this.#launch = { ctx, driver, builds, ports }
@@ -97,7 +100,7 @@ export class ReconcileLoop {
     await adoptRenamedRuns(this.#ctx)
     const handles = await this.#driver.list()
     const ours = await claimRuns(this.#ctx, handles)
-    for (const row of await readOpenRuns(this.#ctx, this.nodeIds())) await this.#reconcileRow(row)
+    for (const row of await readOpenRuns(this.#ctx, this.node_ids)) await this.#reconcileRow(row)
     // The data folder belongs to this platform alone, so a process without a row means that the database was set back.
     for (const handle of handles) if (!ours.has(handle.lobby_id)) this.#endUnknown(handle)
   }
@@ -142,17 +145,12 @@ export class ReconcileLoop {
     }
   }
 
-  /** The nodes whose lobbies this runner runs. */
-  nodeIds(): readonly string[] {
-    return this.#driver.nodes?.ids ?? [this.#ctx.config.node_id]
-  }
-
   async #pass(): Promise<void> {
     const { nodes } = this.#driver
     // A lobby of a node that is away waits for it, or is ended by the matchmaker.
-    const able = nodes === null ? this.nodeIds() : nodes.here().map(({ node_id }) => node_id)
+    const able = nodes === null ? this.node_ids : nodes.here().map(({ node_id }) => node_id)
     for (const lobby of await readWanted(this.#ctx, WANTED_MAX, able)) this.#beginStart(lobby)
-    for (const row of await readOpenRuns(this.#ctx, this.nodeIds())) await this.#reconcileRow(row)
+    for (const row of await readOpenRuns(this.#ctx, this.node_ids)) await this.#reconcileRow(row)
     for (const run of this.#runs.values()) void this.#checkEnd(run)
   }
 

@@ -13,7 +13,7 @@ import { openProcessDriver } from './drivers/process.ts'
 import { openSwarmDriver } from './drivers/swarm/swarm.ts'
 import { LogAnswers } from './logs/answers.ts'
 import { networkOptions } from './network/options.ts'
-import { NodeChannels } from './node-channels.ts'
+import { listenForNodes } from './node-channels.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { ReconcileLoop } from './reconcile.ts'
 import { startReport } from './report.ts'
@@ -48,10 +48,11 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     throw error
   }
   wakes.wake = loop.wake
-  const channels = new NodeChannels(ctx, { lobbies: loop.wake, lobby_ready: (lobby_id) => traces.ready(lobby_id) })
-  channels.follow(loop.nodeIds())
+  const unsubscribe = listenForNodes(ctx, loop.node_ids, {
+    lobbies: loop.wake,
+    lobby_ready: (lobby_id) => traces.ready(lobby_id),
+  })
   const ticking = setInterval(() => {
-    channels.follow(loop.nodeIds())
     loop.wake()
     loop.measure()
   }, RECONCILE_MS)
@@ -73,7 +74,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       await report.close()
       await ahead?.close()
       await answers.close()
-      channels.close()
+      unsubscribe()
       traces.close()
       await loop.close()
       if (end_lobbies) await loop.endAll()

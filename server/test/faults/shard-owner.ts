@@ -261,8 +261,8 @@ async function giveProbes(platform: FaultyPlatform, { node_id }: Further): Promi
     // It is not among those that are served while it changes hands.
     const holder = leases.find(({ shard }) => shard === probes)
     const other = leases.find((lease) => lease.node_id === node_id)
-    if (holder === undefined || other === undefined || holder.node_id === node_id) return holder?.node_id === node_id
-    await swap(platform, holder, other)
+    if (holder?.node_id === node_id) return true
+    if (holder !== undefined && other !== undefined) await swap(platform, holder, other)
     return false
   }
   try {

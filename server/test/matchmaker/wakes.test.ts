@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { deleteMatchmakerLobby, findLobby } from '@muster/contract'
 import { createListener, type Listener } from '../../src/database/listen.ts'
 import { LOBBY_PORTS_CHANNEL } from '../../src/database/lobby-channels.ts'
-import { NodeChannels } from '../../src/runner/node-channels.ts'
+import { listenForNodes } from '../../src/runner/node-channels.ts'
 import { silent } from '../database/harness.ts'
 import { createDatabase } from '../database.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -55,14 +55,10 @@ test('a lobby wakes the runner of its node alone: when it starts, when it is rea
 /** What a runner of these nodes hears, as channel and payload. */
 function heardBy({ listener }: { listener: Listener }, node_ids: readonly string[]): string[] {
   const heard: string[] = []
-  const channels = new NodeChannels(
-    { listener },
-    {
-      lobbies: (payload) => heard.push(`lobbies ${payload}`),
-      lobby_ready: (payload) => heard.push(`lobby_ready ${payload}`),
-    },
-  )
-  channels.follow(node_ids)
+  listenForNodes({ listener }, node_ids, {
+    lobbies: (payload) => heard.push(`lobbies ${payload}`),
+    lobby_ready: (payload) => heard.push(`lobby_ready ${payload}`),
+  })
   return heard
 }
 
