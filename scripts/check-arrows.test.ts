@@ -82,7 +82,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'contract/src/planted-server.ts',
-    text: "export { readConfig } from '@muster/server/config'\n",
+    text: "export { readConfig } from '@musterhost/server/config'\n",
     fault: /:1 contract may not import config /,
   },
   {
@@ -97,7 +97,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'sdk/src/planted-contract.ts',
-    text: "export { ERRORS } from '@muster/contract'\n",
+    text: "export { ERRORS } from '@musterhost/contract'\n",
     fault: /:1 sdk may not import contract /,
   },
   {
@@ -107,7 +107,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'examples/arena/server/planted-contract.ts',
-    text: "export { ERRORS } from '@muster/contract'\n",
+    text: "export { ERRORS } from '@musterhost/contract'\n",
     fault: /:1 examples\/arena may not import contract /,
   },
   {

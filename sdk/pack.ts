@@ -38,7 +38,7 @@ function prepare(): void {
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n'),
   ).length
-  console.error(`@muster/sdk: ${(bytes / 1024).toFixed(1)} KB of JavaScript, gzipped`)
+  console.error(`musterhost-sdk: ${(bytes / 1024).toFixed(1)} KB of JavaScript, gzipped`)
 }
 
 function restore(): void {

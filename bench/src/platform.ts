@@ -6,18 +6,18 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Client, createClient } from '@muster/contract/client'
-import { type Config, readConfig } from '@muster/server/config'
-import { ROLE_FLAGS, ROLES, type Role } from '@muster/server/config/roles'
-import { connect } from '@muster/server/database/connect'
-import { startEmbedded } from '@muster/server/database/embedded/embedded'
-import { migrate } from '@muster/server/database/migrate'
-import { createLog } from '@muster/server/observe/log'
-import { type Keys, openKeys } from '@muster/server/tokens/keys'
+import { type Client, createClient } from '@musterhost/contract/client'
+import { type Config, readConfig } from '@musterhost/server/config'
+import { ROLE_FLAGS, ROLES, type Role } from '@musterhost/server/config/roles'
+import { connect } from '@musterhost/server/database/connect'
+import { startEmbedded } from '@musterhost/server/database/embedded/embedded'
+import { migrate } from '@musterhost/server/database/migrate'
+import { createLog } from '@musterhost/server/observe/log'
+import { type Keys, openKeys } from '@musterhost/server/tokens/keys'
 
 /** The matchmaker's port lies so far after the first one for metrics. */
 const METRICS_OFFSET = ROLES.indexOf('matchmaker')
-const PROGRAM = fileURLToPath(import.meta.resolve('@muster/server'))
+const PROGRAM = fileURLToPath(import.meta.resolve('@musterhost/server'))
 
 export type BenchPlatform = {
   config: Config

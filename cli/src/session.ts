@@ -3,9 +3,9 @@
 // never sent to an address that only muster.yaml names: the author of a cloned repository would receive it.
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { getGameById, getGames, inspectAuth, type Operation, type ResponseOf } from '@muster/contract'
-import { type CallInput, type Client, createClient } from '@muster/contract/client'
-import { didYouMean } from '@muster/server/suggestion'
+import { getGameById, getGames, inspectAuth, type Operation, type ResponseOf } from '@musterhost/contract'
+import { type CallInput, type Client, createClient } from '@musterhost/contract/client'
+import { didYouMean } from '@musterhost/server/suggestion'
 import { EXIT, Failure } from './failure.ts'
 import type { GlobalOptions } from './options.ts'
 import { normalUrl, readPlatforms } from './platforms.ts'
@@ -174,8 +174,8 @@ async function localPlatform(terminal: Surroundings): Promise<Credential | null>
   const token = await readOperatorToken(terminal)
   if (token === null) return null
   const [{ readConfig }, { mainUrl }] = await Promise.all([
-    import('@muster/server/config'),
-    import('@muster/server/config/addresses'),
+    import('@musterhost/server/config'),
+    import('@musterhost/server/config/addresses'),
   ])
   const url = new URL(mainUrl(readConfig({ ...terminal.env }))).origin
   return { url, token, origin: "the operator's token of this machine" }

@@ -1,6 +1,6 @@
 // Tables of text: columns are as wide as their longest cell. On a terminal the widest columns are cut until a row fits, and a
 // cut cell ends in an ellipsis. Elsewhere nothing is cut.
-import { visibleText } from '@muster/contract/visible-text'
+import { visibleText } from '@musterhost/contract/visible-text'
 import stringWidth from 'string-width'
 import type { Terminal } from './terminal.ts'
 

@@ -16,8 +16,8 @@ import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { createGameNamespaceTokenPublic, findLobby, getGameById, listGameBuilds } from '@muster/contract'
-import { checkVersionConfig } from '@muster/contract/version-check'
+import { createGameNamespaceTokenPublic, findLobby, getGameById, listGameBuilds } from '@musterhost/contract'
+import { checkVersionConfig } from '@musterhost/contract/version-check'
 import {
   buildahImage,
   busyboxRoot,

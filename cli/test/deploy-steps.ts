@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { createGame, createGroup } from '@muster/contract'
+import { createGame, createGroup } from '@musterhost/contract'
 import { LEAST_SERVER } from '../../server/test/builds.ts'
 import type { Platform } from '../../server/test/platform.ts'
 import { createMuster, type Ended, type Muster } from './program.ts'

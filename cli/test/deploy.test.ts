@@ -12,7 +12,7 @@ import {
   getGameVersionById,
   listGameBuilds,
   listGameCloudTokens,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { get } from '../../server/test/edge/get.ts'

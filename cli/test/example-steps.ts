@@ -8,8 +8,8 @@ import {
   getGameById,
   listMatchmakerLobbyPlayers,
   type ResponseOf,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import type { Platform } from '../../server/test/platform.ts'
 import { createProject } from './deploy-steps.ts'
 

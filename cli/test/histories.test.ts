@@ -7,7 +7,7 @@ import {
   listGroupAuditEvents,
   type ResponseOf,
   updateGameNamespaceMatchmakerConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { createShapeCheck } from '../../server/src/schema-check.ts'
 import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'

@@ -1,7 +1,7 @@
 // Tokens and invites do not live longer than their named maximum, neither by the command line nor by the API.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CLOUD_TOKEN_TTL_MS_MAX, createCloudToken, INVITE_TTL_MS_MAX } from '@muster/contract'
+import { CLOUD_TOKEN_TTL_MS_MAX, createCloudToken, INVITE_TTL_MS_MAX } from '@musterhost/contract'
 import { startPlatform } from '../../server/test/platform.ts'
 import { createProject } from './deploy-steps.ts'
 

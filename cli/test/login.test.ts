@@ -12,7 +12,7 @@ import {
   createGroup,
   inspectDeviceLink,
   refuseDeviceLink,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { machineName } from '../src/login/login.ts'
 import { createMuster, type Muster, openScreen } from './program.ts'

@@ -10,7 +10,7 @@ import {
   createGameNamespaceTokenPublic,
   createGroup,
   getGameById,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { startPlatform } from '../../server/test/platform.ts'
 import { createMuster } from './program.ts'
 

@@ -41,7 +41,7 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
 
   const version = readVersion(join(ROOT, 'cli'))
   const system_node = systemNode()
-  const muster = join(app, 'node_modules/muster/dist/cli/src/main.js')
+  const muster = join(app, 'node_modules/musterhost/dist/cli/src/main.js')
   await t.test('its version is that of the checkout, by npx and by the Node of the machine', async (step) => {
     assert.equal(await npm(['exec', '--', 'muster', '--version'], app), `${version}\n`)
     const { stdout } = await run(system_node, [muster, '--version'], { cwd: app, env: systemEnv() })
@@ -133,7 +133,7 @@ async function pack(folder: string): Promise<string> {
   await npm(['pack', '--pack-destination', folder], checkout)
   assert.equal(readFileSync(join(checkout, 'package.json'), 'utf8'), manifest, 'the checkout is as it was')
   assert.deepEqual(readdirSync(checkout), names)
-  return join(folder, `muster-${readVersion(ROOT)}.tgz`)
+  return join(folder, `musterhost-${readVersion(ROOT)}.tgz`)
 }
 
 function requireContent(packed: string): void {

@@ -8,7 +8,7 @@ import {
   findLobby,
   getGameById,
   getGameNamespaceVersionHistoryList,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { get } from '../../server/test/edge/get.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'

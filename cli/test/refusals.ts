@@ -12,7 +12,7 @@ import {
   listGameCloudTokens,
   listGroups,
   revokeGameCloudToken,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { freePorts } from '../../server/test/free-ports.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'

@@ -10,7 +10,7 @@ import {
   listGroups,
   listNodeInvitations,
   updateProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'

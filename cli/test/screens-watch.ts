@@ -8,8 +8,8 @@ import {
   getAnalyticsMatchmakerLive,
   getGameById,
   listMatchmakerLobbyPlayers,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { WebSocket } from 'ws'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'

@@ -14,7 +14,7 @@ const CONTENT_TYPES: Record<string, string> = {
 }
 
 const here = import.meta.dirname
-const sdk = dirname(fileURLToPath(import.meta.resolve('@muster/sdk/server')))
+const sdk = dirname(fileURLToPath(import.meta.resolve('musterhost-sdk/server')))
 const ws = dirname(fileURLToPath(import.meta.resolve('ws')))
 
 export type BuiltFile = { path: string; content: Buffer }
@@ -87,12 +87,12 @@ async function gameFiles(): Promise<BuiltFile[]> {
   return files
 }
 
-/** `from './x.ts'` becomes `from './x.js'`, `from '@muster/sdk/x'` the file that stands beside. */
+/** `from './x.ts'` becomes `from './x.js'`, `from 'musterhost-sdk/x'` the file that stands beside. */
 async function javascript(source: string, sdkFolder: string): Promise<Buffer> {
   const text = stripTypeScriptTypes(await readFile(source, 'utf8'))
   const renamed = text
     .replaceAll(/(from ')(\.[^']*)\.ts'/g, "$1$2.js'")
-    .replaceAll(/(from ')@muster\/sdk\/([a-z]+)'/g, `$1${sdkFolder}$2.js'`)
+    .replaceAll(/(from ')musterhost-sdk\/([a-z]+)'/g, `$1${sdkFolder}$2.js'`)
   return Buffer.from(renamed)
 }
 

@@ -19,8 +19,8 @@ import {
   getGames,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import { archive, type BuiltFile, buildServer, buildSite, contentTypeOf } from './build.ts'
 
 const USAGE = `MUSTER_URL=http://localhost:8000 MUSTER_TOKEN=... node ${basename(import.meta.filename)} [options]

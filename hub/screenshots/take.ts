@@ -14,7 +14,7 @@ import {
   renameGameVersion,
   updateGameNamespaceVersion,
   updateGroupProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
 import { deploy, failureOf, find, idOf, LONG_MS, serverOf } from '../../server/test/http/steps.ts'

@@ -1,7 +1,7 @@
 // The progress of a deploy on the page of its namespace, without a reload: files, the first server, and the older versions.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createGameVersion, deleteMatchmakerLobby, getGameVersionById, renameGameVersion } from '@muster/contract'
+import { createGameVersion, deleteMatchmakerLobby, getGameVersionById, renameGameVersion } from '@musterhost/contract'
 import type { Locator, Page } from 'playwright-core'
 import { uploadBuild } from '../../server/test/builds.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'

@@ -1,8 +1,8 @@
 // The page of a device link, as the person uses it who runs `muster login` on another machine.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { getDeviceLink, inspectAuth, prepareDeviceLink } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+import { getDeviceLink, inspectAuth, prepareDeviceLink } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { violationsOf } from './axe.ts'
 import { openHub, openView } from './steps.ts'
 

@@ -8,7 +8,7 @@ import {
   getGameById,
   getGameNamespaceById,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Page } from 'playwright-core'
 import { LEAST_SERVER, uploadBuild } from '../../server/test/builds.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
@@ -80,7 +80,7 @@ async function makeFirstGame({ hub, view: { page } }: Scene): Promise<void> {
   await dialogCloses(page)
   await page.getByRole('link', { name: 'Muster' }).click()
   await page.getByRole('heading', { level: 2, name: 'First steps of Moon people' }).waitFor()
-  await page.getByText(`npx muster login ${hub.url}`, { exact: true }).waitFor()
+  await page.getByText(`npx musterhost login ${hub.url}`, { exact: true }).waitFor()
   assert.equal(await page.getByText('(not done yet)').count(), 4)
   await page.getByRole('button', { name: 'New game' }).click()
   const dialog = page.getByRole('dialog')
@@ -91,8 +91,8 @@ async function makeFirstGame({ hub, view: { page } }: Scene): Promise<void> {
   await page.getByRole('link', { name: 'Muster' }).click()
   await stepOf(page, 'Make a game from a template (done)').waitFor()
   await stepOf(page, 'Let the first player in (not done yet)').waitFor()
-  await page.getByText('npx muster deploy --game moon-race', { exact: true }).waitFor()
-  await page.getByText('npx muster find --game moon-race --namespace prod', { exact: true }).waitFor()
+  await page.getByText('npx musterhost deploy --game moon-race', { exact: true }).waitFor()
+  await page.getByText('npx musterhost find --game moon-race --namespace prod', { exact: true }).waitFor()
   const game = await firstGame(hub, page)
   await deployServer(hub, game, '1.0.0', LEAST_SERVER)
   await stepOf(page, 'Upload its server and its page, and deploy them (done)').waitFor()

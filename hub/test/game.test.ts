@@ -13,7 +13,7 @@ import {
   listGameCdnSites,
   listGameCloudTokens,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { tarGz } from '../../server/test/builds.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'

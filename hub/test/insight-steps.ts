@@ -1,6 +1,6 @@
 // A game that has been played, and a person of its group: for the tests of the pages that explain what happened.
 import type { TestContext } from 'node:test'
-import { type ApiError, type GroupRole, listGameRays, playerConnected } from '@muster/contract'
+import { type ApiError, type GroupRole, listGameRays, playerConnected } from '@musterhost/contract'
 import { find, idOf, LONG_MS, type Seat, serverOf } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'

@@ -1,7 +1,7 @@
 // What a person does most, with the keys Tab, Enter, Space, Escape and the arrows alone.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { getGameNamespaceById } from '@muster/contract'
+import { getGameNamespaceById } from '@musterhost/contract'
 import { deploy, find, LONG_MS } from '../../server/test/http/steps.ts'
 import { until } from '../../server/test/until.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'

@@ -1,6 +1,12 @@
 // Random changes of the lobbies of a game: players find seats, connect and leave; lobbies close, open, stop and are killed;
 // versions are deployed. The same seed gives the same steps; which of them meet is up to the machine.
-import { ApiError, deleteMatchmakerLobby, playerConnected, playerDisconnected, setLobbyClosed } from '@muster/contract'
+import {
+  ApiError,
+  deleteMatchmakerLobby,
+  playerConnected,
+  playerDisconnected,
+  setLobbyClosed,
+} from '@musterhost/contract'
 import fc from 'fast-check'
 import { deploy, find, LONG_MS, type Seat, serverOf } from '../../server/test/http/steps.ts'
 import type { Platform, TestGame } from '../../server/test/platform.ts'

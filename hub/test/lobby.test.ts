@@ -1,7 +1,7 @@
 // The page of one lobby: what it does now, and why each player is in it.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { deleteMatchmakerLobby, setLobbyClosed } from '@muster/contract'
+import { deleteMatchmakerLobby, setLobbyClosed } from '@musterhost/contract'
 import { deploy, find, idOf, LONG_MS, serverOf, stallRun } from '../../server/test/http/steps.ts'
 import { openHub, openView, signInAsAdmin } from './steps.ts'
 

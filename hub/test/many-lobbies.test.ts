@@ -1,7 +1,7 @@
 // The pages of a game with thousands of running lobbies, by mouse and by keyboard alone, and as a person of another group.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createLobby, setLobbyReady } from '@muster/contract'
+import { createLobby, setLobbyReady } from '@musterhost/contract'
 import type { Page } from 'playwright-core'
 import { join, LONG_MS, serverOf } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'

@@ -1,7 +1,7 @@
 // The page of nodes: a machine is invited and joins, and a node is taken out of service and back.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { listNodes } from '@muster/contract'
+import { listNodes } from '@musterhost/contract'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
 import { joinWith } from '../../server/test/links/node.ts'
 import { until } from '../../server/test/until.ts'
@@ -93,7 +93,7 @@ test('the page of nodes', async (t) => {
     await submit.click()
     const dialog = page.getByRole('dialog', { name: 'Join as porch' })
     const command = await dialog.locator('pre').textContent()
-    const prefix = 'MUSTER_EDGE_PUBLIC_HOST=porch.example.com npx muster join '
+    const prefix = 'MUSTER_EDGE_PUBLIC_HOST=porch.example.com npx musterhost join '
     assert.ok(command?.startsWith(prefix), `${command}`)
     await dialog.getByRole('button', { name: 'Close' }).click()
     const { roles } = await joinWith(platform, command!.split(' ').at(-1)!)
@@ -148,7 +148,7 @@ async function invite({ page }: View, name: string) {
   const dialog = page.getByRole('dialog', { name: `Join as ${name}` })
   const command = await dialog.locator('pre').textContent()
   await dialog.getByRole('button', { name: 'Copy', exact: true }).waitFor()
-  const [, invitation] = /^npx muster join https?:\/\/\S+ (mj1\.\S+)$/.exec(command ?? '') ?? []
+  const [, invitation] = /^npx musterhost join https?:\/\/\S+ (mj1\.\S+)$/.exec(command ?? '') ?? []
   assert.ok(invitation, `${command}`)
   return { invitation, dialog }
 }

@@ -1,5 +1,5 @@
 // People with roles in a group, signed in as the hub signs them in.
-import { consumeGroupInvite, createGroupInvite } from '@muster/contract'
+import { consumeGroupInvite, createGroupInvite } from '@musterhost/contract'
 import type { MailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn, type Person } from '../../server/test/identity/people.ts'
 import type { Platform } from '../../server/test/platform.ts'

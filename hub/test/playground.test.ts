@@ -1,7 +1,7 @@
 // The matchmaker, live, and the playground that makes it work.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@muster/contract'
+import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@musterhost/contract'
 import { failureOf, find, join, UNKNOWN_ID } from '../../server/test/http/steps.ts'
 import { isTooWide, violationsOf } from './axe.ts'
 import { openPlayedHub, type PlayedHub } from './insight-steps.ts'

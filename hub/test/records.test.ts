@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import test from 'node:test'
-import { getKvEntry, putKvEntry } from '@muster/contract'
+import { getKvEntry, putKvEntry } from '@musterhost/contract'
 import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
 import { openView, PHONE, signInAsAdmin } from './steps.ts'
 

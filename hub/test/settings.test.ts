@@ -9,7 +9,7 @@ import {
   getGameVersionById,
   getGroupMembers,
   listGameNamespaceTokensPublic,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Locator, Page } from 'playwright-core'
 import { newSite } from '../../server/test/cloud/steps.ts'
 import { get } from '../../server/test/edge/get.ts'

@@ -17,7 +17,7 @@ import {
   updateGameNamespaceVersion,
   updateGroupProfile,
   updateProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Page } from 'playwright-core'
 import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'

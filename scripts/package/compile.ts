@@ -7,7 +7,7 @@ import { dirname, extname, join, posix } from 'node:path'
 
 /** Only tests import these. */
 const NOT_PACKED = /\.test\.ts$|\.golden\.json$|(^|\/)test-platform\.ts$/
-const WORKSPACE_PREFIX = '@muster/'
+const WORKSPACE_PREFIX = '@musterhost/'
 
 type Exports = Record<string, string>
 type Target = { from: string; folder: string }
@@ -52,7 +52,7 @@ function compile(text: string, options: { from: string; exports: ReadonlyMap<str
     .replaceAll(/(?<=\bnew URL\(')([^']+)(?=', import\.meta\.url\))/g, toJs)
 }
 
-/** The file of `@muster/NAME/PATH`, by the `exports` of that workspace. */
+/** The file of `@musterhost/NAME/PATH`, by the `exports` of that workspace. */
 function resolveExport(specifier: string, exports: ReadonlyMap<string, Exports>): Target {
   const [name = '', ...path] = specifier.slice(WORKSPACE_PREFIX.length).split('/')
   const wanted = ['.', ...path].join('/')

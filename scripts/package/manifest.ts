@@ -19,7 +19,8 @@ export type Manifest = {
 }
 type Lock = { packages: Record<string, { version?: string }> }
 
-const WORKSPACE_PREFIX = '@muster/'
+/** Names of workspaces: none of them is installed from npm. */
+const WORKSPACE = /^(@musterhost\/|musterhost-)/
 /** npm runs these for the package that is packed, and never where it is installed. */
 const KEPT_SCRIPTS = ['prepack', 'postpack']
 
@@ -34,7 +35,7 @@ export function packedManifest(
   const exact = (kind: 'dependencies' | 'optionalDependencies'): Record<string, string> => {
     const found = manifests.flatMap(({ name, manifest }) =>
       Object.keys(manifest[kind] ?? {})
-        .filter((dependency) => !dependency.startsWith(WORKSPACE_PREFIX))
+        .filter((dependency) => !WORKSPACE.test(dependency))
         .map((dependency) => [dependency, versionOf(lock, name, dependency)] as const),
     )
     return Object.fromEntries(found.sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -47,7 +48,7 @@ export function packedManifest(
     license,
     type,
     engines,
-    bin: { [name]: options.bin },
+    bin: { muster: options.bin, [name]: options.bin },
     files: options.files,
     scripts: Object.fromEntries(KEPT_SCRIPTS.map((script) => [script, scripts[script]])),
     // npm reads `overrides` only at the root. A direct dependency of that version is what the others then share.

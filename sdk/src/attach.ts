@@ -1,4 +1,4 @@
-// `node --import @muster/sdk/attach server.js`: a Node server becomes a lobby server without a change. It finds its port in
+// `node --import musterhost-sdk/attach server.js`: a Node server becomes a lobby server without a change. It finds its port in
 // PORT, is reported ready once it listens there, and sees only WebSockets and requests of players who have a seat.
 import { Server as HttpServer } from 'node:http'
 import { type ListenOptions, Server } from 'node:net'
@@ -46,7 +46,7 @@ function attach(settings: AttachSettings): void {
     }
     others.delete(server)
     if (!(server instanceof HttpServer)) {
-      log(`the server at port ${port} is not one of node:http: its players are not checked. See @muster/sdk/server.`)
+      log(`the server at port ${port} is not one of node:http: its players are not checked. See musterhost-sdk/server.`)
     }
     if (port !== settings.port || is_ready) return
     is_ready = true

@@ -19,7 +19,7 @@ const run = promisify(execFile)
 const NPM_MS_MAX = 120_000
 
 const SERVER_TS = `
-import { type Lobby, MusterError, openLobby } from '@muster/sdk/server'
+import { type Lobby, MusterError, openLobby } from 'musterhost-sdk/server'
 const lobby: Lobby = openLobby({ environment: { PORT_GAME: '7777' }, log: () => {} })
 const port: number = lobby.port('game')
 export const wait = async (): Promise<string | null> => {
@@ -32,11 +32,11 @@ export const wait = async (): Promise<string | null> => {
   lobby.port(port)
   return null
 }
-import '@muster/sdk/attach'
+import 'musterhost-sdk/attach'
 `
 const PAGE_TS = `
-import { createClient, type Seat, socketUrl } from '@muster/sdk/browser'
-import { openPlayer, type Party } from '@muster/sdk/player'
+import { createClient, type Seat, socketUrl } from 'musterhost-sdk/browser'
+import { openPlayer, type Party } from 'musterhost-sdk/player'
 const seat: Seat = await createClient().find({ game_modes: ['default'] })
 const party: Party | null = await (await openPlayer()).party()
 export const url: string = socketUrl(seat.ports.game, '/', { token: seat.player.token, party: party?.code ?? '' })
@@ -44,11 +44,11 @@ export const url: string = socketUrl(seat.ports.game, '/', { token: seat.player.
 await createClient().find({})
 `
 const PROGRAM_JS = `
-import { openLobby } from '@muster/sdk/server'
+import { openLobby } from 'musterhost-sdk/server'
 import { createRequire } from 'node:module'
 const lobby = openLobby({ environment: { PORT_GAME: '7777' }, log: () => {} })
 await lobby.connected('anybody')
-const { MusterError } = createRequire(import.meta.url)('@muster/sdk/server')
+const { MusterError } = createRequire(import.meta.url)('musterhost-sdk/server')
 console.log(process.env.PORT, lobby.port('game'), MusterError.name)
 `
 
@@ -112,7 +112,7 @@ for (const node of nodes()) {
     const platform = await startTestPlatform(t)
     writeFileSync(join(folder, 'program.js'), PROGRAM_JS)
     const env = { PLATFORM_API_URL: platform.url, PLATFORM_TOKEN: 't', PORT_GAME: '4000' }
-    for (const attach of ['@muster/sdk/attach', './node_modules/@muster/sdk/attach.js']) {
+    for (const attach of ['musterhost-sdk/attach', './node_modules/musterhost-sdk/attach.js']) {
       const printed = await shown(run(node.path, ['--import', attach, 'program.js'], { cwd: folder, env }))
       assert.equal(printed, '4000 7777 MusterError\n')
     }
@@ -135,7 +135,7 @@ test('a page imports the files as they are', async (t) => {
     if (path === '/.well-known/muster.json') json({ matchmaker_url: `http://${request.headers.host}` })
     else if (path === '/matchmaker/lobbies/find') json(seat)
     else if (/^\/sdk\/\w+\.js$/.test(path)) {
-      const text = readFileSync(join(folder, 'node_modules/@muster', path), 'utf8')
+      const text = readFileSync(join(folder, 'node_modules', path.replace('/sdk/', 'musterhost-sdk/')), 'utf8')
       response.setHeader('content-type', 'text/javascript').end(text)
     } else response.setHeader('content-type', 'text/html').end(page_text)
   })

@@ -1,5 +1,5 @@
 // Who calls, as far as the token (or the Origin) proved it. Made by http/auth.ts, read by the rooms.
-import type { GroupRole } from '@muster/contract'
+import type { GroupRole } from '@musterhost/contract'
 
 import type { ClaimedPort } from './tokens/keys.ts'
 

@@ -1,6 +1,6 @@
 // Checks a value against a schema of the contract, and names the members that are wrong and why. One place serves both the
 // requests, which are refused, and the validate operations, which only report.
-import { type ErrorDetail, FORMATS, shownName } from '@muster/contract'
+import { type ErrorDetail, FORMATS, shownName } from '@musterhost/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { removeAbsentNulls, unescapePointer } from './absent-nulls.ts'

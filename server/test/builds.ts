@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { completeUpload, createGameBuild } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { completeUpload, createGameBuild } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import tar from 'tar-stream'
 
 /** The smallest lobby server: reports that it is ready, and runs until it is stopped. */

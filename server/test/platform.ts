@@ -16,8 +16,8 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import type { Context } from '../src/context.ts'
 import { channelOf } from '../src/database/lobby-channels.ts'
 import { startRoles } from '../src/main.ts'

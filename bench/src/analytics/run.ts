@@ -9,8 +9,8 @@ import {
   createGroup,
   getAnalytics,
   getGameById,
-} from '@muster/contract'
-import { bucketsOf, type Window } from '@muster/server/analytics/buckets'
+} from '@musterhost/contract'
+import { bucketsOf, type Window } from '@musterhost/server/analytics/buckets'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
 import { DAYS, makeTraffic } from './traffic.ts'

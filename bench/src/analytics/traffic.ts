@@ -1,8 +1,8 @@
 // Writes thirty days of traffic as the aggregator would have left it: events, and the roll-ups that the platform makes of
 // them. Visits of players and lives of lobbies are spread evenly over the thirty days before now.
-import { addUpSql } from '@muster/server/analytics/roll-ups'
-import { type Series, seriesIds } from '@muster/server/analytics/series'
-import { makeDayPartitions } from '@muster/server/database/day-partitions'
+import { addUpSql } from '@musterhost/server/analytics/roll-ups'
+import { type Series, seriesIds } from '@musterhost/server/analytics/series'
+import { makeDayPartitions } from '@musterhost/server/database/day-partitions'
 import type { BenchPlatform } from '../platform.ts'
 
 type PoolClient = Parameters<typeof seriesIds>[0] & { release: (is_broken: boolean) => void }

@@ -15,7 +15,7 @@ import {
   createGroup,
   getGameById,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { median } from '../load.ts'
 import { type BenchPlatform, freePorts, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'

@@ -8,7 +8,7 @@ import {
   listLobbies,
   putKvEntry,
   watchEvents,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { BenchGame } from '../find/games.ts'
 import type { BenchPlatform } from '../platform.ts'
 import type { Attack } from './attacker.ts'

@@ -4,7 +4,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { gameWithLobbies } from '../find/rounds.ts'
 import { postRequest, quantile } from '../load.ts'
 import { startPlatform } from '../platform.ts'

@@ -13,8 +13,8 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import type { BenchPlatform } from '../platform.ts'
 
 const UNLIMITED = 4_294_967_295

@@ -1,11 +1,11 @@
 // The ceilings: Fastify with the same schemas, bodies of the same size in both directions, and no other work. A second one
 // also calls the endpoint of a game (verified.ts). They run in their own process, like the matchmaker. The process reports
 // its port over the IPC channel.
-import { findLobby, type ResponseOf } from '@muster/contract'
-import { readConfig } from '@muster/server/config'
-import { createAskGame } from '@muster/server/matchmaker/seats/verification/ask-game'
-import { createLog } from '@muster/server/observe/log'
-import { createMetrics } from '@muster/server/observe/metrics'
+import { findLobby, type ResponseOf } from '@musterhost/contract'
+import { readConfig } from '@musterhost/server/config'
+import { createAskGame } from '@musterhost/server/matchmaker/seats/verification/ask-game'
+import { createLog } from '@musterhost/server/observe/log'
+import { createMetrics } from '@musterhost/server/observe/metrics'
 import Fastify from 'fastify'
 import { ASKING_PATH } from './verified.ts'
 

@@ -1,6 +1,7 @@
 // Common parts of the series of finds: games whose lobbies have room, finds that take seats, and the release of seats.
-import { findLobby, playerDisconnected, type ResponseOf } from '@muster/contract'
-import { archive } from 'arena/build'
+
+import { archive } from '@musterhost/arena/build'
+import { findLobby, playerDisconnected, type ResponseOf } from '@musterhost/contract'
 import { type Answer, postRequest, type Target } from '../load.ts'
 import type { BenchPlatform } from '../platform.ts'
 import { CAPTCHA, SOLVED } from './captcha.ts'

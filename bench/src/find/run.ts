@@ -8,7 +8,7 @@
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { median, postRequest, quantile, runRound, runSteadily, type Target } from '../load.ts'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'

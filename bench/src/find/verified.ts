@@ -7,7 +7,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { VersionConfig } from '@muster/contract'
+import type { VersionConfig } from '@musterhost/contract'
 
 /** The path of the ceiling that calls the endpoint. */
 export const ASKING_PATH = '/asking'

@@ -1,6 +1,6 @@
 // Chromium for the bench of the hub: signed in as the operator, with the figures that Chromium keeps of a page.
 import { spawnSync } from 'node:child_process'
-import { mainUrl } from '@muster/server/config/addresses'
+import { mainUrl } from '@musterhost/server/config/addresses'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
 import type { BenchPlatform } from '../platform.ts'
 

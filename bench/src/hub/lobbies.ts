@@ -1,8 +1,8 @@
 // 5,000 lobbies with 200 changes per second: the longest frame, the longest task of the page, and the memory over the minutes.
 // The ceiling is a page without content in the same browser under the same load: the machine delays its frames too.
 import { setTimeout as delay } from 'node:timers/promises'
-import { setLobbyClosed } from '@muster/contract'
-import { archive } from 'arena/build'
+import { archive } from '@musterhost/arena/build'
+import { setLobbyClosed } from '@musterhost/contract'
 import type { Browser } from 'playwright-core'
 import { lobbyClient, newGame, openLobbies } from '../find/games.ts'
 import type { BenchPlatform } from '../platform.ts'

@@ -1,7 +1,8 @@
 // 100,000 lines of a log: frames per second while it scrolls. The ceiling is plain text that scrolls by the same steps.
-import { createLobby } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
-import { archive } from 'arena/build'
+
+import { archive } from '@musterhost/arena/build'
+import { createLobby } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import type { Browser } from 'playwright-core'
 import { newGame } from '../find/games.ts'
 import type { BenchPlatform } from '../platform.ts'

@@ -2,8 +2,8 @@
 // PostgreSQL's write-ahead log, by the number of finds that wait at once. One append holds all that wait, so more finds at once
 // write less each. The log includes the projection and the analytics, which follow within seconds.
 import { setTimeout as delay } from 'node:timers/promises'
-import { playerConnected, playerDisconnected } from '@muster/contract'
-import type { Role } from '@muster/server/config/roles'
+import { playerConnected, playerDisconnected } from '@musterhost/contract'
+import type { Role } from '@musterhost/server/config/roles'
 import { type BenchGame, lobbyClient } from '../find/games.ts'
 import { findTarget, gameWithLobbies, requireSeats, type Seat } from '../find/rounds.ts'
 import { median, runRound } from '../load.ts'

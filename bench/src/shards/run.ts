@@ -11,7 +11,7 @@
 //
 // Node compiles what it runs often, and a find of a fresh process costs a multiple. So each process gets finds first.
 import { setTimeout as delay } from 'node:timers/promises'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import type { BenchGame } from '../find/games.ts'
 import { freeSeats, gameWithLobbies, requireSeats, type Seat } from '../find/rounds.ts'
 import { median, postRequest, quantile, runRound, type Target } from '../load.ts'

@@ -18,7 +18,7 @@ export function addConfigCommands(program: Command, terminal: Terminal): void {
   withOutput(config.command('schema'))
     .description('Print the JSON Schema of muster.yaml, which gives editors completion and explanations.')
     .action(async () => {
-      const { projectSchema } = await import('@muster/contract/project-config')
+      const { projectSchema } = await import('@musterhost/contract/project-config')
       if (terminal.is_json) terminal.json(projectSchema())
       else terminal.print(JSON.stringify(projectSchema(), null, 2))
     })

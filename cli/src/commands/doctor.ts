@@ -15,7 +15,7 @@ export function addDoctorCommand(program: Command, terminal: Terminal): void {
     )
     .action((options: { removeNetworks?: true }) =>
       onPlatformNode(terminal.env, async () => {
-        const { examine, removeLeftNetworks } = await import('@muster/server/doctor')
+        const { examine, removeLeftNetworks } = await import('@musterhost/server/doctor')
         if (options.removeNetworks) {
           const removed = await removeLeftNetworks({ ...terminal.env }, terminal.now())
           if (terminal.is_json) terminal.json({ removed })

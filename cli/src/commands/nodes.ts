@@ -79,7 +79,7 @@ export function addJoinCommand(program: Command, terminal: Terminal): void {
     .action((url: string, invitation: string) =>
       onPlatformNode(env, async () => {
         terminal.outlives_output = true
-        const { supervise } = await import('@muster/server/supervisor')
+        const { supervise } = await import('@musterhost/server/supervisor')
         await supervise(env, { url, invitation })
       }),
     )

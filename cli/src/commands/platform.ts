@@ -21,7 +21,7 @@ export function addStartCommand(program: Command, terminal: Terminal): void {
     .action(() =>
       onPlatformNode(env, async () => {
         terminal.outlives_output = true
-        const { supervise } = await import('@muster/server/supervisor')
+        const { supervise } = await import('@musterhost/server/supervisor')
         await supervise(env)
       }),
     )
@@ -38,7 +38,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .addHelpText('after', '\nDatabase and lobbies run on, and players stay connected. Run it after an upgrade.')
     .action(() =>
       onPlatformNode(env, async () => {
-        const { restartRoles } = await import('@muster/server/supervisor/restart-request')
+        const { restartRoles } = await import('@musterhost/server/supervisor/restart-request')
         await restartRoles(env)
         console.log('All roles run in new processes.')
       }),
@@ -53,7 +53,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     )
     .action(() =>
       onPlatformNode(env, async () => {
-        const { upgrade } = await import('@muster/server/supervisor/upgrade')
+        const { upgrade } = await import('@musterhost/server/supervisor/upgrade')
         const cli_path = fileURLToPath(new URL(`../main${extname(import.meta.filename)}`, import.meta.url))
         const onStep = (name: string, detail: string, is_good = true): void =>
           console.log(`  ${is_good ? 'ok' : '! '}  ${name.padEnd(10)}${detail}`)
@@ -75,7 +75,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .option('--from <repository>', 'a repository: a folder or s3://BUCKET/PREFIX')
     .action((name: string | undefined, { from }: { from?: string }, command: Command) =>
       onPlatformNode(env, async () => {
-        const { restore } = await import('@muster/server/backup')
+        const { restore } = await import('@musterhost/server/backup')
         const where = placeOf(name, from)
         if (where === null)
           command.error('error: name the backup: muster restore FOLDER, or muster restore --from REPOSITORY')
@@ -93,7 +93,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .option('--json', 'the report for programs')
     .action((name: string | undefined, { from, json }: { from?: string; json?: boolean }) =>
       onPlatformNode(env, async () => {
-        const { verify } = await import('@muster/server/backup')
+        const { verify } = await import('@musterhost/server/backup')
         const { report: details, ...outcome } = await verify(env, placeOf(name, from))
         report(json ? { ...outcome, lines: [JSON.stringify(details, null, 2)] } : outcome)
       }),
@@ -109,7 +109,7 @@ function addBackupCommands(program: Command, env: Terminal['env']): void {
     .option('--keep <count>', 'with --to: remove all but the latest backups', parseCount)
     .action((folder: string | undefined, { to, keep }: { to?: string; keep?: number }, command: Command) =>
       onPlatformNode(env, async () => {
-        const { backup, backupInto } = await import('@muster/server/backup')
+        const { backup, backupInto } = await import('@musterhost/server/backup')
         if ((folder === undefined) === (to === undefined)) {
           command.error('error: name one place: muster backup FOLDER, or muster backup --to REPOSITORY')
         } else if (to !== undefined) report(await backupInto(env, to, keep ?? null))
@@ -123,7 +123,7 @@ function addBackupCommands(program: Command, env: Terminal['env']): void {
     .argument('<repository>', 'a folder or s3://BUCKET/PREFIX')
     .action((repository: string) =>
       onPlatformNode(env, async () => {
-        const { backups } = await import('@muster/server/backup')
+        const { backups } = await import('@musterhost/server/backup')
         report(await backups(env, repository))
       }),
     )
@@ -134,7 +134,7 @@ function addBackupCommands(program: Command, env: Terminal['env']): void {
     .argument('<place>', 's3://BUCKET/PREFIX, as MUSTER_OBJECTS will name it, or a data folder')
     .action((place: string) =>
       onPlatformNode(env, async () => {
-        const { copyStored } = await import('@muster/server/backup')
+        const { copyStored } = await import('@musterhost/server/backup')
         report(await copyStored(env, place))
       }),
     )
@@ -153,7 +153,7 @@ function addKeyCommands(program: Command, env: Terminal['env']): void {
     .option('--rotate', 'revoke it and make another one; the platform must run')
     .action(({ rotate }: { rotate?: boolean }) =>
       onPlatformNode(env, async () => {
-        const { readAdminToken, rotateAdminToken } = await import('@muster/server/supervisor/credentials')
+        const { readAdminToken, rotateAdminToken } = await import('@musterhost/server/supervisor/credentials')
         if (rotate) console.error(`The old token is revoked; ${(await rotateAdminToken(env)).file} has the new one.`)
         else console.log(readAdminToken(env))
       }),
@@ -167,7 +167,7 @@ function addKeyCommands(program: Command, env: Terminal['env']): void {
     .option('--grace-days <days>', 'how long what the old keys signed stays valid', parseDays, GRACE_DAYS_DEFAULT)
     .action(({ graceDays }: { graceDays: number }) =>
       onPlatformNode(env, async () => {
-        const { rotateKeys } = await import('@muster/server/supervisor/credentials')
+        const { rotateKeys } = await import('@musterhost/server/supervisor/credentials')
         const { sign_from_ms, verify_until_ms } = await rotateKeys(env, graceDays * DAY_MS)
         const time = (ms: number): string => new Date(ms).toISOString()
         console.log(`New keys sign from ${time(sign_from_ms)} on.`)

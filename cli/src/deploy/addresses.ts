@@ -1,5 +1,5 @@
 // Addresses that a command prints at its end.
-import { getBootstrap } from '@muster/contract'
+import { getBootstrap } from '@musterhost/contract'
 import type { Session } from '../session.ts'
 
 /** The namespace whose site has the host of the game alone. */

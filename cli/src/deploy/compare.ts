@@ -1,7 +1,7 @@
 // muster diff: what two versions of a game differ in.
-import { listGameCdnSites, type VersionConfig } from '@muster/contract'
-import { changeLines, changesBetween } from '@muster/contract/differences'
-import { readableConfig } from '@muster/contract/readable-config'
+import { listGameCdnSites, type VersionConfig } from '@musterhost/contract'
+import { changeLines, changesBetween } from '@musterhost/contract/differences'
+import { readableConfig } from '@musterhost/contract/readable-config'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { uploadPages } from './uploads.ts'

@@ -7,9 +7,9 @@ import {
   UPLOAD_FILES_MAX,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
-import { changeLines, changesBetween } from '@muster/contract/differences'
-import { hasSecrets, readableConfig } from '@muster/contract/readable-config'
+} from '@musterhost/contract'
+import { changeLines, changesBetween } from '@musterhost/contract/differences'
+import { hasSecrets, readableConfig } from '@musterhost/contract/readable-config'
 import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from '../failure.ts'
 import { completeVersion } from '../project/complete.ts'
 import { locateErrors, type Project, type ProjectFolder, type ProjectImage } from '../project/project.ts'

@@ -17,9 +17,9 @@ import {
   listNamespaceLobbies,
   revokeGameCloudToken,
   type VersionConfig,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
-import { visibleText } from '@muster/contract/visible-text'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
+import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
 import { createCommandClient, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'

@@ -1,5 +1,5 @@
 // The game of a project that is deployed for the first time. It is created, so that `muster init` and `muster deploy` are enough.
-import { createGame, createGroup, getGames } from '@muster/contract'
+import { createGame, createGroup, getGames } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'

@@ -10,7 +10,7 @@ import {
   NAMESPACE_LIFETIME_MS_MAX,
   updateGameNamespaceExpiry,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { GameFull, Namespace, Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'

@@ -1,7 +1,7 @@
 // muster rollback: puts a version that worked back into use. It changes which version new lobbies run, and nothing else.
-import { updateGameNamespaceVersion } from '@muster/contract'
-import { changeLines, changesBetween } from '@muster/contract/differences'
-import { readableConfig } from '@muster/contract/readable-config'
+import { updateGameNamespaceVersion } from '@musterhost/contract'
+import { changeLines, changesBetween } from '@musterhost/contract/differences'
+import { readableConfig } from '@musterhost/contract/readable-config'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'

@@ -17,7 +17,7 @@ import {
   PARTS_MAX,
   type ResponseOf,
   UPLOAD_FILES_MAX,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
 import type { Session } from '../session.ts'

@@ -7,7 +7,7 @@ import {
   getGameVersionById,
   type ResponseOf,
   type VersionConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 

@@ -1,6 +1,6 @@
 // Bots of `muster dev`: each finds a seat, connects by WebSocket with its player token, and stays until the command ends.
-import { findLobby } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { findLobby } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { WebSocket } from 'ws'
 
 /** Bots at once. */

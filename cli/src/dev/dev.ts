@@ -4,8 +4,8 @@ import {
   createGameNamespaceTokenDevelopment,
   listGameNamespaceTokensDevelopment,
   revokeGameNamespaceTokenDevelopment,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { runBuild } from '../deploy/build.ts'
 import { readIgnoreRules } from '../deploy/ignore-rules.ts'
 import { createTemporaryToken } from '../deploy/temporary-token.ts'

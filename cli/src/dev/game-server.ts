@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { VersionConfig } from '@muster/contract'
+import type { VersionConfig } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import { withoutToken } from '../terminal.ts'
 import type { Guard } from './guard.ts'

@@ -1,5 +1,5 @@
 // `muster doctor` as lines of text: a finding each, with the remedy of what failed below it.
-import type { Examination, Finding } from '@muster/server/doctor'
+import type { Examination, Finding } from '@musterhost/server/doctor'
 
 const MARKS: Record<Finding['status'], string> = { ok: 'ok', warning: 'warn', failed: 'FAIL', skipped: '-' }
 

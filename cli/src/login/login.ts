@@ -7,8 +7,8 @@ import {
   inspectAuth,
   prepareDeviceLink,
   type ResponseOf,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { nameOf, normalUrl, readPlatforms, requireContextName, writePlatforms } from '../platforms.ts'

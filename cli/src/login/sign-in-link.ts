@@ -1,5 +1,5 @@
 // A link that signs an administrator in to the hub once. The link is printed alone on standard output, for scripts.
-import { createSignInLink } from '@muster/contract'
+import { createSignInLink } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { createCommandClient, openSession } from '../session.ts'

@@ -1,6 +1,6 @@
 // The audit log of a group: who changed what, when and from where.
-import { type AuditEvent, type AuditOutcome, csvCell, listGroupAuditEvents, type QueryOf } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { type AuditEvent, type AuditOutcome, csvCell, listGroupAuditEvents, type QueryOf } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { EXIT, Failure } from '../failure.ts'
 import { printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'

@@ -1,7 +1,7 @@
 // Custom domains of a namespace: the DNS record that proves a claim, and waiting until the platform has found it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addNamespaceDomain, getGameNamespaceById, type ResponseOf, removeNamespaceDomain } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { addNamespaceDomain, getGameNamespaceById, type ResponseOf, removeNamespaceDomain } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { printTable } from '../table.ts'

@@ -10,8 +10,8 @@ import {
   renameGame,
   renameGameNamespace,
   updateGameNamespaceExpiry,
-} from '@muster/contract'
-import { didYouMean } from '@muster/server/suggestion'
+} from '@musterhost/contract'
+import { didYouMean } from '@musterhost/server/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { type GameFull, openSession, type Session } from '../session.ts'

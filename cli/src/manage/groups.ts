@@ -9,8 +9,8 @@ import {
   type ResponseOf,
   setGroupMemberRole,
   updateGroupProfile,
-} from '@muster/contract'
-import { didYouMean } from '@muster/server/suggestion'
+} from '@musterhost/contract'
+import { didYouMean } from '@musterhost/server/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'

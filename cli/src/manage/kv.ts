@@ -1,6 +1,6 @@
 // Entries of a namespace: JSON values by key.
 import { text as readAll } from 'node:stream/consumers'
-import { deleteKvEntry, getKvEntry, listKvEntries, putKvEntry } from '@muster/contract'
+import { deleteKvEntry, getKvEntry, listKvEntries, putKvEntry } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { printTable } from '../table.ts'

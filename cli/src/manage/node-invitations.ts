@@ -5,7 +5,7 @@ import {
   listNodeInvitations,
   NODE_INVITATION_TTL_MS_DEFAULT,
   revokeNodeInvitation,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { isLocal } from '../local-url.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
@@ -29,7 +29,7 @@ export async function inviteNode(terminal: Terminal, options: InviteOptions): Pr
   if (terminal.is_json) return terminal.json(invited)
   terminal.note(`Inviting a machine to ${url}`)
   terminal.note('On the new machine (Linux, Node 20 or newer):')
-  terminal.print(`npx muster join ${invited.platform_url} ${invited.invitation}`)
+  terminal.print(`npx musterhost join ${invited.platform_url} ${invited.invitation}`)
   if (isLocal(invited.platform_url)) {
     terminal.note(
       'Another machine does not reach localhost. Set MUSTER_DOMAIN_MAIN of the platform to its domain for that.',

@@ -1,6 +1,6 @@
 // The nodes of a platform: their load, and taking one out of service.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cancelNodeDrain, drainNode, listNodes, type ResponseOf, removeNode } from '@muster/contract'
+import { cancelNodeDrain, drainNode, listNodes, type ResponseOf, removeNode } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'

@@ -6,8 +6,8 @@ import {
   getGameById,
   getGames,
   getUsage,
-} from '@muster/contract'
-import { didYouMean } from '@muster/server/suggestion'
+} from '@musterhost/contract'
+import { didYouMean } from '@musterhost/server/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import type { Session } from '../session.ts'

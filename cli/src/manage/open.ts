@@ -1,6 +1,6 @@
 // Addresses of a game: printed, and opened in the browser on a terminal.
 import { spawn } from 'node:child_process'
-import { getGames } from '@muster/contract'
+import { getGames } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'

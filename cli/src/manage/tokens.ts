@@ -8,7 +8,7 @@ import {
   revokeGameCloudToken,
   revokeGameNamespaceTokenDevelopment,
   revokeGameNamespaceTokenPublic,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'

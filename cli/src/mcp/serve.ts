@@ -2,9 +2,9 @@
 // this command needs it.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { ApiError } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
-import { didYouMean } from '@muster/server/suggestion'
+import { ApiError } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
+import { didYouMean } from '@musterhost/server/suggestion'
 import { EXIT, Failure, textOf } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'

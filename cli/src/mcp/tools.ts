@@ -1,8 +1,8 @@
 // Operations of the contract as tools of MCP: a name, a description and the JSON Schema of the input. Operations that hand
 // out credentials are no tools, and members that are secrets are hidden in results.
-import type { Operation } from '@muster/contract'
-import { OPERATIONS } from '@muster/contract/operations'
-import { sectionOf } from '@muster/contract/sections'
+import type { Operation } from '@musterhost/contract'
+import { OPERATIONS } from '@musterhost/contract/operations'
+import { sectionOf } from '@musterhost/contract/sections'
 
 /** Callers that a developer's or operator's token proves to be. */
 const CALLERS = new Set(['admin', 'user', 'cloud', 'anyone'])

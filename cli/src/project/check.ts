@@ -2,11 +2,11 @@
 // at once, each with its line, a sentence and a remedy. Only a platform knows its regions, tiers and ports.
 import { existsSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { type ErrorDetail, gameModesOf, type VersionConfig } from '@muster/contract'
-import { type JsonSchema, type ProjectConfig, projectSchema } from '@muster/contract/project-config'
-import { checkVersionConfig } from '@muster/contract/version-check'
-import { createShapeCheck } from '@muster/server/schema-check'
-import { closestName } from '@muster/server/suggestion'
+import { type ErrorDetail, gameModesOf, type VersionConfig } from '@musterhost/contract'
+import { type JsonSchema, type ProjectConfig, projectSchema } from '@musterhost/contract/project-config'
+import { checkVersionConfig } from '@musterhost/contract/version-check'
+import { createShapeCheck } from '@musterhost/server/schema-check'
+import { closestName } from '@musterhost/server/suggestion'
 import { completeVersion } from './complete.ts'
 import { type Position, type ProjectDocument, readDocument } from './document.ts'
 

@@ -1,5 +1,5 @@
 // The version config that is sent: that of the file, with the ids of the uploaded build and site.
-import type { VersionConfig } from '@muster/contract'
+import type { VersionConfig } from '@musterhost/contract'
 
 /** A null id leaves that id out, and an image of a registry needs no id of a build. The config of the file is not changed. */
 export function completeVersion(

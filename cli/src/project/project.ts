@@ -1,8 +1,8 @@
 // A project: a folder with a muster.yaml. The file is read whole, and is refused with every mistake at once.
 import { readFileSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import type { ErrorDetail, VersionConfig } from '@muster/contract'
-import type { ProjectOwnMembers } from '@muster/contract/project-config'
+import type { ErrorDetail, VersionConfig } from '@musterhost/contract'
+import type { ProjectOwnMembers } from '@musterhost/contract/project-config'
 import { EXIT, Failure, type FailureDetail } from '../failure.ts'
 import { findProjectFile } from './address.ts'
 import { checkProjectText, type ProjectFault, versionOf } from './check.ts'

@@ -1,5 +1,5 @@
 // What bounds a swarm: the code of the refusal, what it limits, and what raises the limit.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 
 export type Limit = {
   /** Error code of the platform, or `CONNECTION` when the lobby's server could not be reached. */

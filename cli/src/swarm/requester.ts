@@ -1,8 +1,8 @@
 // Who asks for the seats of bots. With a cloud token the bots are players of a game's backend, each with an address of its
 // own, so limits per client do not bound them. Otherwise they are players of this machine, with a public token.
 import { randomUUID } from 'node:crypto'
-import { createGameNamespaceTokenPublic, findLobby } from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+import { createGameNamespaceTokenPublic, findLobby } from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import type { Seat } from './bot.ts'
 
 /** The network for benchmarks (RFC 2544), which is not routed: 198.18.0.0/15. */

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { projectSchema } from '@muster/contract/project-config'
+import { projectSchema } from '@musterhost/contract/project-config'
 
 const FOLDER = fileURLToPath(new URL('../../templates/', import.meta.url))
 /** The SDK as JavaScript, which `npm run generate` writes. */

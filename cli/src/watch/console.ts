@@ -1,6 +1,6 @@
 // The console of a lobby: lines of standard input go to its server, and its log is shown. The version config must allow it.
 import { createInterface } from 'node:readline'
-import { writeLobbyInput } from '@muster/contract'
+import { writeLobbyInput } from '@musterhost/contract'
 import { openNamespace } from '../manage/games.ts'
 import type { GlobalOptions } from '../options.ts'
 import { createCommandClient } from '../session.ts'

@@ -1,5 +1,5 @@
 // Why a request for a seat ended as it did, as sentences.
-import { type Explanation, explainRay, getRayPerfLogs } from '@muster/contract'
+import { type Explanation, explainRay, getRayPerfLogs } from '@musterhost/contract'
 import {
   attemptSentences,
   attemptTitle,
@@ -8,7 +8,7 @@ import {
   microsecondsText,
   VERDICT_TEXTS,
   waitSentence,
-} from '@muster/contract/explanation-words'
+} from '@musterhost/contract/explanation-words'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import { printFields, printTable } from '../table.ts'

@@ -1,6 +1,6 @@
 // A seat as a player gets it: shows which lobby the matchmaker chooses, and how to connect. The seat stays reserved until the
 // player connects, or the deadline of the namespace has passed.
-import { createCloudToken, findLobby, inspectAuth } from '@muster/contract'
+import { createCloudToken, findLobby, inspectAuth } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import { openNamespace } from '../manage/games.ts'
 import type { GlobalOptions } from '../options.ts'

@@ -9,7 +9,7 @@ import {
   listMatchmakerLobbyPlayers,
   listNamespaceLobbies,
   setMatchmakerVersionDraining,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { Failure } from '../failure.ts'
 import { findVersion, openNamespace } from '../manage/games.ts'
 import { confirmRemoval, type RemovalOptions } from '../manage/removal.ts'

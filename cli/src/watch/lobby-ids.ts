@@ -1,8 +1,8 @@
 // Ids of lobbies for people. They begin with the time, so lobbies of one minute begin alike: the short form is the end of the
 // id, and every command accepts it.
-import { getAnalyticsMatchmakerLive, listNamespaceLobbies } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
-import { didYouMean } from '@muster/server/suggestion'
+import { getAnalyticsMatchmakerLive, listNamespaceLobbies } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
+import { didYouMean } from '@musterhost/server/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -7,8 +7,8 @@ import {
   getLobbyLogs,
   LOG_LINES_MAX,
   listNamespaceLobbies,
-} from '@muster/contract'
-import { visibleText } from '@muster/contract/visible-text'
+} from '@musterhost/contract'
+import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
 import { openNamespace } from '../manage/games.ts'
 import type { GlobalOptions } from '../options.ts'

@@ -1,5 +1,5 @@
 // Requests that the platform kept, and the search for a player, a lobby, a ray or an address in all namespaces of a game.
-import { listGameRays, type ResponseOf, searchGame } from '@muster/contract'
+import { listGameRays, type ResponseOf, searchGame } from '@musterhost/contract'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import { printTable } from '../table.ts'

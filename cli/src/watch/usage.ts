@@ -1,5 +1,5 @@
 // What a lobby used over its life, as lines of small bars: processor, memory, traffic and players.
-import { ApiError, getLobbyUsage, type LobbyUsagePoint, type ResponseOf } from '@muster/contract'
+import { ApiError, getLobbyUsage, type LobbyUsagePoint, type ResponseOf } from '@musterhost/contract'
 import { sizeText } from '../progress.ts'
 import type { Session } from '../session.ts'
 import { printTable } from '../table.ts'

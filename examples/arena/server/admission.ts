@@ -1,6 +1,6 @@
 // Admission of players. A socket must present the player token that its browser got from find, and the platform consumes it.
 // When the socket of an admitted player closes, for any reason, the seat is returned exactly once.
-import { type Lobby, MusterError } from '@muster/sdk/server'
+import { type Lobby, MusterError } from 'musterhost-sdk/server'
 import type { WebSocket } from 'ws'
 import { CLOSE, cleanName } from '../game/messages.ts'
 

@@ -1,7 +1,7 @@
 // The lobby server: listens, reports that it is ready, and runs the world thirty times a second while it has players. It is the
 // only file that reads a clock.
 import { createServer } from 'node:http'
-import { openLobby } from '@muster/sdk/server'
+import { openLobby } from 'musterhost-sdk/server'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { CLOSE, type FromServer, readFromBrowser } from '../game/messages.ts'
 import { TICKS_PER_SECOND } from '../game/motion.ts'

@@ -1,6 +1,6 @@
 // The captcha before a game. The script of the provider is loaded only when the platform requires a captcha: otherwise no third
 // party learns who plays. Both providers have the same functions.
-import { type CaptchaRequired, MusterError } from '@muster/sdk/browser'
+import { type CaptchaRequired, MusterError } from 'musterhost-sdk/browser'
 
 type Widget = {
   sitekey: string

@@ -1,6 +1,6 @@
 // The elements around the arena: leaderboard, status line, banner, and the start screen with its form. Names are untrusted:
 // they are set as text, never as HTML.
-import { MusterError } from '@muster/sdk/browser'
+import { MusterError } from 'musterhost-sdk/browser'
 import { colourOf } from './palette.ts'
 import type { PartyView } from './party.ts'
 import { latest, type Scene } from './scene.ts'

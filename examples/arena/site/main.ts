@@ -1,5 +1,5 @@
 // The page: the start screen, the game, and the loop that paints each frame.
-import { type CaptchaRequired, MusterError, type Seat } from '@muster/sdk/browser'
+import { type CaptchaRequired, MusterError, type Seat } from 'musterhost-sdk/browser'
 import type { FromServer } from '../game/messages.ts'
 import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
 import { solveCaptcha } from './captcha.ts'

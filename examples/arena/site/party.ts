@@ -1,7 +1,7 @@
 // Playing with friends: the leader creates a party, shares its link, and starts the game for all. Every member, the leader too,
 // receives the seat as an event.
-import type { Seat } from '@muster/sdk/browser'
-import { openPlayer, type Party, type Player } from '@muster/sdk/player'
+import type { Seat } from 'musterhost-sdk/browser'
+import { openPlayer, type Party, type Player } from 'musterhost-sdk/player'
 import { createPatience, type SessionEvents } from './session.ts'
 
 /** `link`: friends who open it join the party. */

@@ -1,6 +1,6 @@
 // From "Play" to a game: requests a seat, opens a socket to the lobby, and waits for the welcome. A member of a party (party.ts)
 // already has a seat.
-import { type CaptchaRequired, createClient, MusterError, type Seat, socketUrl } from '@muster/sdk/browser'
+import { type CaptchaRequired, createClient, MusterError, type Seat, socketUrl } from 'musterhost-sdk/browser'
 import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
 
 const WELCOME_MS_MAX = 15_000

@@ -1,5 +1,5 @@
 // What went wrong with a call, in the words of the platform.
-import type { ErrorDetail } from '@muster/contract'
+import type { ErrorDetail } from '@musterhost/contract'
 
 export class CallError extends Error {
   readonly code: string

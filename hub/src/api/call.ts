@@ -1,6 +1,6 @@
 // Calls of the API with the token of the person. Everything that the hub shows or does goes through here or through the
 // WebSockets of socket.ts.
-import type { BodyOf, Operation, ParamsOf, QueryOf, ResponseOf } from '@muster/contract'
+import type { BodyOf, Operation, ParamsOf, QueryOf, ResponseOf } from '@musterhost/contract'
 import { CallError, errorOf } from './call-error.ts'
 import type { Described } from './describe.ts'
 import { dropUserToken, userToken } from './session.ts'

@@ -1,5 +1,5 @@
 // An operation of the API as the hub knows it.
-import type { GroupRole, Operation } from '@muster/contract'
+import type { GroupRole, Operation } from '@musterhost/contract'
 
 /** `O`: the operation in the contract. It exists as a type only. */
 export type Described<O extends Operation = Operation> = {

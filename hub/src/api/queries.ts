@@ -1,5 +1,5 @@
 // Calls as React hooks: reads are cached and repeated, changes report their outcome as a toast.
-import type { Operation, ResponseOf } from '@muster/contract'
+import type { Operation, ResponseOf } from '@musterhost/contract'
 import {
   QueryClient,
   type UseQueryResult,

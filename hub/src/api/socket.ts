@@ -1,5 +1,5 @@
 // A WebSocket of the API that connects again when it is lost. The platform resumes a feed at the index of the last message.
-import type { Operation } from '@muster/contract'
+import type { Operation } from '@musterhost/contract'
 import { type AnyInput, addressOf } from './call.ts'
 import type { Described } from './describe.ts'
 import { dropUserToken, userToken } from './session.ts'

@@ -1,5 +1,5 @@
 // Every action of the hub as a command: the `muster` form where the command line has one, and `curl` always.
-import type { Operation } from '@muster/contract'
+import type { Operation } from '@musterhost/contract'
 import { useState } from 'react'
 import { type AnyInput, addressOf, type Input } from '../api/call.ts'
 import type { Described } from '../api/describe.ts'

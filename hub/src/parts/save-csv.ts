@@ -1,5 +1,5 @@
 // Saves rows as a CSV file by the download of the browser.
-import { csvCell } from '@muster/contract/visible-text'
+import { csvCell } from '@musterhost/contract/visible-text'
 
 export function saveCsv(file_name: string, rows: readonly (readonly string[])[]): void {
   const text = rows.map((row) => row.map(csvCell).join(',')).join('\r\n')

@@ -1,5 +1,5 @@
 // Who is signed in, which games and groups this person sees, and what each role may do.
-import type { GroupRole } from '@muster/contract'
+import type { GroupRole } from '@musterhost/contract'
 import { createContext, type ReactNode, use, useSyncExternalStore } from 'react'
 import type { Described } from '../api/describe.ts'
 import { getGames, getSelfProfile } from '../api/operations.gen.ts'

@@ -1,7 +1,7 @@
 // The data sets, made of what was read of a window: running sums for what is there, quotients for means and rates, all in
 // the columns of the contract. A line of a chart (a region, a game mode, an exit code) has an entry for every bucket; a
 // mean has none for a bucket in which there was nothing to take it of.
-import type { AnalyticsDataSet, AnalyticsVariant } from '@muster/contract'
+import type { AnalyticsDataSet, AnalyticsVariant } from '@musterhost/contract'
 import { gameModeId, idOfName } from '../ids.ts'
 import type { Gauges } from './facts.ts'
 import type { ExitRow, LineKind, Lines } from './read.ts'

@@ -1,6 +1,6 @@
 // Limits how many reads of analytics run at once. A read holds a database connection and much of a processor: a few
 // dashboards must not take every connection of the api.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { Semaphore } from '../semaphore.ts'
 
 /** Of the ten connections of the pool (database/connect.ts). */

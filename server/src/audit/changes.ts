@@ -1,7 +1,7 @@
 // Changes that the audit log records. `changes` opens the transaction of a changing operation, and writes its audit event as
 // the last statement of that transaction. So the change and its event are committed together, or neither is. The types
 // leave no way to commit without saying what changed.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'

@@ -1,5 +1,5 @@
 // Rows of the audit log: who (actor), from where, which operation, where (scope), its outcome, and what changed.
-import type { AuditChange, AuditOutcome } from '@muster/contract'
+import type { AuditChange, AuditOutcome } from '@musterhost/contract'
 import type { Caller } from '../caller.ts'
 import type { Keys, Token } from '../tokens/keys.ts'
 

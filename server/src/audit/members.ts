@@ -1,7 +1,7 @@
 // What changed, as the audit log shows it: one entry for each member whose value is another than before. Secrets are shown as
 // changed and without a value, and long values are cut.
 import { isDeepStrictEqual } from 'node:util'
-import type { AuditChange } from '@muster/contract'
+import type { AuditChange } from '@musterhost/contract'
 
 /** Stands for a secret value. */
 export const SECRET = Symbol('secret')

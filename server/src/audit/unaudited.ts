@@ -1,6 +1,6 @@
 // The operations that are not GET and leave no audit event, each with its reason. Every other one leaves an event when it
 // changes something; server/test/cloud/audit.test.ts calls them all.
-import type { Operation } from '@muster/contract'
+import type { Operation } from '@musterhost/contract'
 
 const CHECKS = 'It checks a draft and changes nothing.'
 const PLAYERS = 'Players and lobby servers call it all the time. Rays, explanations and analytics show what it did.'

@@ -3,7 +3,7 @@
 // requests. A claim is answered once the provider has returned its result; until then the same request may repeat it. Only
 // the hash is kept, for longer than any provider accepts a response.
 import { createHash, randomBytes } from 'node:crypto'
-import type { CaptchaProvider } from '@muster/contract'
+import type { CaptchaProvider } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 

@@ -1,7 +1,7 @@
 // Asks captcha providers whether a response is valid. It fails closed: without a documented answer of the provider, no
 // request passes. After repeated failures a provider is not asked for a time (the circuit is open). Then one request at a
 // time asks it until it answers again. Refused clients receive the time to retry after.
-import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
+import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { CircuitBreaker } from '../outbound/circuit-breaker.ts'
 import { createDns } from '../outbound/dns.ts'

@@ -1,5 +1,5 @@
 // Spends one captcha response: it is claimed, then checked by its provider. A response is valid once.
-import type { CaptchaProvider } from '@muster/contract'
+import type { CaptchaProvider } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { answerClaim, claimResponse } from './claims.ts'
 import type { AskProvider, Question, Solved } from './provider.ts'

@@ -1,6 +1,6 @@
 // Analytics as they are asked for: whose namespaces they are, the window, and one data set for each variant. What they are
 // made of is in analytics/.
-import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationError } from '@muster/contract'
+import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationError } from '@musterhost/contract'
 import type { ClientBase } from 'pg'
 import { bucketsOf, startsOf, type Window } from '../analytics/buckets.ts'
 import { isCut, type Numbers, VARIANTS } from '../analytics/data-sets.ts'

@@ -1,7 +1,7 @@
 // What the lobbies of a group's games have used. The runs themselves say it: from when to when a process lived, with how
 // many cores, and whose it was when it began; so what is deleted since, or moved, still counts. A run that has not ended
 // counts until now. Nothing is added up ahead of time, and so nothing can be counted twice.
-import { type BillingUsage, type getUsage, type QueryOf, validationError } from '@muster/contract'
+import { type BillingUsage, type getUsage, type QueryOf, validationError } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'

@@ -1,5 +1,5 @@
 // What a program can read before it has any credential.
-import type { getBootstrap, ResponseOf } from '@muster/contract'
+import type { getBootstrap, ResponseOf } from '@musterhost/contract'
 import { hasEmailLogin, mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 

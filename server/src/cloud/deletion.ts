@@ -1,7 +1,7 @@
 // Deletion. Rows are deleted in one transaction that locks the game's group. Everything that creates something in the game
 // locks it too, so nothing can begin to depend on what is being deleted. The bytes follow later (sweep/removed-objects.ts). A
 // row that others depend on is not deleted: the error names them.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { sql, type Transaction } from 'kysely'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Members } from '../audit/members.ts'

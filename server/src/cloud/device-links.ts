@@ -8,7 +8,7 @@ import {
   type getDeviceLink,
   type inspectDeviceLink,
   type ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Caller } from '../caller.ts'
 import { mainUrl } from '../config/addresses.ts'

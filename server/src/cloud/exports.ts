@@ -6,7 +6,7 @@
 //   <main>/exports/games/<game_id>/export.csv?query_start=...&query_end=...&expires=...&signature=...
 //   <main>/exports/audit/<group_id, or none>/audit.csv?query_start=...&query_end=...&expires=...&signature=...
 import { timingSafeEqual } from 'node:crypto'
-import { ApiError, visibleText } from '@muster/contract'
+import { ApiError, visibleText } from '@musterhost/contract'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import type { LogStream } from '../lobby-logs/files.ts'

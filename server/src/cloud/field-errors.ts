@@ -1,6 +1,6 @@
 // Errors of fields: what is wrong with what somebody wants to create, as a list. The validate operations answer the
 // list, the create operations throw it; both come from the same functions.
-import { ApiError, type ErrorDetail, FORMATS, validationError } from '@muster/contract'
+import { ApiError, type ErrorDetail, FORMATS, validationError } from '@musterhost/contract'
 
 /** Characters of a `name_id`. */
 const NAME_ID_LENGTH_MAX = 16

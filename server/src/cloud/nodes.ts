@@ -10,7 +10,7 @@ import {
   NODES_MAX,
   type ResponseOf,
   type removeNode,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { sql } from 'kysely'
 import { type ChangeContext, changes } from '../audit/changes.ts'

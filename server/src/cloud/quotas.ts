@@ -1,6 +1,6 @@
 // The quotas of a group. Everything that creates a row under a quota locks the group's row while it counts and inserts, so
 // that a quota is exact however many requests create at once.
-import { ApiError, QUOTA_NAMES, type QuotaUse } from '@muster/contract'
+import { ApiError, QUOTA_NAMES, type QuotaUse } from '@musterhost/contract'
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'

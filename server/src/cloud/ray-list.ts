@@ -1,6 +1,12 @@
 // The kept rays of a game and its namespaces: pages with filters, newest first. One page reads a limited number of rows,
 // each by an index, whatever the size of the table; a filter that matches few of them gives pages with few rays.
-import { type listGameRays, type QueryOf, type RaySummary, type ResponseOf, validationError } from '@muster/contract'
+import {
+  type listGameRays,
+  type QueryOf,
+  type RaySummary,
+  type ResponseOf,
+  validationError,
+} from '@musterhost/contract'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { requireGame, requireNamespace } from './access.ts'

@@ -1,7 +1,7 @@
 // Where the time of a request went, assembled from the parts that each role wrote, and who may read it. For all others the
 // ray does not exist. Viewers of a group are among them: requests of players are not theirs to read.
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from '@muster/contract'
+import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'

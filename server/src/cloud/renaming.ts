@@ -1,5 +1,5 @@
 // Renaming: the display name of a row, and nothing else.
-import { ApiError, type ErrorCode } from '@muster/contract'
+import { ApiError, type ErrorCode } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Caller } from '../caller.ts'
 import { requireGame } from './access.ts'

@@ -1,6 +1,6 @@
 // Tokens that the management side gives out. What one may do is in what it says, so it is not kept: a row remembers
 // that it was issued, by its id, and another that it was revoked, which every process hears of within a second.
-import { ApiError, CLOUD_TOKEN_TTL_MS_MAX, type TokenSummary } from '@muster/contract'
+import { ApiError, CLOUD_TOKEN_TTL_MS_MAX, type TokenSummary } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../audit/changes.ts'

@@ -2,7 +2,7 @@
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
 
-import type { Admission, AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@muster/contract'
+import type { Admission, AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@musterhost/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
-import { NameId } from '@muster/contract'
+import { NameId } from '@musterhost/contract'
 import { mediaHost, rawPortsHost } from '../config/addresses.ts'
 import { canonicalHost, createHosts, isRawPortHost } from './hosts.ts'
 

@@ -1,7 +1,7 @@
 // Look-ups in the database that clients cause. Only a bounded number run at once. Look-ups without a result are limited by
 // client, so that guessing names cannot keep the database busy. Look-ups with a result are not limited: a thousand players
 // behind one address may return at once.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { FAILED_LOOKUPS_PER_CLIENT_MAX, LOOKUP_CLIENTS_MAX, LOOKUPS_MAX } from './limits.ts'
 

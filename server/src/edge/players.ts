@@ -7,7 +7,7 @@
 // and the next edge of the node removes its rows. A row that a crash of the database lost is written again with the next
 // registration (report-connections.ts).
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError, type ErrorCode } from '@muster/contract'
+import { ApiError, type ErrorCode } from '@musterhost/contract'
 import type { PoolClient } from 'pg'
 import type { Context } from '../context.ts'
 import { type Watch, watchChannel } from '../database/poller.ts'

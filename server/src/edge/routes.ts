@@ -2,7 +2,7 @@
 // channel `lobby_runs`), and for ROUTE_AGE_MS_MAX at most. Concurrent requests for an unknown lobby share one look-up. A
 // missing run is never cached, because it may start at any moment and its address may already have been returned. An ended
 // run is cached, because it stays ended.
-import type { Admission } from '@muster/contract'
+import type { Admission } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'

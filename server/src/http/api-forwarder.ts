@@ -3,7 +3,7 @@
 // streamed unread in both directions, with backpressure.
 import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ClientShare } from '../addresses/client-share.ts'
 import { bareHost } from '../bare-host.ts'

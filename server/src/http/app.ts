@@ -2,7 +2,7 @@
 // and how it stops.
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import { ApiError, errorBody, type Operation } from '@muster/contract'
+import { ApiError, errorBody, type Operation } from '@musterhost/contract'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { parseTrustedProxies } from '../addresses/client-ip.ts'
 import { createClientRateLimiter } from '../addresses/client-rate.ts'

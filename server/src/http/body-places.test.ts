@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { parseBody } from './body.ts'
 import { addPlaces } from './body-places.ts'

@@ -1,6 +1,6 @@
 // Finds the line and column of an error in a JSON body, for the person who wrote it. A body is parsed again here only after
 // an error. A body on a single line was written by a program: its messages are left unchanged.
-import { type ErrorDetail, validationError } from '@muster/contract'
+import { type ErrorDetail, validationError } from '@musterhost/contract'
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
 import { positionText, type TextPosition } from '../text-position.ts'
 

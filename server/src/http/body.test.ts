@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError, type ErrorCode } from '@muster/contract'
+import { ApiError, type ErrorCode } from '@musterhost/contract'
 import fc from 'fast-check'
 import { cpuMsOf } from '../../test/cpu-time.ts'
 import { parseBody } from './body.ts'

@@ -1,7 +1,7 @@
 // Parses the bytes of a JSON body, or refuses them. JSON.parse runs without a reviver, because this is the hot path. With
 // `exact` numbers, a number that a double cannot hold is refused with its digits, instead of being rounded.
 import { isUtf8 } from 'node:buffer'
-import { ApiError, shownName, validationError } from '@muster/contract'
+import { ApiError, shownName, validationError } from '@musterhost/contract'
 import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
 import { type FreeJson, hasDuplicateMember, InexactNumber, keepExactData, requireExact } from './exact-json.ts'
 

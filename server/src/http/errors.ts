@@ -3,7 +3,7 @@
 // INTERNAL_ERROR without a detail.
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ApiError, type ErrorCode, type ErrorDetail, errorBody, validationError } from '@muster/contract'
+import { ApiError, type ErrorCode, type ErrorDetail, errorBody, validationError } from '@musterhost/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'

@@ -2,7 +2,7 @@
 // state of a lobby) must arrive exactly as it was sent, so its numbers are kept to the last digit (../exact-json.ts). A text
 // with a duplicate member is refused: JSON.parse keeps the last one, which would deceive a program that checks the first.
 // Elsewhere a whole number that a double cannot hold is refused with its digits. So unsigned 64-bit lengths are exact.
-import { type ErrorDetail, shownName, validationError } from '@muster/contract'
+import { type ErrorDetail, shownName, validationError } from '@musterhost/contract'
 import Type, { type TSchema } from 'typebox'
 import { mayChange, parseExact } from '../exact-json.ts'
 import { refuseDuplicate } from './body-places.ts'

@@ -2,7 +2,7 @@
 // contract: a presigned address is the only credential. A limited number is sent at once, and a client that stops reading is
 // cut off.
 import { Readable } from 'node:stream'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openExport } from '../cloud/exports.ts'
 import type { Context } from '../context.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setLobbyReady } from '@muster/contract'
+import { setLobbyReady } from '@musterhost/contract'
 import { implement } from './implement.ts'
 
 test('an operation needs a handler for exactly the callers that its contract lets in', () => {

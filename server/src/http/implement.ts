@@ -13,7 +13,7 @@ import {
   type RateLimit,
   type ResponseOf,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { clientIp, clientKey, type TrustedProxies } from '../addresses/client-ip.ts'
 import type { ClientShare } from '../addresses/client-share.ts'

@@ -1,8 +1,8 @@
 // The listener behind PLATFORM_API_URL, the one address that a lobby receives. It serves every operation that a lobby token
 // may call, and no other. It belongs to the matchmaker's process: `ready` and `connected`, for which players wait, go through
 // no other process, and work while the api or the edge is restarted. The api's operations are forwarded.
-import { ApiError, isForLobbies, type Operation } from '@muster/contract'
-import { OPERATIONS } from '@muster/contract/operations'
+import { ApiError, isForLobbies, type Operation } from '@musterhost/contract'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ApiForwarder } from './api-forwarder.ts'
 import { limitConnections } from './connection-limit.ts'

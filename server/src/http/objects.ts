@@ -1,7 +1,7 @@
 // PUT /objects/<key>: receives the bytes of uploads. It is not an operation of the contract: a presigned address is the only
 // credential, and the body is a stream of any type and length that is never held in memory. Limited are the senders at once,
 // in all and of one group, and their least speed. The disk must have room.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireDisk } from '../cloud/uploads/disk.ts'
 import { requireAwaited, storeObject } from '../cloud/uploads/uploads.ts'

@@ -6,7 +6,7 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, req
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'

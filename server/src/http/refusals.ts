@@ -1,7 +1,7 @@
 // Refusals that the audit log records: a caller who lacks a right (403), a token that has expired or was revoked (401), and
 // log-ins that are refused. Who called is read from the token again, because most refusals come before the caller is known.
 import type { IncomingMessage } from 'node:http'
-import type { ApiError } from '@muster/contract'
+import type { ApiError } from '@musterhost/contract'
 import type { FastifyRequest } from 'fastify'
 import { clientKey } from '../addresses/client-ip.ts'
 import { actorOf, actorOfToken, type Event, type Scope, scopeOfToken, tokenOf } from '../audit/events.ts'

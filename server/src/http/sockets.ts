@@ -6,7 +6,7 @@
 // caller is no longer allowed, or sent too much; 1009 a message is too long; 1013 try again: too slow, or too many sockets.
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { ApiError, type Operation, validationError } from '@muster/contract'
+import { ApiError, type Operation, validationError } from '@musterhost/contract'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { clientKey } from '../addresses/client-ip.ts'
 import { ClientShare } from '../addresses/client-share.ts'

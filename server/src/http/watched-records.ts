@@ -2,7 +2,7 @@
 // would differ. Responses are read again every few seconds, and at once after a change that another process announces for a
 // namespace. http/watches.ts limits how many calls wait.
 import { createHash } from 'node:crypto'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import type { OperationRequest } from './implement.ts'

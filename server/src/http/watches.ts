@@ -1,7 +1,7 @@
 // Long polls: calls that wait for news. Each takes a place of its client's share. It ends when the caller hangs up, when its
 // place is given to another client, or when the caller's rights may have changed. In the last case the operation runs once
 // more without waiting, so that the rules decide what the caller receives.
-import { ApiError, type Operation } from '@muster/contract'
+import { ApiError, type Operation } from '@musterhost/contract'
 import type { FastifyRequest } from 'fastify'
 import { ClientShare } from '../addresses/client-share.ts'
 import type { Caller } from '../caller.ts'

@@ -1,5 +1,5 @@
 // Logging in with the operator's access token. It opens a session of the administrator with the token's name.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { type Change, type ChangeContext, changes } from '../audit/changes.ts'
 import type { Schema } from '../database/schema.ts'

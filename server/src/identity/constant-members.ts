@@ -1,6 +1,6 @@
 // Members of a profile that clients of the reference system require, with the same value for every identity. Identities have
 // no pictures, do not follow each other, and have no groups or statistics for players.
-import type { getSelfProfile, ResponseOf } from '@muster/contract'
+import type { getSelfProfile, ResponseOf } from '@musterhost/contract'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 

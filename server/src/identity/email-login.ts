@@ -5,7 +5,7 @@
 // Codes are counted by client key, and by client key and address together, so a client cannot use up the codes of another
 // user. Guesses count against the verification, whose id only the requesting client knows.
 import { timingSafeEqual } from 'node:crypto'
-import { ApiError, type completeEmailVerification, type ResponseOf } from '@muster/contract'
+import { ApiError, type completeEmailVerification, type ResponseOf } from '@musterhost/contract'
 import { sql, type Transaction } from 'kysely'
 import { type ClientNetwork, clientNetworks } from '../addresses/client-networks.ts'
 import { type ChangeContext, changes, recordFailure } from '../audit/changes.ts'

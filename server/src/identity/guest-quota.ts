@@ -1,6 +1,6 @@
 // Limits the guests that are made: for each client key in a time, and in each namespace in all. A full namespace removes
 // guests that were never used, so a client that makes many guests does not lock other players out.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { createClientRateLimiter } from '../addresses/client-rate.ts'
 import type { RateLimiter } from '../addresses/rate-limit.ts'
 import type { Context } from '../context.ts'

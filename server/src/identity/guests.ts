@@ -2,7 +2,7 @@
 // within the limits of guest-quota.ts, and every later use of the token is recorded. A guest is removed when no token of it
 // can be valid any more, or after a day when it was never used again and never played (matchmaker/retention.ts).
 import { randomInt } from 'node:crypto'
-import { ApiError, type BodyOf, type ResponseOf, type setupIdentity, type updateProfile } from '@muster/contract'
+import { ApiError, type BodyOf, type ResponseOf, type setupIdentity, type updateProfile } from '@musterhost/contract'
 import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'

@@ -1,5 +1,5 @@
 // Describes the caller to itself.
-import type { inspectAuth, ResponseOf } from '@muster/contract'
+import type { inspectAuth, ResponseOf } from '@musterhost/contract'
 import type { Caller } from '../caller.ts'
 
 export function inspectCaller(caller: Caller): ResponseOf<typeof inspectAuth> {

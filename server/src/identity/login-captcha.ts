@@ -1,6 +1,6 @@
 // The captcha that a login by e-mail requires, where the operator has configured Turnstile. It counts only when it was
 // solved on the main domain, where people log in.
-import { ApiError, CAPTCHA_TEST_SECRETS } from '@muster/contract'
+import { ApiError, CAPTCHA_TEST_SECRETS } from '@musterhost/contract'
 import type { AskProvider } from '../captcha/provider.ts'
 import { isDevelopmentHost, spendResponse } from '../captcha/spend.ts'
 import type { Context } from '../context.ts'

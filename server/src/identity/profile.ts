@@ -1,5 +1,5 @@
 // The profile of a user: a display name, which the members of their groups see.
-import { ApiError, type BodyOf, updateProfile } from '@muster/contract'
+import { ApiError, type BodyOf, updateProfile } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'

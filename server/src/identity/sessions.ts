@@ -3,7 +3,7 @@
 // refresh moves the session to the next generation. So the database contains no secret. When a response is lost, or a second
 // tab refreshes at the same moment, the request returns the same next token again.
 import { timingSafeEqual } from 'node:crypto'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Context } from '../context.ts'

@@ -1,7 +1,7 @@
 // Links that sign an administrator in once. A link is 32 random bytes; the database has its hash, so a reader of the database
 // cannot use it. It is good for an hour, and ends earlier with the access token of the administrator who made it.
 import { hash, randomBytes } from 'node:crypto'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import { tokenOf } from '../audit/events.ts'
 import type { CallerOf } from '../caller.ts'

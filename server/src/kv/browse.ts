@@ -6,7 +6,7 @@ import {
   type QueryOf,
   type ResponseOf,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Context } from '../context.ts'
 
 /** Directories or keys on a page. */

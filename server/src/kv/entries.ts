@@ -15,7 +15,7 @@ import {
   type QueryOf,
   type ResponseOf,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import { type Prepared, prepare } from '../json-text.ts'

@@ -1,6 +1,6 @@
 // Runs the writers of one key one after the other. Each writer would hold a connection while it waits for the row of its
 // namespace, and a busy game must leave connections for all others.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 
 /** Writers of one key that wait in this process: a second or two of work. */
 const WAITING_MAX = 1_000

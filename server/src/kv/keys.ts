@@ -1,5 +1,5 @@
 // The keys of entries. A key is any text. Slashes in it form directories, unless a backslash precedes them.
-import { ApiError, KV_BATCH_MAX, KV_KEY_BYTES_MAX } from '@muster/contract'
+import { ApiError, KV_BATCH_MAX, KV_KEY_BYTES_MAX } from '@musterhost/contract'
 
 /** The part before the last unescaped slash; empty when there is none. */
 export function directoryOf(key: string): string {

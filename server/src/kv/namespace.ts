@@ -1,5 +1,5 @@
 // Determines the namespace of a call: the one of the token, or the one that the call names.
-import { ApiError, validationError } from '@muster/contract'
+import { ApiError, validationError } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'

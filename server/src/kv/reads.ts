@@ -1,6 +1,6 @@
 // Reads entries. A value is returned as its stored text. A watching client sends an index of its own state: the revision of
 // each requested key, in order. So the platform keeps no state for it, and a key that was deleted and written again differs.
-import { validationError } from '@muster/contract'
+import { validationError } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { directoryNamed } from './keys.ts'

@@ -1,6 +1,6 @@
 // Writes entries. One call is one transaction, which locks the namespace's row of usage. So limits are exact, and revisions
 // are in the order of commits.
-import { ApiError, KV_VALUE_BYTES_MAX } from '@muster/contract'
+import { ApiError, KV_VALUE_BYTES_MAX } from '@musterhost/contract'
 import { sql, type Transaction } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'

@@ -2,7 +2,7 @@
 // requests what a caller wants to read, and the runner responds (runner/logs/answers.ts). Both are rows that live for
 // seconds, with NOTIFY as the wake-up: a log that is not read causes no writes.
 import { randomUUID } from 'node:crypto'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from '../database/listen.ts'

@@ -4,7 +4,7 @@
 //
 // When the lobbies of one version, region and game mode end right after their start, pauses follow, each twice as long
 // (watch/start-pauses.ts). A lobby that was ready for STEADY_MS ends them.
-import { ApiError, type ErrorCode, idleLobbiesIn } from '@muster/contract'
+import { ApiError, type ErrorCode, idleLobbiesIn } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'

@@ -1,6 +1,6 @@
 // The matchmaker of this process. It shares the shards with the matchmakers of other nodes: `shards/shard-leases.ts` takes and gives
 // them, and everything else here acts for the shards that this process has.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { startCaptchaSweep } from '../captcha/claims.ts'
 import { createAskProvider } from '../captcha/provider.ts'
 import { internalAddress } from '../config/addresses.ts'

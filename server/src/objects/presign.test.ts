@@ -1,6 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { createKeys } from '../tokens/keys.ts'
 import { newObjectKey } from './objects.ts'
 import { type PutGrant, presignPut, verifyPut } from './presign.ts'

@@ -6,7 +6,7 @@
 //   <base_url>/objects/<object_key>?content_length=12&content_type=text%2Fhtml&expires=1767225600000&signature=<hex>
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Keys } from '../tokens/keys.ts'
 import { isObjectKey } from './objects.ts'
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { WriteBehind } from './write-behind.ts'
 
 /** Writes and flushes the body to a new file. The caller removes the file, also when this rejects. */

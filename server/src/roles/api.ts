@@ -1,6 +1,11 @@
 // The api role: people, groups, games, uploads, logs and analytics over HTTP, and the work in the background that keeps
 // them in order. What holds requests open is closed first, so that the rest can finish; then the server; then the work.
-import { getAnalyticsMatchmakerFinds, getAnalyticsMatchmakerLive, getLobbyLogs, type Operation } from '@muster/contract'
+import {
+  getAnalyticsMatchmakerFinds,
+  getAnalyticsMatchmakerLive,
+  getLobbyLogs,
+  type Operation,
+} from '@musterhost/contract'
 import { startAggregation } from '../analytics/aggregate.ts'
 import { createReadLimit } from '../analytics/read-limit.ts'
 import { createAskProvider } from '../captcha/provider.ts'

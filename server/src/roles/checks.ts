@@ -1,6 +1,6 @@
 // The checks of `muster doctor` for the operator's page, in the api role. Their code is loaded when they first run: no role
 // needs it otherwise. Calls at the same time share one run.
-import type { ResponseOf, runAdminChecks } from '@muster/contract'
+import type { ResponseOf, runAdminChecks } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 
 type Checks = ResponseOf<typeof runAdminChecks>

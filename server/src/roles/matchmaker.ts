@@ -1,6 +1,6 @@
 // The matchmaker role: seats, players, parties and regions over HTTP. It has two listeners: one for players, backends and
 // developers, and one for lobbies.
-import { type Operation, watchEvents } from '@muster/contract'
+import { type Operation, watchEvents } from '@musterhost/contract'
 import type { Context, RunningRole } from '../context.ts'
 import { ApiForwarder } from '../http/api-forwarder.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'

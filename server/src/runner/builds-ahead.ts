@@ -1,7 +1,7 @@
 // Unpacks the builds of deployed versions before their first lobby, so that no player waits for that. Every runner does it
 // for the game modes of its regions, one build at a time: a lobby that waits for its build comes first. The deployed versions
 // are read at each deploy, and at an interval in case its notification was lost.
-import { gameModesOf, type VersionConfig } from '@muster/contract'
+import { gameModesOf, type VersionConfig } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { type Poller, watchChannel } from '../database/poller.ts'
 import type { BuildSource, Builds } from './builds.ts'

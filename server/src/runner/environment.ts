@@ -8,7 +8,7 @@ import {
   LOBBY_PLACEHOLDERS,
   placeholderNames,
   variableOfPort,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'

@@ -8,7 +8,7 @@ import {
   type ReadyCheck,
   tierIn,
   variableOfPort,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { LOBBY_PORTS } from '../config/edge.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'

@@ -4,7 +4,7 @@
 //
 // After a restart of the runner a log is read again from its start. Expressions are run by an engine whose time grows with
 // the line only (contract/src/line-expression.ts). A check takes at most a share of the runner's time.
-import { type LineExpression, readLineExpression } from '@muster/contract'
+import { type LineExpression, readLineExpression } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
 import { LOG_STREAMS, type LogStream } from '../lobby-logs/files.ts'

@@ -1,7 +1,7 @@
 // The runner's SQL. `lobbies` says which lobbies are wanted and is only read here. `lobby_runs` says what runs; the runner
 // alone writes it. A lobby has at most one row there. It is written before the process starts, and its primary key decides
 // which runner starts the lobby. All frequent statements are prepared, because a player waits for them.
-import type { ReadyCheck, VersionConfig } from '@muster/contract'
+import type { ReadyCheck, VersionConfig } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
 import type { Listening, RunPort } from '../database/schema.ts'

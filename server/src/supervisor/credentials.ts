@@ -2,8 +2,8 @@
 // data folder has all of them anyway, so these commands require no other proof.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ApiError, revokeToken } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+import { ApiError, revokeToken } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { readConfig } from '../config/config.ts'
 import { StartError } from '../start-error.ts'
 import { type Keys, openKeys } from '../tokens/keys.ts'

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { VersionConfig } from '@muster/contract'
+import type { VersionConfig } from '@musterhost/contract'
 import { publicUrl } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
 import { ROLES } from '../config/roles.ts'

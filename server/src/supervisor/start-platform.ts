@@ -2,8 +2,8 @@
 // tables, start the roles, deploy the example game.
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { createSignInLink } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+import { createSignInLink } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import type { Logger } from 'pino'
 import { HAND_OVER_BEFORE, handOver, thisProgram } from '../compatibility.ts'
 import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'

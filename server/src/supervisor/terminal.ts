@@ -2,7 +2,7 @@
 // a terminal the last line shows the steps under way. Into a file, a pipe, or with NO_COLOR, it prints plain lines without
 // control characters.
 import { styleText } from 'node:util'
-import { withoutControls } from '@muster/contract'
+import { withoutControls } from '@musterhost/contract'
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 80

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, createPrivateKey, createPublicKey } from 'node:crypto'
 import { test } from 'node:test'
-import { ApiError, type ErrorCode } from '@muster/contract'
+import { ApiError, type ErrorCode } from '@musterhost/contract'
 import { encodeClaims, type Token } from './claims.ts'
 import { createKeys, keysOf, type Subject } from './keys.ts'
 import { createRing, createRingKey, type Ring } from './ring.ts'

@@ -3,7 +3,7 @@
 // token is issued once and valid until it expires. Callers check by `token_id` whether it was revoked or consumed.
 import assert from 'node:assert'
 import { createHmac, hash, hkdfSync } from 'node:crypto'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { newId } from '../ids.ts'
 import {
   decodeClaims,

@@ -1,7 +1,7 @@
 // The secrets of a version config (captcha secrets, headers of verification). In the column `config`, and in responses of
 // the API, each secret is an empty text. The column `secrets` has the texts, sealed for this version. Only the code that
 // calls a captcha provider or a game's own endpoint opens them.
-import { SEAT_ACTIONS, type VersionConfig } from '@muster/contract'
+import { SEAT_ACTIONS, type VersionConfig } from '@musterhost/contract'
 import { VERSION_SECRETS } from './sealed-columns.ts'
 import type { Seals } from './seals.ts'
 

@@ -11,7 +11,7 @@ import {
   findLobby,
   getAnalytics,
   getGameById,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { fold } from '../../src/analytics/aggregate.ts'
 import { GAUGES } from '../../src/analytics/facts.ts'
 import { addUpSql } from '../../src/analytics/roll-ups.ts'

@@ -2,7 +2,7 @@
 // left in it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AnalyticsVariant, deleteMatchmakerLobby, getAnalytics } from '@muster/contract'
+import { type AnalyticsVariant, deleteMatchmakerLobby, getAnalytics } from '@musterhost/contract'
 import { shardOf } from '../../src/journal/pages.ts'
 import { createDatabase } from '../database.ts'
 import { find, LONG_MS, ready, starting, stopReasonOf } from '../http/steps.ts'

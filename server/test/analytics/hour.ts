@@ -17,8 +17,8 @@ import {
   setLobbyReady,
   setupIdentity,
   watchEvents,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { createDatabase } from '../database.ts'
 import { endRun, type GameModes, type Seat, serverOf } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'

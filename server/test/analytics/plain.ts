@@ -1,6 +1,6 @@
 // Counts the data sets of an hour in the simplest way: for every bucket anew, over each lobby and each player of the script.
 // It shares only the names of the members with the code that it is compared with.
-import type { AnalyticsVariant } from '@muster/contract'
+import type { AnalyticsVariant } from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import type { Lobby, Player } from './hour.ts'
 

@@ -1,7 +1,7 @@
 // Many who ask for analytics at once: they take turns, and everybody else has connections to the database yet.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiError, getAnalytics, getGameById } from '@muster/contract'
+import { type ApiError, getAnalytics, getGameById } from '@musterhost/contract'
 import { READS_AT_ONCE_MAX, READS_WAITING_MAX } from '../../src/analytics/read-limit.ts'
 import { newGame } from '../cloud/steps.ts'
 import { createDatabase } from '../database.ts'

@@ -1,7 +1,7 @@
 // What analytics forget, and what they still tell then.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { getAnalytics } from '@muster/contract'
+import { getAnalytics } from '@musterhost/contract'
 import { ROLL_UP_WIDTHS } from '../../src/analytics/buckets.ts'
 import type { Fact } from '../../src/analytics/facts.ts'
 import { addFacts } from '../../src/analytics/roll-ups.ts'

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { pack } from 'tar-stream'
 import {

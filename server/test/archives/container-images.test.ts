@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { checkImage, type ImageLimits } from '../../src/objects/container-image/image.ts'
 import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
 import {

@@ -15,7 +15,7 @@ import {
   listAdminSettings,
   listAdminUsers,
   runAdminChecks,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { startSweeper } from '../../src/database/sweeper.ts'
 import { runCommand } from '../backup/commands.ts'
 import { find, LONG_MS } from '../http/steps.ts'

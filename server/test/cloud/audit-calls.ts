@@ -11,7 +11,7 @@ import {
   gameBannerUploadPrepare,
   gameLogoUploadPrepare,
   listSessions,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 import { idOf } from '../http/steps.ts'

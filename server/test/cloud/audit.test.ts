@@ -17,8 +17,8 @@ import {
   renameGame,
   startEmailVerification,
   updateGameNamespaceVersion,
-} from '@muster/contract'
-import { OPERATIONS } from '@muster/contract/operations'
+} from '@musterhost/contract'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import { sql } from 'kysely'
 import { REFUSALS_PER_CLIENT_MAX } from '../../src/audit/refusals.ts'
 import { isAudited, UNAUDITED } from '../../src/audit/unaudited.ts'

@@ -41,8 +41,8 @@ import {
   validateGameNamespace,
   validateGameVersion,
   validateGroup,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn } from '../identity/people.ts'
 import { MANAGEMENT_TABLES } from '../management-tables.ts'

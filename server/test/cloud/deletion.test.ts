@@ -27,7 +27,7 @@ import {
   renameGameNamespace,
   renameGameVersion,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'

@@ -9,8 +9,8 @@ import {
   inspectAuth,
   prepareDeviceLink,
   refuseDeviceLink,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { ask } from '../http/ask.ts'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn, type Person } from '../identity/people.ts'

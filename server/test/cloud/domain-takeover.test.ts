@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { createGame, deleteGame, deleteGameNamespace, getGameById } from '@muster/contract'
+import { createGame, deleteGame, deleteGameNamespace, getGameById } from '@musterhost/contract'
 import { ACTIVE_WITHOUT_PROOF_MS_MAX } from '../../src/cloud/domains/check.ts'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { connect } from '../../src/database/connect.ts'

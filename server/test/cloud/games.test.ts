@@ -10,7 +10,7 @@ import {
   listGroups,
   validateGame,
   validateGroup,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import { startPlatform } from '../platform.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'

@@ -13,7 +13,7 @@ import {
   gameLogoUploadPrepare,
   getGameById,
   getGames,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { mainUrl } from '../../src/config/addresses.ts'
 import { MEDIA_AGE_MS_MAX } from '../../src/edge/limits.ts'

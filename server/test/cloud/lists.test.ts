@@ -14,7 +14,7 @@ import {
   listGameCloudTokens,
   listGroups,
   listNamespaceLobbies,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { isCut } from '../../src/analytics/data-sets.ts'
 import { LIST_MAX } from '../../src/cloud/lists.ts'
 import { lobbyCsv } from '../../src/cloud/lobbies/csv.ts'

@@ -22,7 +22,7 @@ import {
   updateProfile,
   validateGroup,
   validateGroupProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn, type Person } from '../identity/people.ts'
 import { startPlatform } from '../platform.ts'

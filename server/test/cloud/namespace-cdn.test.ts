@@ -14,7 +14,7 @@ import {
   updateGameNamespaceVersion,
   updateNamespaceCdnAuthUser,
   validateGameVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { newGame, newSite, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'

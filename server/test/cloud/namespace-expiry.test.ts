@@ -9,7 +9,7 @@ import {
   listGroupAuditEvents,
   updateGameNamespaceExpiry,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { createDatabase } from '../database.ts'
 import { find, idOf, refused as refusedCall, removeReasonOf, stopReasonOf } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'

@@ -10,7 +10,7 @@ import {
   updateGameNamespaceVersion,
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import pg from 'pg'
 import { startPlatform } from '../platform.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'

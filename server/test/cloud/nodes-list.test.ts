@@ -1,7 +1,7 @@
 // The list of nodes says whether it is whole.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { listNodes, NODES_MAX } from '@muster/contract'
+import { listNodes, NODES_MAX } from '@musterhost/contract'
 import { createMuster } from '../../../cli/test/program.ts'
 import { startPlatform } from '../platform.ts'
 

@@ -13,8 +13,8 @@ import {
   type Problem,
   type ResponseOf,
   updateGameNamespaceVersion,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { uploadBuild } from '../builds.ts'
 import { failureOf, find, LONG_MS, setLimits, stallRun } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'

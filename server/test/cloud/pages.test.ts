@@ -14,7 +14,7 @@ import {
   listKvDirectories,
   listKvKeys,
   putKvBatch,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { failureOf } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
 import { startPlatform } from '../platform.ts'

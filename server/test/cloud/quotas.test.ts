@@ -14,8 +14,8 @@ import {
   getGroupMembers,
   kickGroupMember,
   removeNamespaceDomain,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { newId } from '../../src/ids.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { buildBody, newGame, refused } from './steps.ts'

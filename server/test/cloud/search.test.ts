@@ -10,7 +10,7 @@ import {
   type RaySummary,
   searchGame,
   setupIdentity,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
 import { failureOf, find, from, idOf, join, LONG_MS, serverOf, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'

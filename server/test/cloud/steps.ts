@@ -14,8 +14,8 @@ import {
   type ErrorDetail,
   getGameById,
   type PresignedRequest,
-} from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import tar from 'tar-stream'
 import type { Static } from 'typebox'
 import type { Platform } from '../platform.ts'

@@ -2,7 +2,7 @@
 // is checked, with the member and the remedy. It needs no Swarm.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createGameVersion, validateGameVersion } from '@muster/contract'
+import { createGameVersion, validateGameVersion } from '@musterhost/contract'
 import { startPlatform } from '../platform.ts'
 import { newGame, refused } from './steps.ts'
 

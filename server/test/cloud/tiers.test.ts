@@ -12,8 +12,8 @@ import {
   listLobbies,
   type VersionConfig,
   validateGameVersion,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { createDatabase } from '../database.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'

@@ -18,7 +18,7 @@ import {
   revokeGameCloudToken,
   revokeGameNamespaceTokenPublic,
   revokeToken,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { adminToken } from '../../src/supervisor/folders.ts'
 import { rotateRing, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { startPlatform } from '../platform.ts'

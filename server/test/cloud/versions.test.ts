@@ -10,7 +10,7 @@ import {
   getGameVersionById,
   reserveVersionName,
   validateGameVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { tarOf, zipOf } from '../archives/forgery.ts'
 import { startPlatform } from '../platform.ts'
 import {

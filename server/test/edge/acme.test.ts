@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
-import { createGameVersion, validateGameVersion } from '@muster/contract'
+import { createGameVersion, validateGameVersion } from '@musterhost/contract'
 import { sql } from 'kysely'
 import { backup, restore } from '../../src/backup/command.ts'
 import {

@@ -16,7 +16,7 @@ import {
   refreshIdentityToken,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
 import { makeAuthority, type TestAuthority } from '../certificates.ts'
 import { type Platform, startPlatform } from '../platform.ts'

@@ -1,7 +1,7 @@
 // Parked requests, which wait at a role without a connection, through a real edge, matchmaker and api.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@muster/contract'
+import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@musterhost/contract'
 import { PARKING_PAUSE_MS } from '../../src/edge/limits.ts'
 import { freePorts } from '../free-ports.ts'
 import { LONG_MS, ready, seatsTaken, serverOf, starting } from '../http/steps.ts'

@@ -15,7 +15,7 @@ import {
   listMatchmakerLobbyPlayers,
   type ResponseOf,
   type VersionConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'

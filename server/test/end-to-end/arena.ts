@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { listLobbies, type ResponseOf } from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+import { listLobbies, type ResponseOf } from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
 
 const DEPLOY = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))

@@ -1,4 +1,4 @@
-// A game server that knows nothing of the platform, deployed with @muster/sdk/attach beside it, and played through the edge.
+// A game server that knows nothing of the platform, deployed with musterhost-sdk/attach beside it, and played through the edge.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
@@ -28,7 +28,7 @@ test('an unchanged server is deployed with attach: players get in by their token
   const game = await platform.game({
     files: { 'server.mjs': SERVER, ...libraryFiles(), ...sdkFiles() },
     docker: {
-      args: ['node', '--import', '@muster/sdk/attach', 'server.mjs'],
+      args: ['node', '--import', 'musterhost-sdk/attach', 'server.mjs'],
       ports: { game: { protocol: 'http' } },
     },
   })
@@ -88,15 +88,15 @@ function libraryFiles(): Record<string, string> {
   return Object.fromEntries(names.map((name) => [`node_modules/ws/${name}`, readFileSync(join(folder, name), 'utf8')]))
 }
 
-/** What is installed with @muster/sdk; sdk/src/package.test.ts installs the package itself. */
+/** What is installed with musterhost-sdk; sdk/src/package.test.ts installs the package itself. */
 function sdkFiles(): Record<string, string> {
   const folder = join(ROOT, 'sdk/src')
   const names = globSync('*.ts', { cwd: folder, exclude: ['*.test.ts', 'test-*.ts'] })
   const files = names.map((name) => {
     const text = stripTypeScriptTypes(readFileSync(join(folder, name), 'utf8'))
-    const path = `node_modules/@muster/sdk/${name.replace(/ts$/, 'js')}`
+    const path = `node_modules/musterhost-sdk/${name.replace(/ts$/, 'js')}`
     return [path, text.replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'")] as const
   })
-  const manifest = { name: '@muster/sdk', type: 'module', exports: { './attach': './attach.js' } }
-  return { ...Object.fromEntries(files), 'node_modules/@muster/sdk/package.json': JSON.stringify(manifest) }
+  const manifest = { name: 'musterhost-sdk', type: 'module', exports: { './attach': './attach.js' } }
+  return { ...Object.fromEntries(files), 'node_modules/musterhost-sdk/package.json': JSON.stringify(manifest) }
 }

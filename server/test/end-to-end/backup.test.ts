@@ -12,8 +12,8 @@ import {
   getGameById,
   listLobbies,
   updateGameNamespaceMatchmakerConfig,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import pino from 'pino'
 import WebSocket from 'ws'
 import { embeddedUrl, startEmbedded } from '../../src/database/embedded/embedded.ts'

@@ -86,8 +86,8 @@ async function playSdkGame(t: TestContext, shell: Shell, requester: Requester): 
   writeFileSync(join(folder, 'index.html'), page.text)
   await shell.run(
     'the complete game',
-    `mkdir -p node_modules/@muster/sdk && cp sdk/*.js node_modules/@muster/sdk
-     echo '{ "type": "module", "exports": { "./*": "./*.js" } }' > node_modules/@muster/sdk/package.json
+    `mkdir -p node_modules/musterhost-sdk && cp sdk/*.js node_modules/musterhost-sdk
+     echo '{ "type": "module", "exports": { "./*": "./*.js" } }' > node_modules/musterhost-sdk/package.json
      cp ${folder}/main.js server/main.js
      cp ${folder}/index.html site/index.html
      upload_build && upload_site && deploy`,

@@ -6,8 +6,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
-import { findLobby } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { findLobby } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { WebSocket } from 'ws'
 import { temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
@@ -47,12 +47,15 @@ export function copyWithVersion(t: TestContext, wire_version: number): string {
   const filter = (path: string): boolean => !path.includes('node_modules')
   for (const name of COPIED) cpSync(join(ROOT, name), join(to, name), { recursive: true, filter })
   const modules = join(to, 'node_modules')
-  mkdirSync(join(modules, '@muster'), { recursive: true })
+  mkdirSync(join(modules, '@musterhost'), { recursive: true })
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-    if (name !== '@muster') symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
+    if (name !== '@musterhost' && name !== 'musterhost-sdk')
+      symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
   }
-  for (const name of ['contract', 'server', 'sdk', 'cli', 'hub'])
-    symlinkSync(join('../..', name), join(modules, '@muster', name))
+  for (const name of ['contract', 'server', 'cli', 'hub']) {
+    symlinkSync(join('../..', name), join(modules, '@musterhost', name))
+  }
+  symlinkSync('../sdk', join(modules, 'musterhost-sdk'))
   const manifest = join(to, 'server/package.json')
   const raised = readFileSync(manifest, 'utf8').replace(/"version": "[^"]*"/, `"version": "${NEXT_VERSION}"`)
   writeFileSync(manifest, raised)

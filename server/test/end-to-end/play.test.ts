@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { until } from '../until.ts'
 import { startArena } from './arena.ts'
 import { movesBefore, openBrowser, play } from './browser.ts'

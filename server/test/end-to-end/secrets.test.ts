@@ -20,8 +20,8 @@ import {
   setupIdentity,
   startEmailVerification,
   updateNamespaceCdnAuthUser,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { hash } from '@node-rs/bcrypt'
 import pg from 'pg'
 import { readConfig } from '../../src/config/config.ts'

@@ -14,8 +14,8 @@ import {
   playerConnected,
   playerDisconnected,
   type ResponseOf,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'

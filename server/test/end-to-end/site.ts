@@ -7,7 +7,7 @@ import {
   createGroup,
   getGameById,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { arrives } from '../cloud/steps.ts'
 import type { Platform } from '../platform.ts'
 

@@ -9,7 +9,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TLSSocket } from 'node:tls'
-import { completeAccessTokenVerification, setNamespaceCdnAuthType, updateNamespaceCdnAuthUser } from '@muster/contract'
+import {
+  completeAccessTokenVerification,
+  setNamespaceCdnAuthType,
+  updateNamespaceCdnAuthUser,
+} from '@musterhost/contract'
 import { hash } from '@node-rs/bcrypt'
 import type { BrowserContext, Page } from 'playwright-core'
 import { mainUrl, mediaHost, publicUrl, rawPortsHost } from '../../src/config/addresses.ts'

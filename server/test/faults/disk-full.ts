@@ -2,7 +2,7 @@
 // recovers without an operator.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { putKvEntry } from '@muster/contract'
+import { putKvEntry } from '@musterhost/contract'
 import type { SmallDisk } from '../small-disk.ts'
 import { until } from '../until.ts'
 import { type Outcome, outcomeOf } from './history.ts'

@@ -1,7 +1,7 @@
 // Every operation that the load sent, with what its caller knows of it. *Acknowledged*: the platform returned success.
 // *Refused*: the platform returned an error that promises no effect. *Unknown*: no response, or one that promises
 // nothing (5xx). The checks compare this history with the tables.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 
 /** Operations that a run may record. Bounds its memory. */
 const ENTRIES_MAX = 1_000_000

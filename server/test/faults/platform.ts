@@ -15,8 +15,8 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import pg from 'pg'
 import { embeddedUrl } from '../../src/database/embedded/embedded.ts'
 import { findPrimaryUrl } from '../../src/database/primary.ts'

@@ -1,7 +1,7 @@
 // Measures when a player gets a seat again. Law L11: within 5 s after every part works again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findLobby } from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+import { findLobby } from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import { outcomeOf } from './history.ts'
 import type { FaultyPlatform } from './platform.ts'
 

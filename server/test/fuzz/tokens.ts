@@ -2,7 +2,7 @@
 // accepted but what was issued, letter for letter.
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { encodeClaims, KINDS, type Subject, type Token } from '../../src/tokens/claims.ts'
 import { type Keys, keysOf } from '../../src/tokens/keys.ts'

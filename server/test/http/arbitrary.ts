@@ -1,6 +1,6 @@
 // Values for the schemas of the contract, for fast-check: good ones, good ones with one fault, and nonsense. Whether a
 // value is good is for the validator to say; these only see to it that many are nearly so.
-import type { Operation } from '@muster/contract'
+import type { Operation } from '@musterhost/contract'
 import fc from 'fast-check'
 import type { Call } from './calls.ts'
 

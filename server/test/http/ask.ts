@@ -1,7 +1,7 @@
 // A request as it is written, without a client that would mend it, and what every refusal looks like.
 import assert from 'node:assert/strict'
 import { type IncomingHttpHeaders, request } from 'node:http'
-import { ERRORS, type ErrorBody, type ErrorCode } from '@muster/contract'
+import { ERRORS, type ErrorBody, type ErrorCode } from '@musterhost/contract'
 
 export type Ask = {
   method?: string

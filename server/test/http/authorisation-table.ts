@@ -1,6 +1,6 @@
 // Which callers may call which operation, and the error that refuses the others. An operation that is added to the
 // contract fails authorisation.test.ts until it has a row here.
-import type { ErrorCode } from '@muster/contract'
+import type { ErrorCode } from '@musterhost/contract'
 import { CALLERS, type CallerName } from './world.ts'
 
 /** `in`: let in, and answered 200 unless the thing itself does not allow it. */

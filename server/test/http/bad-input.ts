@@ -1,7 +1,7 @@
 // One world that every promise about bad input is tried on, and the steps that the promises share.
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { ErrorBody, ErrorCode, ErrorDetail, Operation } from '@muster/contract'
+import type { ErrorBody, ErrorCode, ErrorDetail, Operation } from '@musterhost/contract'
 import { startPlatform } from '../platform.ts'
 import { type Answer, type Ask, requireRefusal } from './ask.ts'
 import { askFor, callOf, rightTokenOf } from './calls.ts'

@@ -2,7 +2,7 @@
 // contract fails the tests that go through all of them until it has a row here.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { NO_BODY, type Operation } from '@muster/contract'
+import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
 import { type CallerName, deviceLinkOf, type World } from './world.ts'

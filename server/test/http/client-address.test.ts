@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { buildBody } from '../cloud/steps.ts'
 import { rawClient } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'

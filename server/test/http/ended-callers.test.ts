@@ -25,8 +25,8 @@ import {
   revokeToken,
   setGroupMemberRole,
   watchEvents,
-} from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import { WebSocket } from 'ws'
 import { startMailServer } from '../identity/mail-server.ts'
 import { hub, logIn, say } from '../identity/people.ts'

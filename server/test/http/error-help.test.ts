@@ -12,10 +12,10 @@ import {
   joinLobby,
   NO_BODY,
   type Operation,
-} from '@muster/contract'
-import { ERROR_HELP } from '@muster/contract/error-help'
-import { errorsOf } from '@muster/contract/openapi'
-import { OPERATIONS } from '@muster/contract/operations'
+} from '@musterhost/contract'
+import { ERROR_HELP } from '@musterhost/contract/error-help'
+import { errorsOf } from '@musterhost/contract/openapi'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import { createReference } from '../../src/http/reference/pages.ts'
 import { createShapeCheck } from '../../src/schema-check.ts'
 

@@ -2,8 +2,8 @@
 // contract documents, nothing breaks, and what is refused has changed nothing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ERRORS, type ErrorBody, type ErrorCode, FORMATS, type Operation } from '@muster/contract'
-import { OPERATIONS } from '@muster/contract/operations'
+import { ERRORS, type ErrorBody, type ErrorCode, FORMATS, type Operation } from '@musterhost/contract'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import { Ajv, type ValidateFunction } from 'ajv'
 import fc from 'fast-check'
 import { sql } from 'kysely'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createGame, createGroup } from '@muster/contract'
+import { createGame, createGroup } from '@musterhost/contract'
 import { sql } from 'kysely'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'

@@ -10,7 +10,7 @@ import {
   playerConnected,
   setLobbyReady,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'

@@ -12,8 +12,8 @@ import {
   setLobbyClosed,
   setLobbyReady,
   setLobbyState,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'

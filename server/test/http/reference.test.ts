@@ -12,10 +12,10 @@ import {
   ERRORS,
   listGameBuilds,
   type Operation,
-} from '@muster/contract'
-import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
-import { OPERATIONS } from '@muster/contract/operations'
-import { sectionId, sectionsOf } from '@muster/contract/sections'
+} from '@musterhost/contract'
+import { errorsOf, openapiDocument, operationOf } from '@musterhost/contract/openapi'
+import { OPERATIONS } from '@musterhost/contract/operations'
+import { sectionId, sectionsOf } from '@musterhost/contract/sections'
 import { curlOf, responseExample } from '../../src/http/reference/example.ts'
 import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
 import { createShapeCheck } from '../../src/schema-check.ts'

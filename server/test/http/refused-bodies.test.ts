@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { startPlatform } from '../platform.ts'
 
 const ROUNDS = 40

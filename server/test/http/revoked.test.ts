@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCloudToken, getGameById, revokeGameCloudToken } from '@muster/contract'
+import { createCloudToken, getGameById, revokeGameCloudToken } from '@musterhost/contract'
 import { startPlatform } from '../platform.ts'
 import { outcomesOf } from './steps.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { test } from 'node:test'
-import { OPERATIONS } from '@muster/contract/operations'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import type { FastifyInstance } from 'fastify'
 import { startPlatform } from '../platform.ts'
 

@@ -18,8 +18,8 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   type VersionConfig,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { sql } from 'kysely'
 import { newId } from '../../src/ids.ts'
 import type { Platform, TestGame } from '../platform.ts'

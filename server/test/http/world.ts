@@ -14,7 +14,7 @@ import {
   leaveGroup,
   revokeGameCloudToken,
   setupIdentity,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Platform, TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { find, LONG_MS, MODES, type Seat } from './steps.ts'

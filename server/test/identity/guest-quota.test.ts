@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError, findLobby, getSelfProfile, setupIdentity } from '@muster/contract'
+import { ApiError, findLobby, getSelfProfile, setupIdentity } from '@musterhost/contract'
 import { removeOld } from '../../src/database/remove-old.ts'
 import { UNUSED_GUESTS } from '../../src/database/unused-guests.ts'
 import { from, LONG_MS, refused, TRUSTING } from '../http/steps.ts'

@@ -9,7 +9,7 @@ import {
   setupIdentity,
   updateProfile,
   validateProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { deployUnchecked, LONG_MS, refused } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 

@@ -2,8 +2,8 @@
 // in.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { ApiError, completeEmailVerification, startEmailVerification } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+import { ApiError, completeEmailVerification, startEmailVerification } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { from, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'

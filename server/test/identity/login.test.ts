@@ -11,8 +11,8 @@ import {
   refreshIdentityToken,
   revokeToken,
   startEmailVerification,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { pino } from 'pino'
 import { startEmailLogin } from '../../src/identity/email-login.ts'
 import { warningOf } from '../../src/supervisor/role-log.ts'

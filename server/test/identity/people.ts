@@ -6,8 +6,8 @@ import {
   type Operation,
   refreshIdentityToken,
   startEmailVerification,
-} from '@muster/contract'
-import { type Client, createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { type Client, createClient } from '@musterhost/contract/client'
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Platform } from '../platform.ts'
 import type { MailServer } from './mail-server.ts'

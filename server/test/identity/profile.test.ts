@@ -8,7 +8,7 @@ import {
   getSelfProfile,
   updateProfile,
   validateProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { detailsOf, refused, withoutMessages } from '../cloud/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { startMailServer } from './mail-server.ts'

@@ -13,8 +13,8 @@ import {
   listSessions,
   prepareDeviceLink,
   revokeToken,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { failureOf } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
 import { type Platform, startPlatform } from '../platform.ts'

@@ -16,8 +16,8 @@ import {
   putKvEntry,
   setupIdentity,
   updateGameNamespaceVersion,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import fc from 'fast-check'
 import { refused } from '../cloud/steps.ts'
 import { ask, bearer } from '../http/ask.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
-import { listNodes } from '@muster/contract'
+import { listNodes } from '@musterhost/contract'
 import { type NodeFile, readNodeFile } from '../../src/links/node/node-file.ts'
 import { startPlatform } from '../platform.ts'
 import { openLink, refusalOf, startNode } from './node.ts'

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { findLobby, type ResponseOf } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+import { findLobby, type ResponseOf } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { inOwnNetwork } from '../own-network.ts'
@@ -144,7 +144,7 @@ function nodeSettings(t: TestContext, world: World): Record<string, string> {
 async function joins(t: TestContext, world: World): Promise<{ node: Running }> {
   const muster = createMuster(t, world.settings)
   const { stdout } = await muster.run(['nodes', 'invite', '--name', 'attic'])
-  const [, url = '', invitation = ''] = /^npx muster join (\S+) (\S+)$/m.exec(stdout) ?? []
+  const [, url = '', invitation = ''] = /^npx musterhost join (\S+) (\S+)$/m.exec(stdout) ?? []
   const reached = url.replace('localhost', PLATFORM_ADDRESS)
   return { node: await world.machine.muster(['join', reached, invitation], nodeSettings(t, world)) }
 }

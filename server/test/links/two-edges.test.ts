@@ -13,8 +13,8 @@ import {
   findLobby,
   listNodes,
   type ResponseOf,
-} from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+} from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { createTestGame, type TestGame } from '../platform.ts'

@@ -7,7 +7,7 @@ import {
   createLobby,
   findLobby,
   joinLobby,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { failureOf, find, MODES, outcomesOf, refused, seatsTaken, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 

@@ -1,6 +1,6 @@
 // Games whose finds need a captcha of the test's own provider.
 import type { TestContext } from 'node:test'
-import type { VersionConfig } from '@muster/contract'
+import type { VersionConfig } from '@musterhost/contract'
 import { LONG_MS, TRUSTING } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { type CaptchaServer, SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'

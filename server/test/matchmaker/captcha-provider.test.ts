@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { test } from 'node:test'
-import { createGameNamespaceTokenDevelopment, revokeToken } from '@muster/contract'
+import { createGameNamespaceTokenDevelopment, revokeToken } from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
 import { failureOf, find, from, refused, TRUSTING, withKey } from '../http/steps.ts'
 import { startPlatform, type TestGame } from '../platform.ts'

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@muster/contract'
+import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@musterhost/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
 import {
   create,

@@ -1,7 +1,7 @@
 // The wall clock of a whole platform is stepped, as by an operator or NTP, while players take seats.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { playerConnected } from '@muster/contract'
+import { playerConnected } from '@musterhost/contract'
 import { failureOf, find, idOf, LONG_MS, refused, removeReasonOf, type Seat, serverOf } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
 

@@ -10,8 +10,8 @@ import {
   playerDisconnected,
   setMatchmakerVersionDraining,
   setupIdentity,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import {
   closeRegion,
   create,

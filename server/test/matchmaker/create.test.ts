@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type BodyOf, createLobby, type ErrorCode, listLobbies } from '@muster/contract'
+import { type BodyOf, createLobby, type ErrorCode, listLobbies } from '@musterhost/contract'
 import {
   closeRegion,
   create,

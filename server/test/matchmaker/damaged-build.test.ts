@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { explainRay, findLobby } from '@muster/contract'
+import { explainRay, findLobby } from '@musterhost/contract'
 import { scrub } from '../../src/cloud/scrub/scrub.ts'
 import { changeByte } from '../backup/steps.ts'
 import { LEAST_SERVER, uploadBuild } from '../builds.ts'

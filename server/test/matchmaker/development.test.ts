@@ -16,7 +16,7 @@ import {
   setLobbyReady,
   setLobbyState,
   validateGameNamespaceTokenDevelopment,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from '../cloud/steps.ts'
 import { dump } from '../http/dump.ts'

@@ -1,7 +1,7 @@
 // A runner whose disk is nearly full, from the disk itself to what a player hears: real lobbies on a small disk.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLobby } from '@muster/contract'
+import { findLobby } from '@musterhost/contract'
 import { refused } from '../cloud/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { mountSmallDisk } from '../small-disk.ts'

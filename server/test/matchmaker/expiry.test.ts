@@ -2,7 +2,7 @@
 // the witness: whatever was decided is in it once.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ApiError } from '@muster/contract'
+import type { ApiError } from '@musterhost/contract'
 import type pg from 'pg'
 import { newId } from '../../src/ids.ts'
 import type { Env, FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'

@@ -2,7 +2,7 @@
 // lobbies; to the game's developers, and to nobody else.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Explanation, explainRay, findLobby, setLobbyClosed } from '@muster/contract'
+import { type Explanation, explainRay, findLobby, setLobbyClosed } from '@musterhost/contract'
 import { createExplanationStore, NAMESPACE_EXPLANATIONS_MAX } from '../../src/matchmaker/explanations/store.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'

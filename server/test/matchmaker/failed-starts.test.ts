@@ -1,7 +1,7 @@
 // Requests whose lobbies do not start: what the caller receives, and how often a broken version is started.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCloudToken, explainRay, findLobby, playerConnected, playerDisconnected } from '@muster/contract'
+import { createCloudToken, explainRay, findLobby, playerConnected, playerDisconnected } from '@musterhost/contract'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import {
   deploy,

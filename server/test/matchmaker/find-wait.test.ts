@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
-import { findLobby, listLobbies, playerConnected } from '@muster/contract'
+import { findLobby, listLobbies, playerConnected } from '@musterhost/contract'
 import {
   endRun,
   failureOf,

@@ -10,7 +10,7 @@ import {
   listLobbies,
   playerConnected,
   playerDisconnected,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { createDatabase } from '../database.ts'
 import {
   closeRegion,

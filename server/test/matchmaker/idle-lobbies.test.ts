@@ -10,7 +10,7 @@ import {
   playerDisconnected,
   setMatchmakerVersionDraining,
   validateGameVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { PAUSE_MS_FIRST } from '../../src/matchmaker/watch/start-pauses.ts'
 import { createDatabase } from '../database.ts'
 import {

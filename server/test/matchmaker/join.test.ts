@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ErrorCode, joinLobby, setLobbyClosed } from '@muster/contract'
+import { type ErrorCode, joinLobby, setLobbyClosed } from '@musterhost/contract'
 import {
   create,
   endRun,

@@ -8,7 +8,7 @@ import {
   setLobbyClosed,
   setLobbyReady,
   setLobbyState,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import { ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
 import {

@@ -8,7 +8,7 @@ import {
   playerConnected,
   playerDisconnected,
   setMatchmakerVersionDraining,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { createDatabase } from '../database.ts'
 import {
   create,

@@ -1,7 +1,7 @@
 // Several matchmakers place lobbies on the same nodes at the same moment. No limit of a node or of a region is exceeded.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError, deleteMatchmakerLobby, findLobby } from '@muster/contract'
+import { ApiError, deleteMatchmakerLobby, findLobby } from '@musterhost/contract'
 import type { Platform, TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { addNode, evenShares, gameIn, startNodes } from './nodes.ts'

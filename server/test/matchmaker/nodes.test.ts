@@ -13,7 +13,7 @@ import {
   playerConnected,
   removeNode,
   type VersionConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { decodePage } from '../../src/journal/pages.ts'
 import { refused } from '../cloud/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'

@@ -16,8 +16,8 @@ import {
   setPartyLeader,
   setupIdentity,
   watchEvents,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { idOfName } from '../../src/ids.ts'
 import {
   failureOf,

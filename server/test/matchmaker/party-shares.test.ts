@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { ApiError, createParty, getParty, joinParty } from '@muster/contract'
+import { ApiError, createParty, getParty, joinParty } from '@musterhost/contract'
 import { failureOf, from, refused, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'

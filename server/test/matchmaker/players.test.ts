@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ErrorCode, playerConnected, playerDisconnected } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { type ErrorCode, playerConnected, playerDisconnected } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import {
   endRun,
   find,

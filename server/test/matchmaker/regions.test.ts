@@ -3,7 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createGameNamespaceTokenDevelopment, getPlayerStatistics, listLobbies, listRegions } from '@muster/contract'
+import {
+  createGameNamespaceTokenDevelopment,
+  getPlayerStatistics,
+  listLobbies,
+  listRegions,
+} from '@musterhost/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
 import { deploy, find, from, LONG_MS, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'

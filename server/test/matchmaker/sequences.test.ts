@@ -25,8 +25,8 @@ import {
   playerDisconnected,
   type ResponseOf,
   updateGameNamespaceVersion,
-} from '@muster/contract'
-import type { CallInput, Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { CallInput, Client } from '@musterhost/contract/client'
 import { Ajv, type ValidateFunction } from 'ajv'
 import fc from 'fast-check'
 import { verify } from '../../src/backup/command.ts'

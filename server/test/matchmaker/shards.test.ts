@@ -1,7 +1,7 @@
 // Several matchmakers share the shards. A call to any of them is answered, and shards move while calls wait.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLobby, listLobbies, playerConnected, setLobbyReady } from '@muster/contract'
+import { findLobby, listLobbies, playerConnected, setLobbyReady } from '@musterhost/contract'
 import { until } from '../until.ts'
 import { evenShares, gameIn, sharesOf, startNodes } from './nodes.ts'
 

@@ -1,7 +1,7 @@
 // Which channels the start, the readiness and the end of a lobby notify.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deleteMatchmakerLobby, findLobby } from '@muster/contract'
+import { deleteMatchmakerLobby, findLobby } from '@musterhost/contract'
 import { createListener, type Listener } from '../../src/database/listen.ts'
 import { LOBBY_PORTS_CHANNEL } from '../../src/database/lobby-channels.ts'
 import { listenForNodes } from '../../src/runner/node-channels.ts'

@@ -1,7 +1,7 @@
 // A writer of all shards in a process of its own, so that it can be stopped and killed: the real books on the database
 // of argv[2]. It carries out what its parent asks over the IPC channel, and ends when that closes. Its clocks stand still,
 // so that a process that was stopped for long has made nobody wait too long; with `running` as argv[3] they run.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { pino } from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'

@@ -1,7 +1,7 @@
 // What a server that knows nothing of the platform starts with: filled placeholders, files, and numbers of its own.
 import assert from 'node:assert'
 import { test } from 'node:test'
-import { placeholderNames } from '@muster/contract'
+import { placeholderNames } from '@musterhost/contract'
 import { until } from '../until.ts'
 import { hasBubblewrap } from './driver-fixture.ts'
 import { openRunner } from './runner-fixture.ts'

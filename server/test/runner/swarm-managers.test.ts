@@ -1,7 +1,7 @@
 // A platform on three engines of a Docker Swarm, each of which is a manager: the loss of one, and of their majority.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiError, cancelNodeDrain, deleteMatchmakerLobby, drainNode } from '@muster/contract'
+import { type ApiError, cancelNodeDrain, deleteMatchmakerLobby, drainNode } from '@musterhost/contract'
 import { EngineClient } from '../../src/runner/drivers/docker/engine.ts'
 import { until } from '../until.ts'
 import { missingFor } from './driver-fixture.ts'

@@ -2,7 +2,7 @@
 import { get } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
-import { findLobby, listNodes, playerConnected } from '@muster/contract'
+import { findLobby, listNodes, playerConnected } from '@musterhost/contract'
 import { decodePage } from '../../src/journal/pages.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'

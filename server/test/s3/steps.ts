@@ -12,7 +12,7 @@ import {
   createGameVersion,
   getGameById,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Presigned } from '../cloud/steps.ts'
 import { get } from '../edge/get.ts'
 import type { Platform } from '../platform.ts'

@@ -1,5 +1,5 @@
 // Where the person is signed in, and how to end that.
-import type { listSessions, ResponseOf } from '@muster/contract'
+import type { listSessions, ResponseOf } from '@musterhost/contract'
 import { endOtherSessions, endSession, listSessions as list } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
 import { Button } from '../../parts/button.tsx'

@@ -1,5 +1,5 @@
 // A new version: its config in an editor, checked by the platform while it is written.
-import type { BodyOf, createGameVersion } from '@muster/contract'
+import type { BodyOf, createGameVersion } from '@musterhost/contract'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { call } from '../../api/call.ts'

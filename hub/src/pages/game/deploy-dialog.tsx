@@ -1,6 +1,6 @@
 // Deploying a version to a namespace, forwards or back: what changes, a message, and what stays as it is.
-import { changeLines, changesBetween } from '@muster/contract/differences'
-import { readableConfig } from '@muster/contract/readable-config'
+import { changeLines, changesBetween } from '@musterhost/contract/differences'
+import { readableConfig } from '@musterhost/contract/readable-config'
 import { useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { getGameVersionById, updateGameNamespaceVersion } from '../../api/operations.gen.ts'

@@ -1,5 +1,5 @@
 // The game whose page is open.
-import type { GroupRole, getGameById, ResponseOf } from '@muster/contract'
+import type { GroupRole, getGameById, ResponseOf } from '@musterhost/contract'
 import { createContext, use } from 'react'
 import type { Described } from '../../api/describe.ts'
 import { mayCall } from '../../shell/person.tsx'

@@ -1,5 +1,5 @@
 // The tokens of one kind: a list, what creates a token, and the revocation of each.
-import type { listGameCloudTokens, Operation, ResponseOf } from '@muster/contract'
+import type { listGameCloudTokens, Operation, ResponseOf } from '@musterhost/contract'
 import { type ReactNode, useState } from 'react'
 import type { Input } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'

@@ -1,5 +1,5 @@
 // The versions of a game: where each runs, and the difference of any two.
-import type { listGameVersions as listVersions, ResponseOf } from '@muster/contract'
+import type { listGameVersions as listVersions, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { createGameVersion, listGameVersions } from '../../api/operations.gen.ts'
 import { useEntries, usePages } from '../../api/queries.ts'

@@ -1,5 +1,5 @@
 // A group: its members with their roles, invites, and the group itself.
-import type { getGroupMembers, ResponseOf } from '@muster/contract'
+import type { getGroupMembers, ResponseOf } from '@musterhost/contract'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {

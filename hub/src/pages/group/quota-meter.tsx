@@ -1,5 +1,5 @@
 // A quota of a group and its use.
-import type { getGroupQuotas, ResponseOf } from '@muster/contract'
+import type { getGroupQuotas, ResponseOf } from '@musterhost/contract'
 import { Meter } from '../../parts/meter.tsx'
 import { bytes, count } from '../../parts/numbers.ts'
 

@@ -1,5 +1,5 @@
 // The first steps of a new group. Each is ticked when the platform has seen it done, and shows the command that does it.
-import type { getOverview, ResponseOf } from '@muster/contract'
+import type { getOverview, ResponseOf } from '@musterhost/contract'
 import type { ReactNode } from 'react'
 import { CodeLine } from '../../parts/copy.tsx'
 import { Section } from '../../parts/page.tsx'
@@ -16,19 +16,21 @@ export function FirstSteps({ group, games, namespaces }: Props) {
     <Section title={`First steps of ${group.display_name}`}>
       <ol className="flex flex-col gap-4 p-4">
         <Step text="Sign in on your own machine" is_done={has_build}>
-          <CodeLine text={`npx muster login ${location.origin}`} />
+          <CodeLine text={`npx musterhost login ${location.origin}`} />
         </Step>
         <Step text="Make a game from a template" is_done={has_game}>
-          <CodeLine text="npx muster init my-game && cd my-game" />
+          <CodeLine text="npx musterhost init my-game && cd my-game" />
         </Step>
         <Step text="Upload its server and its page, and deploy them" is_done={has_build && has_deploy}>
-          <CodeLine text={game === undefined ? 'npx muster deploy' : `npx muster deploy --game ${game.name_id}`} />
+          <CodeLine
+            text={game === undefined ? 'npx musterhost deploy' : `npx musterhost deploy --game ${game.name_id}`}
+          />
         </Step>
         <Step text="Let the first player in" is_done={has_player}>
           {game === undefined || namespace === undefined ? (
             <p className="text-soft">The last line of the deploy is the address of the game. Open it.</p>
           ) : (
-            <CodeLine text={`npx muster find --game ${game.name_id} --namespace ${namespace.name_id}`} />
+            <CodeLine text={`npx musterhost find --game ${game.name_id} --namespace ${namespace.name_id}`} />
           )}
         </Step>
       </ol>

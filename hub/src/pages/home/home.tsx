@@ -1,5 +1,5 @@
 // Home: what is wrong, what runs now, and what was deployed last. A new group sees its first steps.
-import type { getOverview, ResponseOf } from '@muster/contract'
+import type { getOverview, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { createGame, getOverview as getOverviewOperation } from '../../api/operations.gen.ts'

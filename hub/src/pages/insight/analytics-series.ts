@@ -1,6 +1,6 @@
 // Data sets of the platform's analytics as lines of charts. A data set is a table in columns; means have rows only for buckets
 // with a value, so every line is put on the buckets of the number of players, which is there for each of them.
-import type { AnalyticsDataSet, AnalyticsVariant } from '@muster/contract'
+import type { AnalyticsDataSet, AnalyticsVariant } from '@musterhost/contract'
 
 export type Period = { start_ms: number; end_ms: number }
 export type SplitBy = '' | 'region' | 'game_mode'

@@ -1,5 +1,5 @@
 // The audit log as a list: who changed what, when and from where. Filters are in the address.
-import type { AuditEvent, listGroupAuditEvents as events } from '@muster/contract'
+import type { AuditEvent, listGroupAuditEvents as events } from '@musterhost/contract'
 import { Fragment } from 'react'
 import type { Input } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'

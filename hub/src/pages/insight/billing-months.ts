@@ -1,5 +1,5 @@
 // The usage of a group in a range of months: one read per month, then sums by what the person chose.
-import type { ResponseOf, getUsage as UsageOperation } from '@muster/contract'
+import type { ResponseOf, getUsage as UsageOperation } from '@musterhost/contract'
 import { type UseQueryOptions, type UseQueryResult, useQueries } from '@tanstack/react-query'
 import { call } from '../../api/call.ts'
 import type { CallError } from '../../api/call-error.ts'

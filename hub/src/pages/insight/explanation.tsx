@@ -1,5 +1,5 @@
 // Why a request for a seat ended as it did, in the words of `muster explain`.
-import type { Attempt, Explanation } from '@muster/contract'
+import type { Attempt, Explanation } from '@musterhost/contract'
 import {
   attemptSentences,
   attemptTitle,
@@ -7,7 +7,7 @@ import {
   lobbySentences,
   VERDICT_TEXTS,
   waitSentence,
-} from '@muster/contract/explanation-words'
+} from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { lobbyLink } from '../../links.ts'
 import { shortId } from '../../parts/copy.tsx'

@@ -1,6 +1,6 @@
 // The requests for seats of a namespace as they end, from the live feed: the newest ones, and the
 // newest refusals.
-import type { FindsMessage, LiveFind, getAnalyticsMatchmakerFinds as of } from '@muster/contract'
+import type { FindsMessage, LiveFind, getAnalyticsMatchmakerFinds as of } from '@musterhost/contract'
 import { useEffect, useMemo, useSyncExternalStore } from 'react'
 import { getAnalyticsMatchmakerFinds } from '../../api/operations.gen.ts'
 import { type FeedState, openFeed } from '../../api/socket.ts'

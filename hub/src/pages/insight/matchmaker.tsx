@@ -1,7 +1,7 @@
 // The matchmaker at work: the lobbies of each game mode and region, each as a bar of seats; the requests for seats as they
 // arrive, and the refusals by code. A click explains a request.
-import type { LiveFind, RaySummary } from '@muster/contract'
-import { microsecondsText } from '@muster/contract/explanation-words'
+import type { LiveFind, RaySummary } from '@musterhost/contract'
+import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { listGameRays } from '../../api/operations.gen.ts'

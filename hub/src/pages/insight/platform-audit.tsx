@@ -1,5 +1,5 @@
 // The audit events that belong to no group, for administrators: log-ins, new groups, tokens.
-import type { listGroupAuditEvents } from '@muster/contract'
+import type { listGroupAuditEvents } from '@musterhost/contract'
 import type { Described } from '../../api/describe.ts'
 import { listAuditEvents } from '../../api/operations.gen.ts'
 import { Page } from '../../parts/page.tsx'

@@ -1,5 +1,5 @@
 // Finds of the playground. A find needs a token of the game: one is made for each action and revoked right after it.
-import type { BodyOf, findLobby as find, ResponseOf } from '@muster/contract'
+import type { BodyOf, findLobby as find, ResponseOf } from '@musterhost/contract'
 import { call, callWithToken } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
 import {

@@ -1,6 +1,6 @@
 // Kept requests as a table: each leads to its ray.
-import type { RaySummary } from '@muster/contract'
-import { microsecondsText } from '@muster/contract/explanation-words'
+import type { RaySummary } from '@musterhost/contract'
+import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { gameLink, rayLink } from '../../links.ts'
 import { shortId } from '../../parts/copy.tsx'

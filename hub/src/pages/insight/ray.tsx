@@ -1,6 +1,6 @@
 // One request: where its time was spent, and why it ended as it did.
-import type { ServicePerf } from '@muster/contract'
-import { microsecondsText } from '@muster/contract/explanation-words'
+import type { ServicePerf } from '@musterhost/contract'
+import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link, useParams } from '@tanstack/react-router'
 import { explainRay, getRayPerfLogs } from '../../api/operations.gen.ts'
 import { gameLink, HOME } from '../../links.ts'

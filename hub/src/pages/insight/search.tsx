@@ -1,6 +1,6 @@
 // Search in a game: one id or address, and every seat, lobby and request that belongs to it.
-import type { FoundLobby, FoundPlayer } from '@muster/contract'
-import { seatEndText } from '@muster/contract/explanation-words'
+import type { FoundLobby, FoundPlayer } from '@musterhost/contract'
+import { seatEndText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { searchGame } from '../../api/operations.gen.ts'

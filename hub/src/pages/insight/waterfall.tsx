@@ -1,6 +1,6 @@
 // Where the time of one request was spent: a bar for each service and each of its steps, on one axis.
-import type { ServicePerf } from '@muster/contract'
-import { microsecondsText } from '@muster/contract/explanation-words'
+import type { ServicePerf } from '@musterhost/contract'
+import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { rayLink } from '../../links.ts'
 import { shortId } from '../../parts/copy.tsx'

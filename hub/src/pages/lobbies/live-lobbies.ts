@@ -1,6 +1,6 @@
 // The running lobbies of a namespace, from the live feed. They are one map outside React: messages change it at once, and the
 // page draws it at most once a frame and ten times a second, however many messages come.
-import type { LiveMessage, LobbySummaryAnalytics, getAnalyticsMatchmakerLive as of } from '@muster/contract'
+import type { LiveMessage, LobbySummaryAnalytics, getAnalyticsMatchmakerLive as of } from '@musterhost/contract'
 import { useEffect, useMemo, useSyncExternalStore } from 'react'
 import { getAnalyticsMatchmakerLive } from '../../api/operations.gen.ts'
 import { type FeedState, openFeed } from '../../api/socket.ts'

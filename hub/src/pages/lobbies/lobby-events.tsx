@@ -1,5 +1,5 @@
 // What happened to a lobby, in order: asked for, server, ready, players, end. A click shows the log at that moment.
-import type { LobbyTimelineEvent, listMatchmakerLobbyPlayers, ResponseOf } from '@muster/contract'
+import type { LobbyTimelineEvent, listMatchmakerLobbyPlayers, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { useEffect, useMemo } from 'react'
 import { getLobbyTimeline, getRayPerfLogs } from '../../api/operations.gen.ts'

@@ -1,5 +1,5 @@
 // How a lobby ended, or that it runs: in words, from its record.
-import type { LogsLobbySummary } from '@muster/contract'
+import type { LogsLobbySummary } from '@musterhost/contract'
 import { Badge } from '../../parts/notice.tsx'
 
 export type PastLobby = LogsLobbySummary

@@ -1,5 +1,5 @@
 // The log of a lobby's server: standard output and standard error in one view, from the first line that is kept, followed live.
-import type { LogMessage, getLobbyLogs as OfLog } from '@muster/contract'
+import type { LogMessage, getLobbyLogs as OfLog } from '@musterhost/contract'
 import { lazy, Suspense, useMemo } from 'react'
 import { call } from '../../api/call.ts'
 import { exportLobbyLogs, getLobbyLogs } from '../../api/operations.gen.ts'

@@ -1,5 +1,5 @@
 // The progress of the newest deploy of a namespace, live: from its files to the end of the last lobby of an older version.
-import type { getGameNamespaceVersionHistoryList, ResponseOf } from '@muster/contract'
+import type { getGameNamespaceVersionHistoryList, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { getGameVersionById, listGameBuilds, listGameCdnSites, listNamespaceLobbies } from '../../api/operations.gen.ts'

@@ -1,5 +1,5 @@
 // The steps of a deploy, from the records of its version, its lobbies and the live lobbies: what is done, and what it waits for.
-import type { getGameVersionById, LogsLobbySummary, ResponseOf } from '@muster/contract'
+import type { getGameVersionById, LogsLobbySummary, ResponseOf } from '@musterhost/contract'
 import { bytes, duration, plural } from '../../parts/numbers.ts'
 import { exitText } from '../lobbies/past-lobby.tsx'
 

@@ -1,5 +1,5 @@
 // A namespace: the version that runs, and the history of what was deployed to it.
-import type { getGameNamespaceVersionHistoryList, ResponseOf } from '@muster/contract'
+import type { getGameNamespaceVersionHistoryList, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useState } from 'react'
 import {

@@ -1,5 +1,5 @@
 // The namespace whose page is open.
-import type { getGameNamespaceById, ResponseOf } from '@muster/contract'
+import type { getGameNamespaceById, ResponseOf } from '@musterhost/contract'
 import { createContext, use } from 'react'
 import { type OpenGame, useGame } from '../game/game.ts'
 

@@ -1,5 +1,5 @@
 // The last deploys of several namespaces: the version, the caller, and whether it worked.
-import type { getOverview, ResponseOf } from '@muster/contract'
+import type { getOverview, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { namespaceLink, versionLink } from '../../links.ts'
 import { DataTable } from '../../parts/data-table.tsx'

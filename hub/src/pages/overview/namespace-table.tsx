@@ -1,5 +1,5 @@
 // Namespaces with players and lobbies, now and over the last hour.
-import type { getOverview, ResponseOf } from '@muster/contract'
+import type { getOverview, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { namespaceLink, versionLink } from '../../links.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'

@@ -1,5 +1,5 @@
 // What is wrong, each with the button that fixes it.
-import type { getOverview, ResponseOf } from '@muster/contract'
+import type { getOverview, ResponseOf } from '@musterhost/contract'
 import { lazy, Suspense, useState } from 'react'
 import { getGameById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'

@@ -1,5 +1,5 @@
 // All groups, with their owners and the quotas that are used most.
-import type { listAdminGroups, ResponseOf } from '@muster/contract'
+import type { listAdminGroups, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
 import { listAdminGroups as listGroups } from '../../api/operations.gen.ts'
 import { useEntries, usePages } from '../../api/queries.ts'

@@ -1,5 +1,5 @@
 // The health of the platform: its processes, and the checks of `muster doctor` in the browser.
-import type { listAdminProcesses, ResponseOf, runAdminChecks } from '@muster/contract'
+import type { listAdminProcesses, ResponseOf, runAdminChecks } from '@musterhost/contract'
 import { listAdminProcesses as listProcesses, runAdminChecks as runChecks } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'

@@ -1,5 +1,5 @@
 // What the platform does again and again: when it last ran, and whether it failed.
-import type { listAdminJobs, ResponseOf } from '@muster/contract'
+import type { listAdminJobs, ResponseOf } from '@musterhost/contract'
 import { listAdminJobs as listJobs } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'

@@ -1,5 +1,5 @@
 // Dialogs that take a node out of service, or back.
-import type { listNodes, ResponseOf } from '@muster/contract'
+import type { listNodes, ResponseOf } from '@musterhost/contract'
 import { useState } from 'react'
 import { cancelNodeDrain, drainNode, removeNode } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'

@@ -1,5 +1,5 @@
 // Invitations of machines: the one-time command for a new machine, and the list with the revocation of each.
-import type { createNodeInvitation, listNodeInvitations, ResponseOf } from '@muster/contract'
+import type { createNodeInvitation, listNodeInvitations, ResponseOf } from '@musterhost/contract'
 import { useState } from 'react'
 import {
   createNodeInvitation as create,
@@ -219,7 +219,7 @@ function JoinCommand({ response, public_host, onClose }: JoinCommandProps) {
   return (
     <Dialog title={`Join as ${node_id}`} is_wide onClose={onClose}>
       <p>Run this on the new machine (Linux, Node 20 or newer). It is shown only once:</p>
-      <CodeLine text={`${setting}npx muster join ${platform_url} ${invitation}`} />
+      <CodeLine text={`${setting}npx musterhost join ${platform_url} ${invitation}`} />
       <p>
         It works once, for the node {node_id} in region {region}. It expires <Ago ts={expire_ts} />. Everyone who has it
         can join: keep it secret.

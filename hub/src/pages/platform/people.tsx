@@ -1,5 +1,5 @@
 // All people who have signed in.
-import type { listAdminUsers, ResponseOf } from '@muster/contract'
+import type { listAdminUsers, ResponseOf } from '@musterhost/contract'
 import { useState } from 'react'
 import { createSignInLink, listAdminUsers as listUsers } from '../../api/operations.gen.ts'
 import { useChange, useEntries, usePages } from '../../api/queries.ts'

@@ -1,5 +1,5 @@
 // Regions with their tiers, capacity and use.
-import type { listAdminRegions, ResponseOf } from '@muster/contract'
+import type { listAdminRegions, ResponseOf } from '@musterhost/contract'
 import { listAdminRegions as listRegions } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'

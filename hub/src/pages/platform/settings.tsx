@@ -1,6 +1,6 @@
 // The settings in force, and where each comes from.
 
-import type { listAdminSettings, ResponseOf } from '@muster/contract'
+import type { listAdminSettings, ResponseOf } from '@musterhost/contract'
 import { Fragment } from 'react'
 import { listAdminSettings as listSettings } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'

@@ -1,5 +1,5 @@
 // The logo or the banner of a game.
-import type { gameLogoUploadComplete, gameLogoUploadPrepare } from '@muster/contract'
+import type { gameLogoUploadComplete, gameLogoUploadPrepare } from '@musterhost/contract'
 import { call } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'
 import { Section } from '../../parts/page.tsx'

@@ -1,5 +1,5 @@
 // Sends the parts of an upload to their presigned URLs, a few at a time, and reports how many bytes of each file have left.
-import type { createGameCdnSite, ResponseOf } from '@muster/contract'
+import type { createGameCdnSite, ResponseOf } from '@musterhost/contract'
 import { call } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
 import { completeUpload, getUpload } from '../../api/operations.gen.ts'

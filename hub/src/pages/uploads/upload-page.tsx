@@ -1,5 +1,5 @@
 // The page of uploaded builds or sites: files are dropped, sent, continued after an interruption, listed and deleted.
-import type { Operation } from '@muster/contract'
+import type { Operation } from '@musterhost/contract'
 import { type ReactNode, useState } from 'react'
 import { gameLink, HOME } from '../../links.ts'
 import { type PagedRead, PagesEnd } from '../../parts/data-table.tsx'

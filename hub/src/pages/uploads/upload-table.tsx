@@ -1,5 +1,5 @@
 // The uploaded builds or sites of a game.
-import type { Operation } from '@muster/contract'
+import type { Operation } from '@musterhost/contract'
 import { useState } from 'react'
 import type { Input } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'

@@ -5,7 +5,7 @@ import {
   type listAdminUsers,
   type QueryOf,
   type ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { cut } from '../lists.ts'
 import { quotasOf, usageOfGroups } from '../quotas.ts'

@@ -9,7 +9,7 @@ import {
   NODE_INVITATION_TTL_MS_DEFAULT,
   NODE_INVITATIONS_LISTED_MAX,
   type ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'

@@ -1,5 +1,5 @@
 // Jobs, settings and backups of the platform, as the operator sees them.
-import type { getAdminBackups, listAdminJobs, listAdminSettings, ResponseOf } from '@muster/contract'
+import type { getAdminBackups, listAdminJobs, listAdminSettings, ResponseOf } from '@musterhost/contract'
 import { SETTING_NAMES, SETTINGS, type Setting } from '../../config/settings.ts'
 import type { Context } from '../../context.ts'
 import { timestamp } from '../times.ts'

@@ -1,5 +1,5 @@
 // The regions of the platform with what the running lobbies use, and the processes that the tables know of.
-import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@muster/contract'
+import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'

@@ -1,6 +1,6 @@
 // The audit log of a time window as CSV, oldest first. Names are people's own words: no cell of it is a formula, or drives a
 // terminal.
-import { csvCell } from '@muster/contract'
+import { csvCell } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { timestamp } from '../times.ts'
 import { type AuditWindow, type EventRow, selectEvents } from './rows.ts'

@@ -8,7 +8,7 @@ import {
   type QueryOf,
   type ResponseOf,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { canonicalAddress } from '../../addresses/client-ip.ts'
 import type { Caller } from '../../caller.ts'

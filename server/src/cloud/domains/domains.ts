@@ -1,7 +1,7 @@
 // A namespace's claims to custom domains: pending -> active | failed, failed -> active, and active -> failed when the proof
 // has been missing for long. check.ts moves them; here they are made, listed and given up.
 import { randomBytes } from 'node:crypto'
-import { ApiError, type CdnDomain } from '@muster/contract'
+import { ApiError, type CdnDomain } from '@musterhost/contract'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'

@@ -2,7 +2,7 @@
 // spelling of each, the one that browsers send: lower case, ASCII, without the dot at the end.
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { getDomain, parse } from 'tldts'
 import type { Config } from '../../config/config.ts'
 

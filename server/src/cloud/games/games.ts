@@ -9,7 +9,7 @@ import {
   type GameFull,
   type getGames,
   type ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import { type Caller, userOf } from '../../caller.ts'

@@ -2,7 +2,7 @@
 // it. The bytes decide what it is (objects/image/image.ts), whatever the request and the file's name say. Everybody may see a
 // picture; its address is its hash, so what an address shows never changes.
 import { buffer } from 'node:stream/consumers'
-import { ApiError, type BodyOf, type gameLogoUploadPrepare, type ResponseOf } from '@muster/contract'
+import { ApiError, type BodyOf, type gameLogoUploadPrepare, type ResponseOf } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'

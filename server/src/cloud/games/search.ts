@@ -8,7 +8,7 @@ import {
   type ResponseOf,
   type searchGame,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'

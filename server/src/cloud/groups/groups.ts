@@ -10,7 +10,7 @@ import {
   type GroupSummary,
   NO_OWNER_ID,
   type QuotaUse,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import { type Caller, userOf } from '../../caller.ts'

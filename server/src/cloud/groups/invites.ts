@@ -1,6 +1,12 @@
 // Invites to groups: open -> used up, expired, or revoked (when a member is kicked, who may know the code). The code is
 // kept as a hash; nobody can be shown it a second time.
-import { ApiError, type BodyOf, type createGroupInvite, type GroupHandle, INVITE_TTL_MS_MAX } from '@muster/contract'
+import {
+  ApiError,
+  type BodyOf,
+  type createGroupInvite,
+  type GroupHandle,
+  INVITE_TTL_MS_MAX,
+} from '@musterhost/contract'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller, CallerOf } from '../../caller.ts'

@@ -1,6 +1,12 @@
 // Members of a group, and what they may do. Changes of one group's members are serialised, and each is checked against the
 // rights that the caller has at that moment. They hold for the very next request.
-import { ApiError, GROUP_MEMBERS_MAX, type GroupRole, type getGroupMembers, type ResponseOf } from '@muster/contract'
+import {
+  ApiError,
+  GROUP_MEMBERS_MAX,
+  type GroupRole,
+  type getGroupMembers,
+  type ResponseOf,
+} from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { type Change, type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller, CallerOf } from '../../caller.ts'

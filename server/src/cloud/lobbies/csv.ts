@@ -1,6 +1,6 @@
 // The lobbies of a game that were created in a time, as CSV. Names and tags are players' and developers' own words: no
 // cell of it is a formula, or drives a terminal.
-import { csvCell } from '@muster/contract'
+import { csvCell } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { listNamespaces } from '../namespaces/namespaces.ts'
 import { timestamp } from '../times.ts'

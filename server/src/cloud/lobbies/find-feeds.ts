@@ -7,7 +7,7 @@ import {
   type LiveFind,
   type ResponseOf,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'

@@ -6,7 +6,7 @@ import {
   type LogsLobbySummary,
   type ResponseOf,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'

@@ -1,5 +1,5 @@
 // Lines that developers write to the standard input of a lobby's server.
-import { ApiError, gameModesOf, type VersionConfig } from '@muster/contract'
+import { ApiError, gameModesOf, type VersionConfig } from '@musterhost/contract'
 import { type ChangeContext, command } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'

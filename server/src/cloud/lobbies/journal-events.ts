@@ -1,6 +1,6 @@
 // Events of one lobby that only the journal has. The journal is kept for a while, and its index is by shard and seq: a
 // reader finds the creation of the lobby by bisection, and searches a limited number of rows at a time.
-import type { LobbyEventKind } from '@muster/contract'
+import type { LobbyEventKind } from '@musterhost/contract'
 import type { Pool } from 'pg'
 import type { Change } from '../../journal/changes.ts'
 import { decodePage, shardOf } from '../../journal/pages.ts'

@@ -1,6 +1,6 @@
 // What changes about the lobbies of a namespace, for all who stay to hear of it: one copy of them in memory a namespace,
 // which follows the journal and what is deployed for as long as somebody listens.
-import { type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@muster/contract'
+import { type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel, watchEvery } from '../../database/poller.ts'

@@ -3,7 +3,7 @@
 //
 // A subscriber receives what has changed since its last message: each lobby knows when it last changed, and the lobbies that
 // stopped last are remembered. So nothing is queued for a slow subscriber; it receives fewer messages.
-import type { LiveMessage, LobbySummaryAnalytics } from '@muster/contract'
+import type { LiveMessage, LobbySummaryAnalytics } from '@musterhost/contract'
 import { idOfName } from '../../ids.ts'
 import type { Change, LobbyRecord } from '../../journal/changes.ts'
 import { timestamp } from '../times.ts'

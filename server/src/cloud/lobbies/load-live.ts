@@ -1,6 +1,6 @@
 // The lobbies of a namespace that run, as they are now: the tables at the seq that they reflect, and the journal behind it,
 // in one snapshot of the database. What was answered to anybody before is in it.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { PoolClient } from 'pg'
 import type { Context } from '../../context.ts'
 import { shardOf } from '../../journal/pages.ts'

@@ -9,7 +9,7 @@ import {
   type ResponseOf,
   validationError,
   visibleText,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { createLongPoll } from '../../database/long-poll.ts'

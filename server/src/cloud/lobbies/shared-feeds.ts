@@ -1,6 +1,6 @@
 // Feeds that many subscribers share: one copy of the state of a namespace in memory, which is kept for as long as somebody
 // listens. A client that opens many feeds takes no place from other clients.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
 
 /** Each follows tables. Of one client: a developer has that many namespaces open in pages. */

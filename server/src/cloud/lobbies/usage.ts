@@ -1,5 +1,5 @@
 // What a lobby used over its life, from the metrics that its runner keeps beside its log.
-import { ApiError, type getLobbyUsage, type LobbyUsagePoint, type ResponseOf } from '@muster/contract'
+import { ApiError, type getLobbyUsage, type LobbyUsagePoint, type ResponseOf } from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { type LobbyMetrics, makeCoarser, STEP_MS_MIN } from '../../lobby-logs/lobby-metrics.ts'

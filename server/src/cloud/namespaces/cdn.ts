@@ -1,6 +1,6 @@
 // How a namespace's site may be visited. The edge and the matchmaker keep copies: a change is announced on the channel
 // 'namespaces'. Passwords arrive as bcrypt hashes and are never returned.
-import { ApiError, AUTH_USERS_MAX } from '@muster/contract'
+import { ApiError, AUTH_USERS_MAX } from '@musterhost/contract'
 import { type Change, type ChangeContext, changes } from '../../audit/changes.ts'
 import { SECRET } from '../../audit/members.ts'
 import type { Caller } from '../../caller.ts'

@@ -1,6 +1,6 @@
 // The deploys of a namespace: one row each, with the time and the user, written in the transaction that changes the
 // namespace's version. So the newest row is always the current version. A rollback is a deploy like any other.
-import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@muster/contract'
+import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@musterhost/contract'
 import { type ExpressionBuilder, sql } from 'kysely'
 import { type Caller, userOf } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'

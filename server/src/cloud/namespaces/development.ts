@@ -10,7 +10,7 @@ import {
   gameModesOf,
   HOSTNAME_LENGTH_MAX,
   type VersionConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { ChangeContext } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'

@@ -1,8 +1,8 @@
 // Namespaces that expire, such as those of previews. After `expire_ts` the API and the matchmaker treat a namespace as
 // deleted. The matchmaker stops its lobbies (matchmaker/watch/expired-namespaces.ts). When none runs, a job of the api deletes
 // the namespace as a request would. Both parts read only the row, so each continues after a restart.
-import type { BodyOf, ErrorDetail, updateGameNamespaceExpiry } from '@muster/contract'
-import { NAMESPACE_LIFETIME_MS_MAX } from '@muster/contract'
+import type { BodyOf, ErrorDetail, updateGameNamespaceExpiry } from '@musterhost/contract'
+import { NAMESPACE_LIFETIME_MS_MAX } from '@musterhost/contract'
 import { asPlatform, type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'

@@ -12,7 +12,7 @@ import {
   updateGameNamespaceMatchmakerConfig,
   type updateGameNamespaceVersion,
   type validateGameNamespaceMatchmakerConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'

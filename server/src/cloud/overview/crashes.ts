@@ -1,6 +1,6 @@
 // Versions whose lobby servers failed in the last hour, and the version to roll back to: the last one before the current
 // deploy whose servers called ready and which does not fail now.
-import type { Problem } from '@muster/contract'
+import type { Problem } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { FAILED_SQL } from '../lobbies/rows.ts'
 import { timestamp } from '../times.ts'

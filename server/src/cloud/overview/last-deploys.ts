@@ -1,5 +1,5 @@
 // The last deploys over the namespaces of an overview, each with whether a server of it called ready or failed.
-import type { OverviewDeploy } from '@muster/contract'
+import type { OverviewDeploy } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { FAILED_SQL } from '../lobbies/rows.ts'
 import { timestamp } from '../times.ts'

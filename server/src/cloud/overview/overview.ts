@@ -9,7 +9,7 @@ import {
   type Problem,
   type QueryOf,
   type ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { firstMinuteMs, type MinuteCounts, readLastHour } from '../../analytics/last-hour.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'

@@ -1,5 +1,5 @@
 // What is wrong with the platform itself, for administrators: roles that do not run, and disks that are nearly full.
-import type { Problem } from '@muster/contract'
+import type { Problem } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { DISK_LOW_FACTOR } from '../../observe/disk.ts'
 import { timestamp } from '../times.ts'

@@ -1,5 +1,5 @@
 // What is wrong in the groups and games of an overview. One query reads each kind of problem, over all namespaces.
-import type { Problem } from '@muster/contract'
+import type { Problem } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { QUOTAS, usageOfGroups } from '../quotas.ts'
 import { timestamp } from '../times.ts'

@@ -1,5 +1,5 @@
 // What of an upload has arrived, so that its sender can go on where it was interrupted.
-import { ApiError, type getUpload, type QueryOf, type ResponseOf, UPLOAD_PARTS_LISTED_MAX } from '@muster/contract'
+import { ApiError, type getUpload, type QueryOf, type ResponseOf, UPLOAD_PARTS_LISTED_MAX } from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { requireGame } from '../access.ts'

@@ -1,5 +1,5 @@
 // Builds: what a lobby runs. A build is as complete as its upload.
-import type { BodyOf, createGameBuild, ErrorDetail, listGameBuilds, QueryOf, ResponseOf } from '@muster/contract'
+import type { BodyOf, createGameBuild, ErrorDetail, listGameBuilds, QueryOf, ResponseOf } from '@musterhost/contract'
 import { sql } from 'kysely'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'

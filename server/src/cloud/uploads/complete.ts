@@ -2,7 +2,7 @@
 // on nothing changes. A long file of a site is read once more for the hashes of its blocks, by which the edge verifies parts
 // of the file. Its long texts are compressed (pack-texts.ts). A build is checked first (check-build.ts): what could not
 // be unpacked never becomes complete. In a bucket, all of this is done with copies under new keys (take-arrived.ts).
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { type Kysely, sql } from 'kysely'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'

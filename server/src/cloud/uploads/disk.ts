@@ -1,5 +1,5 @@
 // Uploads leave a part of the disk free: the database, the journal before all, needs it more.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { freeBytes } from '../../observe/disk.ts'
 

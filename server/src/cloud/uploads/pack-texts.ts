@@ -4,7 +4,7 @@
 // its row: after a crash it is swept, and the upload is completed again.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'

@@ -1,6 +1,6 @@
 // What the files of an upload may be called. A path is data: it is stored in a row and never becomes part of a path on
 // this machine. But people unpack sites on theirs, and browsers ask for them, so it must mean the same everywhere.
-import { type ErrorDetail, hasControlCharacters, UPLOAD_PATH_BYTES_MAX } from '@muster/contract'
+import { type ErrorDetail, hasControlCharacters, UPLOAD_PATH_BYTES_MAX } from '@musterhost/contract'
 
 /** A mistake of one path is enough to refuse the upload; a few more help to see the pattern. */
 const ERRORS_MAX = 32

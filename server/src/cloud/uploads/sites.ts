@@ -1,6 +1,6 @@
 // Sites: the files that the CDN serves. A site is as complete as its upload; a version names it, and a namespace that
 // runs the version serves it.
-import type { BodyOf, createGameCdnSite, listGameCdnSites, QueryOf, ResponseOf } from '@muster/contract'
+import type { BodyOf, createGameCdnSite, listGameCdnSites, QueryOf, ResponseOf } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'

@@ -6,7 +6,7 @@ import type {
   listStoredContents as listStoredContentsOperation,
   PrepareFile,
   ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../../caller.ts'

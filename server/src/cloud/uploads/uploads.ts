@@ -8,7 +8,7 @@ import {
   PARTS_MAX,
   type PrepareFile,
   type PresignedRequest,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Kysely, Transaction } from 'kysely'
 import type { Static } from 'typebox'
 import { mainUrl } from '../../config/addresses.ts'

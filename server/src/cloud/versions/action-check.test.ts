@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { VerificationConfig } from '@muster/contract'
-import { checkActions, withOneName } from '@muster/contract/version-check'
+import type { VerificationConfig } from '@musterhost/contract'
+import { checkActions, withOneName } from '@musterhost/contract/version-check'
 import { readConfig } from '../../config/config.ts'
 import { platformRules } from './platform-rules.ts'
 

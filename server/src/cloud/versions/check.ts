@@ -1,8 +1,8 @@
-// What makes a version config acceptable beyond its shape: its parts fit together (@muster/contract/version-check), and the
+// What makes a version config acceptable beyond its shape: its parts fit together (@musterhost/contract/version-check), and the
 // things it names exist, are complete and can be run.
-import type { ErrorDetail, GameModeConfig, NotFound, VersionConfig } from '@muster/contract'
-import { gameModesOf, IMAGE_MEMBERS } from '@muster/contract'
-import { checkProgram, checkVersionConfig, dockerBlocksOf } from '@muster/contract/version-check'
+import type { ErrorDetail, GameModeConfig, NotFound, VersionConfig } from '@musterhost/contract'
+import { gameModesOf, IMAGE_MEMBERS } from '@musterhost/contract'
+import { checkProgram, checkVersionConfig, dockerBlocksOf } from '@musterhost/contract/version-check'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { readFileList } from '../uploads/file-list.ts'

@@ -2,8 +2,8 @@
 // platform makes of the config, or is refused. Captcha, site, routes and kv are not resolved: their readers get them whole.
 import assert from 'node:assert'
 import { test } from 'node:test'
-import { type ErrorDetail, gameModesOf, type IdentityRequirement, VersionConfig } from '@muster/contract'
-import { checkActions, checkAdmission, checkPorts } from '@muster/contract/version-check'
+import { type ErrorDetail, gameModesOf, type IdentityRequirement, VersionConfig } from '@musterhost/contract'
+import { checkActions, checkAdmission, checkPorts } from '@musterhost/contract/version-check'
 
 type Schema = {
   type?: string

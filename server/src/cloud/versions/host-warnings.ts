@@ -1,7 +1,7 @@
 // What a version's author should know of its `https` ports: without a certificate for the hosts of lobbies a port is reached
 // only at its `url`, the path route of the main domain. Where certificates come from files or from a proxy in front of the
 // edge, this role cannot see them, and warns of nothing.
-import { type ErrorDetail, PORT_PROTOCOL_DEFAULT, type VersionConfig } from '@muster/contract'
+import { type ErrorDetail, PORT_PROTOCOL_DEFAULT, type VersionConfig } from '@musterhost/contract'
 import { lobbyWildcard } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 

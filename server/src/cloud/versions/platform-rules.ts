@@ -1,5 +1,5 @@
 // The settings of this platform that decide which version configs are accepted.
-import type { PlatformRules } from '@muster/contract/version-check'
+import type { PlatformRules } from '@musterhost/contract/version-check'
 import { hasHttps } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
 import { FetchFailure, parseTarget } from '../../outbound/safe-fetch.ts'

@@ -14,8 +14,8 @@ import {
   VersionConfig,
   type VersionFull,
   type VersionSummary,
-} from '@muster/contract'
-import { withOneName } from '@muster/contract/version-check'
+} from '@musterhost/contract'
+import { withOneName } from '@musterhost/contract/version-check'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'

@@ -3,7 +3,7 @@
 // remembered for a short time by a keyed hash, together with the bcrypt hash it matched. So a changed password or a removed
 // user takes effect at once.
 import { createHmac, randomBytes } from 'node:crypto'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { verify } from '@node-rs/bcrypt'
 import { createRateLimiter } from '../../addresses/rate-limit.ts'
 import type { Context } from '../../context.ts'

@@ -1,7 +1,7 @@
 // The block hashes of files that are sent block by block: the most recently used lists, up to BLOCK_LISTS_BYTES_MAX. Lists are
 // recorded when an upload is completed. For an older upload without lists, the edge computes the list from the whole file
 // after verifying its hash; the api's scrub records it later.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { digestSound, type Recorded } from '../../objects/damage.ts'
 import { isListOf } from '../../objects/digest.ts'

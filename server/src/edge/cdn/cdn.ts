@@ -2,7 +2,7 @@
 // anything but a file of the site. The response depends only on the request's host, path, accepted encodings and range. Small
 // files come from memory; large ones are streamed as fast as the client reads. A response whose parts are all in memory is
 // sent without a turn of the event loop.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import type { Exchange } from '../http/exchange.ts'

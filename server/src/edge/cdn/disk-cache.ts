@@ -8,7 +8,7 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { damageOf, isSound, ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { BLOCK_BYTES, isBlock } from '../../objects/digest.ts'

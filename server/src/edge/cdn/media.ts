@@ -1,7 +1,7 @@
 // The images of games, on a host of their own, and below /media of the main domain for the hub. The path of an image is its hash, so the response never changes and every
 // cache may keep it. The content type was detected from the bytes when the upload was completed, and browsers may not guess
 // another one. An image that is opened as a page is sandboxed, so that its bytes can run nothing under this host.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import type { Recorded } from '../../objects/damage.ts'
 import { imagePath } from '../../objects/image/image.ts'

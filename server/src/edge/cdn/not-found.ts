@@ -1,6 +1,6 @@
 // What a site serves at an unknown path: its own 404.html, its index.html where the version says so, or a page of the
 // platform. None of them depends on the path, so no part of a request appears in the response.
-import type { NotFound } from '@muster/contract'
+import type { NotFound } from '@musterhost/contract'
 import type { SiteEntry } from './sites.ts'
 
 /** A file of a site, and the status that it is served with. `path`: the file's own path. */

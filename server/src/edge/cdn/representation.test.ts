@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
 import type { SiteEntry, SiteFile } from './sites.ts'

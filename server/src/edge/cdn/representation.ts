@@ -1,6 +1,6 @@
 // Chooses the form of a file that a request gets: the encoding that it accepts, and the range that it requests. A range is
 // always one of the uploaded bytes, so that ranges fetched at different times, from edges of different versions, fit.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { isCompressible } from '../../objects/content-type.ts'
 import type { Encoding } from '../../objects/pack.ts'
 import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../limits.ts'

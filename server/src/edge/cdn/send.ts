@@ -2,7 +2,7 @@
 // verified by the recorded hashes before it is sent (objects/damage.ts). Damage that is found before the first byte is
 // refused with STORED_FILE_DAMAGED; after it, the connection is broken off. A file in memory is sent without a turn of the
 // event loop.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { reportDamage } from '../../database/damaged-objects.ts'
 import { ObjectDamaged, type Recorded } from '../../objects/damage.ts'

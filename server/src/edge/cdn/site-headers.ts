@@ -1,6 +1,6 @@
 // The headers that a version's routes add to the files of its site. They are computed once per file and cached with the
 // routes. The routes were validated when the version was created.
-import type { CdnRoute } from '@muster/contract'
+import type { CdnRoute } from '@musterhost/contract'
 import { plainTypeOf } from '../../objects/content-type.ts'
 import type { RawHeaders } from '../http/headers.ts'
 import { ROUTED_FILES_MAX } from '../limits.ts'

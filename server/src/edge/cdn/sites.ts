@@ -2,7 +2,7 @@
 // upload. A deploy changes the namespace's version in one row, so all files change at once. A site never changes, so its
 // manifest is cached while there is room. The site of a host is read again when the namespace changes (channel
 // `namespaces`), and after SITE_HOST_AGE_MS_MAX at the latest.
-import type { NotFound, VersionConfig } from '@muster/contract'
+import type { NotFound, VersionConfig } from '@musterhost/contract'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { contentTypeOf } from '../../objects/content-type.ts'

@@ -2,7 +2,7 @@
 // client pipelines wait, up to READ_AHEAD_BYTES_MAX of them here and the rest in the system's buffers. A body waits likewise
 // until something takes it. Every wait has a maximum, which is checked with every tick.
 import type { Socket } from 'node:net'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { AdmittedConnection } from '../connection-limits.ts'
 import { startReading, stopReading } from '../handles.ts'
 import {

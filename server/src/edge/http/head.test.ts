@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { readRequestHead } from './head.ts'
 import { headerOf, linesOf, linesWithout } from './headers.ts'

@@ -1,7 +1,7 @@
 // The head of a request, as the edge forwards it. Headers about one connection are dropped, headers that only the edge may
 // set are replaced, and there is exactly one framing.
 import { METHODS } from 'node:http'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { CLAIM_HEADER, PARK_HEADER } from '../../parking-protocol.ts'
 import { ASK_SHARD_HEADER, CALLER_HEADER, PROGRESS_HEADER, RELAY_HEADER } from '../../shard-protocol.ts'
 import { EDGE_PROOF_HEADER, RAY_HEADER } from '../../tokens/edge-proof.ts'

@@ -1,7 +1,7 @@
 // The edge's own refusals: the same five-member body as everywhere, with a ray id. A refusal responds to a request, or is
 // written to a connection whose bytes are not a request.
 import type { Socket } from 'node:net'
-import { ApiError, errorBody } from '@muster/contract'
+import { ApiError, errorBody } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { RAY_HEADER } from '../../tokens/edge-proof.ts'

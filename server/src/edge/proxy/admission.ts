@@ -2,7 +2,7 @@
 // a WebSocket subprotocol or a header. The token is removed from what the server receives, unless the port keeps it. The
 // server learns who the player is by X-Player-Id. A player is connected while a request is under way, or a client's
 // connection is open whose last request was the player's.
-import type { Admission } from '@muster/contract'
+import type { Admission } from '@musterhost/contract'
 import type { AdmittedPlayer, Connection, Exchange } from '../http/exchange.ts'
 import { headerOf, linesOf, linesWithout } from '../http/headers.ts'
 import type { Players } from '../players.ts'

@@ -1,7 +1,7 @@
 // Bodies on their way from a client to a role. A small body of a known length is collected before the role gets the request.
 // A client that sends one byte and stops then holds a place and some memory of the edge, but no connection to the role. Most
 // bodies arrive together with their head, and are not copied. Larger bodies are streamed. All have a minimum rate.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { ClientShare } from '../../addresses/client-share.ts'
 import type { SmallBodies } from '../http/connections.ts'
 import type { Exchange } from '../http/exchange.ts'

@@ -1,6 +1,6 @@
 // The edge's HTTP. Each request goes where its own Host header says, whatever earlier requests of its connection said.
 import type { Socket } from 'node:net'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { clientIp, clientKey, forwardedClient, isTrustedPeer, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { OwnAddresses } from '../../addresses/own-addresses.ts'
 import type { Cdn } from '../cdn/cdn.ts'

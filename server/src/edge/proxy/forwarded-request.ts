@@ -1,6 +1,6 @@
 // A request that is forwarded to a backend, and what the edge knows about the backend. forward.ts moves it: it enters a pool
 // of its role, waits in a queue, gets an upstream connection, may be parked at the role, and ends with its response.
-import type { ApiError } from '@muster/contract'
+import type { ApiError } from '@musterhost/contract'
 import type { ClientPlace } from '../../addresses/client-share.ts'
 import type { Exchange, Responder } from '../http/exchange.ts'
 import type { NameTable } from '../http/lines.ts'

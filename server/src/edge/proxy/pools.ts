@@ -2,7 +2,7 @@
 // the role, and gives it back with the connection. When the client has its share, the request is refused with 429. When all
 // places are taken, the client that holds most loses one (addresses/client-share.ts). So no client and no class of requests
 // can exhaust what the others need.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import type { PoolLimits, ROLE_POOLS } from '../limits.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { OPERATIONS } from '@muster/contract/operations'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import type { RequestHead } from '../http/head.ts'
 import { SMALL_BODY_BYTES_MAX } from '../limits.ts'
 import { classOf } from './request-class.ts'

@@ -5,8 +5,8 @@
 // - `live`: a WebSocket.
 // - `upload`: a large body, or a body whose length the head does not state.
 // - `call`: everything else.
-import type { Operation } from '@muster/contract'
-import { OPERATIONS } from '@muster/contract/operations'
+import type { Operation } from '@musterhost/contract'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import type { RequestHead } from '../http/head.ts'
 import { type ROLE_POOLS, SMALL_BODY_BYTES_MAX } from '../limits.ts'
 

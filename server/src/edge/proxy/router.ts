@@ -3,8 +3,8 @@
 // request ever becomes an address.
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '@muster/contract'
-import { serviceOf } from '@muster/contract/services'
+import { ApiError } from '@musterhost/contract'
+import { serviceOf } from '@musterhost/contract/services'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { edgeSocketPath } from '../../links/names.ts'

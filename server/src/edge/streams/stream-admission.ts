@@ -3,7 +3,7 @@
 // with the fewest connections to the port is taken: an address proves no more than that.
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import {
   ADDRESS_FREE_LOOKUPS_MAX,
   ADDRESS_LOOKUP_PAUSE_MS,

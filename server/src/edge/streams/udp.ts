@@ -1,7 +1,7 @@
 // Raw UDP: a datagram to one of the edge's ports is forwarded unchanged to the lobby that has the port. A source's first
 // datagram opens a session (udp-sessions.ts). On ports that require player tokens, the handshake does (udp-handshake.ts).
 import type { RemoteInfo, Socket } from 'node:dgram'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
 import { isLoopback } from '../../addresses/own-addresses.ts'
 import type { Context } from '../../context.ts'

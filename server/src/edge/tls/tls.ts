@@ -2,7 +2,7 @@
 // certificate ends the handshake with an alert. All requests of the connection must then be for that name.
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext, TLSSocket, type TlsOptions } from 'node:tls'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
 import { canonicalHost, type HostMeaning } from '../hosts.ts'

@@ -8,7 +8,7 @@ import {
   listAdminUsers,
   type ResponseOf,
   runAdminChecks,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as groups from '../../cloud/admin/groups.ts'
 import * as operations from '../../cloud/admin/operations.ts'
 import * as regions from '../../cloud/admin/regions.ts'

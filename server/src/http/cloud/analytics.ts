@@ -1,4 +1,4 @@
-import { getAnalytics } from '@muster/contract'
+import { getAnalytics } from '@musterhost/contract'
 import type { ReadLimit } from '../../analytics/read-limit.ts'
 import { tellAnalytics } from '../../cloud/analytics.ts'
 import { type Implementation, implement } from '../implement.ts'

@@ -1,4 +1,4 @@
-import { exportAuditEvents, exportGroupAuditEvents, listAuditEvents, listGroupAuditEvents } from '@muster/contract'
+import { exportAuditEvents, exportGroupAuditEvents, listAuditEvents, listGroupAuditEvents } from '@musterhost/contract'
 import * as cloud from '../../cloud/audit/events.ts'
 import { implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { getUsage } from '@muster/contract'
+import { getUsage } from '@musterhost/contract'
 import { findUsage } from '../../cloud/billing.ts'
 import { implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { getBootstrap } from '@muster/contract'
+import { getBootstrap } from '@musterhost/contract'
 import { describePlatform } from '../../cloud/bootstrap.ts'
 import { implement } from '../implement.ts'
 

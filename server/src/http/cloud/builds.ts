@@ -1,4 +1,4 @@
-import { createGameBuild, listGameBuilds } from '@muster/contract'
+import { createGameBuild, listGameBuilds } from '@musterhost/contract'
 import * as cloud from '../../cloud/uploads/builds.ts'
 import { implement } from '../implement.ts'
 

@@ -5,7 +5,7 @@ import {
   deleteGameNamespace,
   deleteGameVersion,
   deleteGroup,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/deletion.ts'
 import { implement } from '../implement.ts'
 

@@ -3,7 +3,7 @@ import {
   listGameNamespaceTokensDevelopment,
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/namespaces/development.ts'
 import * as tokens from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'

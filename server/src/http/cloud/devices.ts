@@ -4,7 +4,7 @@ import {
   inspectDeviceLink,
   prepareDeviceLink,
   refuseDeviceLink,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { completeLink, type DeviceLinks, inspectLink, prepareLink, refuseLink } from '../../cloud/device-links.ts'
 import { type Implementation, implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { addNamespaceDomain, removeNamespaceDomain } from '@muster/contract'
+import { addNamespaceDomain, removeNamespaceDomain } from '@musterhost/contract'
 import * as cloud from '../../cloud/domains/domains.ts'
 import { implement } from '../implement.ts'
 

@@ -1,5 +1,5 @@
 // The requests for seats of a namespace as they end: as a list, and over a WebSocket.
-import { type FindsMessage, getAnalyticsMatchmakerFinds } from '@muster/contract'
+import { type FindsMessage, getAnalyticsMatchmakerFinds } from '@musterhost/contract'
 import { type LiveFinds, newestFinds, requireFinds } from '../../cloud/lobbies/find-feeds.ts'
 import type { Feeds } from '../../cloud/lobbies/shared-feeds.ts'
 import type { Context } from '../../context.ts'

@@ -1,4 +1,4 @@
-import { createCloudToken, createGame, getGameById, getGames, validateGame } from '@muster/contract'
+import { createCloudToken, createGame, getGameById, getGames, validateGame } from '@musterhost/contract'
 import * as cloud from '../../cloud/games/games.ts'
 import * as tokens from '../../cloud/tokens.ts'
 import { type Implementation, implement } from '../implement.ts'

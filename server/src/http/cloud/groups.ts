@@ -6,7 +6,7 @@ import {
   updateGroupProfile,
   validateGroup,
   validateGroupProfile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/groups/groups.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { WatchedRecords } from '../watched-records.ts'

@@ -3,7 +3,7 @@ import {
   gameBannerUploadPrepare,
   gameLogoUploadComplete,
   gameLogoUploadPrepare,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/games/images.ts'
 import { implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { consumeGroupInvite, createGroupInvite, getGroupInvite } from '@muster/contract'
+import { consumeGroupInvite, createGroupInvite, getGroupInvite } from '@musterhost/contract'
 import * as cloud from '../../cloud/groups/invites.ts'
 import { implement } from '../implement.ts'
 

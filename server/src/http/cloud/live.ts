@@ -7,7 +7,7 @@ import {
   type LiveMessage,
   type LogMessage,
   visibleText,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { LiveLobbies } from '../../cloud/lobbies/live.ts'
 import { liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
 import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobbies/logs.ts'

@@ -1,4 +1,4 @@
-import { writeLobbyInput } from '@muster/contract'
+import { writeLobbyInput } from '@musterhost/contract'
 import * as input from '../../cloud/lobbies/input.ts'
 import { type Implementation, implement } from '../implement.ts'
 

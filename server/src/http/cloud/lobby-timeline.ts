@@ -1,4 +1,4 @@
-import { getLobbyTimeline } from '@muster/contract'
+import { getLobbyTimeline } from '@musterhost/contract'
 import { lobbyTimeline } from '../../cloud/lobbies/timeline.ts'
 import { type Implementation, implement } from '../implement.ts'
 

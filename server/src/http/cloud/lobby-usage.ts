@@ -1,4 +1,4 @@
-import { getLobbyUsage } from '@muster/contract'
+import { getLobbyUsage } from '@musterhost/contract'
 import { lobbyUsage } from '../../cloud/lobbies/usage.ts'
 import { type Implementation, implement } from '../implement.ts'
 

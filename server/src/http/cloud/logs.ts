@@ -4,7 +4,7 @@ import {
   getLobbyLogs,
   getNamespaceLobby,
   listNamespaceLobbies,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as history from '../../cloud/lobbies/history.ts'
 import { exportLog, type LogReaders, lobbyLogs } from '../../cloud/lobbies/logs.ts'
 import { type Implementation, implement } from '../implement.ts'

@@ -4,7 +4,7 @@ import {
   leaveGroup,
   setGroupMemberRole,
   transferGroupOwnership,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/groups/members.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { WatchedRecords } from '../watched-records.ts'

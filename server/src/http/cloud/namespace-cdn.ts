@@ -4,7 +4,7 @@ import {
   setNamespaceCdnAuthType,
   toggleNamespaceDomainPublicAuth,
   updateNamespaceCdnAuthUser,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/namespaces/cdn.ts'
 import { listDeploys } from '../../cloud/namespaces/deploys.ts'
 import { implement } from '../implement.ts'

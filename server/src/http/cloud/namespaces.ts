@@ -7,7 +7,7 @@ import {
   updateGameNamespaceVersion,
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { setExpiry } from '../../cloud/namespaces/expiry.ts'
 import * as cloud from '../../cloud/namespaces/namespaces.ts'
 import * as tokens from '../../cloud/tokens.ts'

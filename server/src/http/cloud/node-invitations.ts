@@ -1,4 +1,4 @@
-import { createNodeInvitation, listNodeInvitations, revokeNodeInvitation } from '@muster/contract'
+import { createNodeInvitation, listNodeInvitations, revokeNodeInvitation } from '@musterhost/contract'
 import * as invitations from '../../cloud/admin/node-invitations.ts'
 import { implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { cancelNodeDrain, drainNode, listNodes, removeNode } from '@muster/contract'
+import { cancelNodeDrain, drainNode, listNodes, removeNode } from '@musterhost/contract'
 import * as all from '../../cloud/nodes.ts'
 import { implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { getOverview } from '@muster/contract'
+import { getOverview } from '@musterhost/contract'
 import * as cloud from '../../cloud/overview/overview.ts'
 import { type Implementation, implement } from '../implement.ts'
 

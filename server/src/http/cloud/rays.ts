@@ -1,4 +1,4 @@
-import { getRayPerfLogs, listGameRays } from '@muster/contract'
+import { getRayPerfLogs, listGameRays } from '@musterhost/contract'
 import { listRays } from '../../cloud/ray-list.ts'
 import { rayPerf } from '../../cloud/rays.ts'
 import { type Implementation, implement } from '../implement.ts'

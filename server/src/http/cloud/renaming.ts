@@ -4,7 +4,7 @@ import {
   renameGameCdnSite,
   renameGameNamespace,
   renameGameVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/renaming.ts'
 import { implement } from '../implement.ts'
 

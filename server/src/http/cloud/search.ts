@@ -1,4 +1,4 @@
-import { searchGame } from '@muster/contract'
+import { searchGame } from '@musterhost/contract'
 import * as game from '../../cloud/games/search.ts'
 import { type Implementation, implement } from '../implement.ts'
 

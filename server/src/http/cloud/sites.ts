@@ -1,4 +1,4 @@
-import { createGameCdnSite, listGameCdnSites } from '@muster/contract'
+import { createGameCdnSite, listGameCdnSites } from '@musterhost/contract'
 import * as cloud from '../../cloud/uploads/sites.ts'
 import { implement } from '../implement.ts'
 

@@ -1,4 +1,4 @@
-import { getRegionTiers } from '@muster/contract'
+import { getRegionTiers } from '@musterhost/contract'
 import { implement } from '../implement.ts'
 
 export const tiers = [

@@ -4,7 +4,7 @@ import {
   revokeGameCloudToken,
   revokeGameNamespaceTokenPublic,
   revokeToken,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 

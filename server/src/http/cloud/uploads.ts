@@ -1,4 +1,4 @@
-import { completeUpload, getUpload, listStoredContents } from '@muster/contract'
+import { completeUpload, getUpload, listStoredContents } from '@musterhost/contract'
 import { uploadOf } from '../../cloud/uploads/arrived.ts'
 import * as cloud from '../../cloud/uploads/complete.ts'
 import type { TextPacker } from '../../cloud/uploads/pack-texts.ts'

@@ -4,7 +4,7 @@ import {
   listGameVersions,
   reserveVersionName,
   validateGameVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import * as cloud from '../../cloud/versions/versions.ts'
 import { implement } from '../implement.ts'
 

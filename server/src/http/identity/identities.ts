@@ -1,4 +1,4 @@
-import { setupIdentity } from '@muster/contract'
+import { setupIdentity } from '@musterhost/contract'
 import type { GuestQuota } from '../../identity/guest-quota.ts'
 import { setUpGuest } from '../../identity/guests.ts'
 import { type Implementation, implement } from '../implement.ts'

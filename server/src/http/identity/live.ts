@@ -1,7 +1,7 @@
 // Events by WebSocket, at the address of the long poll. A socket receives what a long poll would return, whenever there is
 // news. Each message is read from the book after the index of the last message, so a client that opens a new socket with its
 // last index misses nothing. Where the books of the namespace are in another process, that process is asked as by a long poll.
-import { ApiError, type ErrorCode, type ResponseOf, watchEvents } from '@muster/contract'
+import { ApiError, type ErrorCode, type ResponseOf, watchEvents } from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import { preparedText } from '../../json-text.ts'

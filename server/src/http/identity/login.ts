@@ -5,7 +5,7 @@ import {
   inspectAuth,
   refreshIdentityToken,
   startEmailVerification,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { AskProvider } from '../../captcha/provider.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'

@@ -1,4 +1,4 @@
-import { getSelfProfile, updateProfile, validateProfile } from '@muster/contract'
+import { getSelfProfile, updateProfile, validateProfile } from '@musterhost/contract'
 import { findGuest, renameGuest } from '../../identity/guests.ts'
 import { changeProfile, checkProfile, findProfile } from '../../identity/profile.ts'
 import { type Implementation, implement } from '../implement.ts'

@@ -4,7 +4,7 @@ import {
   endOtherSessions,
   endSession,
   listSessions,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import * as own from '../../identity/own-sessions.ts'
 import * as links from '../../identity/sign-in-links.ts'

@@ -8,7 +8,7 @@ import {
   listKvKeys,
   putKvBatch,
   putKvEntry,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import { requireGame } from '../../cloud/access.ts'
 import type { Context } from '../../context.ts'

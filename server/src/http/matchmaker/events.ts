@@ -1,4 +1,4 @@
-import { watchEvents } from '@muster/contract'
+import { watchEvents } from '@musterhost/contract'
 import { eventsFor } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { implement } from '../implement.ts'

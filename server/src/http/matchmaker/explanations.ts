@@ -1,4 +1,4 @@
-import { explainRay } from '@muster/contract'
+import { explainRay } from '@musterhost/contract'
 import { requireDeveloper } from '../../cloud/rays.ts'
 import type { Context } from '../../context.ts'
 import { readExplanation } from '../../matchmaker/explanations/read.ts'

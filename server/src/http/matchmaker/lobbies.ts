@@ -8,7 +8,7 @@ import {
   setLobbyClosed,
   setLobbyReady,
   setLobbyState,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/calls/development.ts'
 import {

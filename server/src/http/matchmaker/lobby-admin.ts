@@ -3,7 +3,7 @@ import {
   deleteMatchmakerLobbyPlayer,
   listMatchmakerLobbyPlayers,
   setMatchmakerVersionDraining,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { requireGame } from '../../cloud/access.ts'
 import type { Context } from '../../context.ts'
 import { drainVersion, playersOfLobby, removePlayer, stopLobby } from '../../matchmaker/calls/lobby-admin.ts'

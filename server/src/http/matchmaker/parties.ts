@@ -1,4 +1,4 @@
-import { createParty, getParty, joinParty, leaveParty, removePartyMember, setPartyLeader } from '@muster/contract'
+import { createParty, getParty, joinParty, leaveParty, removePartyMember, setPartyLeader } from '@musterhost/contract'
 import * as calls from '../../matchmaker/calls/parties.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { implement } from '../implement.ts'

@@ -1,4 +1,4 @@
-import { getPlayerStatistics, playerConnected, playerDisconnected } from '@muster/contract'
+import { getPlayerStatistics, playerConnected, playerDisconnected } from '@musterhost/contract'
 import { developmentPlayer, developmentStatistics } from '../../matchmaker/calls/development.ts'
 import { connectPlayer, disconnectPlayer } from '../../matchmaker/calls/players.ts'
 import { playerStatistics } from '../../matchmaker/calls/statistics.ts'

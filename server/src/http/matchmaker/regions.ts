@@ -1,4 +1,4 @@
-import { listRegions } from '@muster/contract'
+import { listRegions } from '@musterhost/contract'
 import { developmentRegions } from '../../matchmaker/calls/development.ts'
 import { answerRegions } from '../../matchmaker/calls/regions.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'

@@ -1,6 +1,6 @@
 // Examples derived from the schemas: a call for a shell, and its response. Ids in a call are shell variables, named like the
 // member.
-import type { CallerKind, Operation } from '@muster/contract'
+import type { CallerKind, Operation } from '@musterhost/contract'
 import { resolve, type Schema, type Schemas } from './schema.ts'
 
 /** Values for members whose schema does not describe their form completely, by name. */

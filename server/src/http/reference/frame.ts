@@ -2,9 +2,9 @@
 // the content security policy allows nothing else. A page requests no other file.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Operation } from '@muster/contract'
-import { OPERATIONS } from '@muster/contract/operations'
-import { sectionId, sectionsOf } from '@muster/contract/sections'
+import type { Operation } from '@musterhost/contract'
+import { OPERATIONS } from '@musterhost/contract/operations'
+import { sectionId, sectionsOf } from '@musterhost/contract/sections'
 import { type Html, html, verbatim } from './html.ts'
 
 /** In the order of the cascade. */

@@ -1,6 +1,6 @@
 // One operation on a page: its description, and beside it an example call and response.
-import { type CallerKind, ERRORS, type ErrorCode, type Operation } from '@muster/contract'
-import { errorsOf, type OpenapiOperation } from '@muster/contract/openapi'
+import { type CallerKind, ERRORS, type ErrorCode, type Operation } from '@musterhost/contract'
+import { errorsOf, type OpenapiOperation } from '@musterhost/contract/openapi'
 import { curlOf, responseExample } from './example.ts'
 import { ERRORS_PATH, idView, methodBadge } from './frame.ts'
 import { type Html, html, prose } from './html.ts'

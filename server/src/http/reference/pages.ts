@@ -1,10 +1,10 @@
 // The pages of the reference, rendered once from the contract: an index, a page for each section, a list of error codes, and a
 // page for each code. The `documentation` of an error body is the URL of the page of its code.
-import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody, type Operation } from '@muster/contract'
-import { ERROR_HELP } from '@muster/contract/error-help'
-import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
-import { OPERATIONS } from '@muster/contract/operations'
-import { type Section, sectionId, sectionsOf } from '@muster/contract/sections'
+import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody, type Operation } from '@musterhost/contract'
+import { ERROR_HELP } from '@musterhost/contract/error-help'
+import { errorsOf, openapiDocument, operationOf } from '@musterhost/contract/openapi'
+import { OPERATIONS } from '@musterhost/contract/operations'
+import { type Section, sectionId, sectionsOf } from '@musterhost/contract/sections'
 import { ERRORS_PATH, framed, idView, methodBadge, operationPath, REFERENCE_PATH, sectionPath } from './frame.ts'
 import { type Html, html, prose } from './html.ts'
 import { figure, json, operationView, shell } from './operation.ts'

@@ -1,5 +1,5 @@
 // What commands on a book take and return. Types only: the parts of a book know these, and not the book.
-import type { ErrorCode, ErrorMetadata } from '@muster/contract'
+import type { ErrorCode, ErrorMetadata } from '@musterhost/contract'
 import type { Change, EdgePort, LobbyRecord } from '../../journal/changes.ts'
 import type { Hold } from './holds.ts'
 import type { LobbyKey, Tags } from './open-lobbies.ts'

@@ -2,7 +2,7 @@
 // created when the first of its holds becomes a seat. A hold counts like a seat in every limit: of its lobby, its client,
 // the namespace's lobbies and the region's room. Holds are in no journal, so a book that is loaded has none. A hold ends as a
 // seat, by being dropped, or after SEAT_HOLD_MS.
-import type { SeatAction } from '@muster/contract'
+import type { SeatAction } from '@musterhost/contract'
 import type { PartyMember } from '../../journal/changes.ts'
 import type { LobbyPlan } from './commands.ts'
 import { createHeap } from './heap.ts'

@@ -1,6 +1,6 @@
 // Steps that the commands for a seat share: the entrants and their limits, the lobby they may enter or open, and the
 // changes that give them their seats. Reads the book and changes nothing.
-import type { ErrorCode } from '@muster/contract'
+import type { ErrorCode } from '@musterhost/contract'
 import { type Change, LIMITS, type LobbyRecord, type PartyMember, type PlayerRecord } from '../../journal/changes.ts'
 import type {
   Decision,

@@ -9,7 +9,7 @@ import {
   type listRegions,
   type QueryOf,
   type ResponseOf,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
 import type { MatchmakerContext } from '../seats/context.ts'

@@ -1,5 +1,5 @@
 // What lobbies report about themselves, and what is read about them.
-import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
+import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare } from '../../json-text.ts'
 import * as decide from '../book/decide.ts'

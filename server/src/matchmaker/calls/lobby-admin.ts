@@ -1,6 +1,6 @@
 // What developers do to running lobbies: stop one, remove a player, drain a version. The HTTP operation has checked that the
 // caller may manage the game; lobbies of other games are not found. Each is a command of a book, and durable when it returns.
-import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@muster/contract'
+import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@musterhost/contract'
 import { type ChangeContext, command } from '../../audit/changes.ts'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'

@@ -1,5 +1,5 @@
 // Players, as the server of their lobby reports them.
-import { ApiError, type BodyOf, type playerDisconnected } from '@muster/contract'
+import { ApiError, type BodyOf, type playerDisconnected } from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import type { Ray } from '../../observe/ray.ts'
 import * as decide from '../book/decide.ts'

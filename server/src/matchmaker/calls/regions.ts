@@ -1,5 +1,5 @@
 // The regions in which the current version's game modes run, the nearest to the client first.
-import type { GameModeConfig, listRegions, ResponseOf } from '@muster/contract'
+import type { GameModeConfig, listRegions, ResponseOf } from '@musterhost/contract'
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
 import type { MatchmakerContext } from '../seats/context.ts'

@@ -1,6 +1,6 @@
 // How many players each region has, by game mode: seats that are reserved or connected, in lobbies of all versions. Each
 // game mode of the current version lists all of its regions, empty or not.
-import type { getPlayerStatistics, QueryOf, ResponseOf } from '@muster/contract'
+import type { getPlayerStatistics, QueryOf, ResponseOf } from '@musterhost/contract'
 import type { MatchmakerContext } from '../seats/context.ts'
 import { regionsOf } from '../seats/request.ts'
 

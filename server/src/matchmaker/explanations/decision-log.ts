@@ -1,6 +1,6 @@
 // What was decided about one request for a seat and what it waited for, logged while it happens. Every refusal is kept,
 // within a bound for each namespace, and a sample of the seats. All other requests only pay for reading a counter.
-import type { Attempt, Explanation, Wait } from '@muster/contract'
+import type { Attempt, Explanation, Wait } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import type { Book } from '../book/state.ts'
 import type { WaitEnd } from '../shards/seat-waiters.ts'

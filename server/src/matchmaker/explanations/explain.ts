@@ -1,6 +1,6 @@
 // Explains a decision of the book: which lobbies there were, why each was taken or passed over, and the limits at that
 // moment. To be called in the step that decides, before its changes are applied. No clock, no I/O.
-import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
+import { type Attempt, VERDICTS, type Verdict } from '@musterhost/contract'
 import type {
   CreateRequest,
   Decision,

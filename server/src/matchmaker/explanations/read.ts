@@ -1,6 +1,6 @@
 // Reads an explanation: what was logged of a request, and how the lobbies that it was given ended.
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError, type Explanation } from '@muster/contract'
+import { ApiError, type Explanation } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
 import { EXPLANATIONS_WANTED_CHANNEL, type ExplanationStore } from './store.ts'

@@ -11,7 +11,7 @@ import {
   type SeatAction,
   tierIn,
   validationError,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { AddressFacts, Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
 import { isExactNumber } from '../../exact-json.ts'

@@ -1,6 +1,6 @@
 // Who asks for a seat: a player's client, or the game's backend on behalf of a player. Everything after this file (limits,
 // regions, verification) is about the player, and does not depend on who calls.
-import { ApiError, type BodyOf, type findLobby, validationError } from '@muster/contract'
+import { ApiError, type BodyOf, type findLobby, validationError } from '@musterhost/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import type { CallerOf } from '../../caller.ts'
 import type { Ray } from '../../observe/ray.ts'

@@ -1,7 +1,7 @@
 // A request for a seat, from the call to the player token, top to bottom: who asks, what is asked, the captcha. For each
 // lobby that is tried follow the client's limit, the decision, its record, the commit, the wait and the answer. A failure
 // after a seat was taken gives the seat back.
-import { ApiError, type BodyOf, createLobby, findLobby, joinLobby } from '@muster/contract'
+import { ApiError, type BodyOf, createLobby, findLobby, joinLobby } from '@musterhost/contract'
 import { mark, phase } from '../../observe/ray.ts'
 import type { Decision, Env } from '../book/commands.ts'
 import { release } from '../book/decide.ts'

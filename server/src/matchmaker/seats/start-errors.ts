@@ -1,6 +1,6 @@
 // The error of a request for which no lobby became ready: how the server of the last one ended, and where the explanation
 // is. The last lines of its log are only for the game's backend: a player's client must not see them.
-import { ApiError, type ErrorMetadata, type ReadyCheck, variableOfPort } from '@muster/contract'
+import { ApiError, type ErrorMetadata, type ReadyCheck, variableOfPort } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
 import type { Listening } from '../../database/schema.ts'

@@ -1,6 +1,6 @@
 // All books of this process: the shards that it has, the tick that ends what is due, and the callers that wait for a change.
 // Shards come and go (shard-leases.ts). A command for a shard that is not here throws ShardMoved.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'

@@ -1,5 +1,5 @@
 // The error MATCHMAKER_REGION_FULL: which resource of a region is used up, and which setting changes it.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { type Capacity, fits, hasRoom, type NodeRoom, type NodeState, type RegionUse } from './capacity.ts'
 
 /** On a full platform a lobby ends every few seconds. */

@@ -1,6 +1,6 @@
 // Callers that wait until the lobby of their seat is ready. A wait ends when that has become durable, when the seat is gone,
 // when its time is over, or when the caller hangs up.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Change } from '../../journal/changes.ts'
 import { shardOf } from '../../journal/pages.ts'
 import type { SeatTaken } from '../book/commands.ts'

@@ -5,7 +5,7 @@
 // A shard is writing; or recovering, when an append failed or its outcome is unknown; or deposed, when another writer has
 // taken over; or closed. While it recovers, commands are queued for RECOVERY_WAIT_MS_MAX at most. A deposed or closed shard
 // never writes again. A command that it has not carried out throws ShardMoved, and may be sent to the next holder.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { clientNetworks } from '../../addresses/client-networks.ts'

@@ -6,7 +6,7 @@
 // (edge-reports.ts). While the report of a registered edge is missing, nobody leaves. A new matchmaker reads all rows, decides
 // again, which changes nothing that was decided before, and starts every hold again. So does the next holder of a shard. Each
 // process decides about the players of its shards.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { type Poller, watchChannel } from '../../database/poller.ts'
 import type { Change } from '../../journal/changes.ts'

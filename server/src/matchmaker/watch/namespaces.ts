@@ -1,6 +1,6 @@
 // Namespaces, as the matchmaker uses them: the current version's game modes, the limits, and the origins of their sites.
 // Read from the database when needed, invalidated by NOTIFY, and never older than STALE_MS.
-import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@muster/contract'
+import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@musterhost/contract'
 import type { AddressClass } from '../../addresses/ip-intelligence.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'

@@ -1,5 +1,5 @@
 // The reasons of ARCHIVE_INVALID, each with a sentence for the developer.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 
 const SENTENCES = {
   // The archive as a whole.

@@ -1,6 +1,6 @@
 // The reasons of ARCHIVE_INVALID that only container images have, each with its remedy. An error of a layer names the layer
 // and the path.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 
 const SENTENCES = {
   // The image as a whole.

@@ -1,7 +1,7 @@
 // The HTTP API of image registries (OCI distribution specification): manifests and blobs by digest, nothing else. A token is
 // asked for where the registry wants one. Redirects are followed, because registries keep their blobs elsewhere; none of
 // them leads from https to http, and none receives the credentials.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { INDEX_TYPES, MANIFEST_TYPES } from '../../objects/container-image/manifest.ts'
 import type { Credentials } from './registry-auth.ts'
 

@@ -1,7 +1,7 @@
 // The requests for seats of a namespace, as a page receives them when they end.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FINDS_MAX, type FindsMessage, getAnalyticsMatchmakerFinds, type LiveFind } from '@muster/contract'
+import { FINDS_MAX, type FindsMessage, getAnalyticsMatchmakerFinds, type LiveFind } from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { LiveFinds } from '../../../src/cloud/lobbies/find-feeds.ts'
 import { idOfName } from '../../../src/ids.ts'

@@ -15,7 +15,7 @@ import {
   listNamespaceLobbies,
   type QueryOf,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { idOfName } from '../../../src/ids.ts'
 import { STEP_MS_MIN } from '../../../src/lobby-logs/lobby-metrics.ts'
 import { unfinishedFolder } from '../../../src/runner/drivers/unfinished.ts'

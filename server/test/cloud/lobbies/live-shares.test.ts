@@ -1,7 +1,7 @@
 // A few clients listen to as many namespaces as they can.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { openLobbyFeed } from '../../../src/cloud/lobbies/live-feeds.ts'
 import { createFeeds } from '../../../src/cloud/lobbies/shared-feeds.ts'
 import { startPlatform } from '../../platform.ts'

@@ -11,7 +11,7 @@ import {
   playerConnected,
   playerDisconnected,
   setLobbyClosed,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
 import { mainUrl } from '../../../src/config/addresses.ts'

@@ -1,7 +1,7 @@
 // A game whose lobbies write the text that they receive: when they start, by their lobby config, later over their port, and
 // by their standard input where that is allowed.
 import assert from 'node:assert/strict'
-import { exportLobbyLogs, getLobbyLogs, type QueryOf, type ResponseOf } from '@muster/contract'
+import { exportLobbyLogs, getLobbyLogs, type QueryOf, type ResponseOf } from '@musterhost/contract'
 import { create, LONG_MS } from '../../http/steps.ts'
 import type { Platform, TestGame } from '../../platform.ts'
 import { until } from '../../until.ts'

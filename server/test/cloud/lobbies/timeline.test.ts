@@ -7,8 +7,8 @@ import {
   type LobbyTimelineEvent,
   playerConnected,
   setLobbyClosed,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import { removeOldJournal } from '../../../src/matchmaker/retention.ts'
 import { failureOf, find, idOf, join, LONG_MS, removeReasonOf, serverOf, stallRun } from '../../http/steps.ts'
 import { personOf } from '../../http/world.ts'

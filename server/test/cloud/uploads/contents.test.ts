@@ -10,7 +10,7 @@ import {
   deleteGameCdnSite,
   getUpload,
   listStoredContents,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { sweepRemovedObjects } from '../../../src/cloud/sweep/removed-objects.ts'
 import { startPlatform } from '../../platform.ts'
 import { arrives, buildBody, newGame, putFile, refused, type TestGame, tarGz } from '../steps.ts'

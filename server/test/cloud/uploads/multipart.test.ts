@@ -11,7 +11,7 @@ import {
   listGameBuilds,
   PART_BYTES,
   type PrepareFile,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import tar from 'tar-stream'
 import type { Static } from 'typebox'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { ErrorBody, ErrorDetail } from '@muster/contract'
+import type { ErrorBody, ErrorDetail } from '@musterhost/contract'
 import { startPlatform } from '../../platform.ts'
 import { newGame } from '../steps.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
 import test from 'node:test'
-import { completeUpload, createGameCdnSite } from '@muster/contract'
+import { completeUpload, createGameCdnSite } from '@musterhost/contract'
 import { startPlatform } from '../../platform.ts'
 import { apiAddress, arrives, newGame, type Presigned, putFile, refused } from '../steps.ts'
 

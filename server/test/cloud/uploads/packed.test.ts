@@ -12,7 +12,7 @@ import {
   deleteGameCdnSite,
   getGameById,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { isObjectKey } from '../../../src/objects/objects.ts'
 import { changeByte } from '../../backup/steps.ts'

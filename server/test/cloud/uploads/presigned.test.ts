@@ -15,7 +15,7 @@ import {
   gameBannerUploadPrepare,
   gameLogoUploadComplete,
   gameLogoUploadPrepare,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { PNG } from '../../images.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 import { apiAddress, buildBody, newGame, type Presigned, refused, tarGz } from '../steps.ts'

@@ -11,7 +11,7 @@ import {
   createGameVersion,
   listGameBuilds,
   listGameCdnSites,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { sql } from 'kysely'
 import { tarOf } from '../../archives/forgery.ts'
 import { forgedImage } from '../../container-images.ts'

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { OPERATIONS } from '@muster/contract/operations'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import { readRegions, thisMachine } from '../../../src/regions.ts'
 import { createShapeCheck } from '../../../src/schema-check.ts'
 

@@ -1,6 +1,6 @@
 // Law L9: a run's time is not negative, begins before its lobby was ready and does not end while its players were in it.
 // The bill is the sum of the runs, and does not shrink when it is read again.
-import { getUsage } from '@muster/contract'
+import { getUsage } from '@musterhost/contract'
 import type { ClientBase } from 'pg'
 import type { FaultyPlatform } from '../platform.ts'
 import type { Findings } from './findings.ts'

@@ -1,6 +1,6 @@
 // Tokens, domains, identities and parties: an acknowledged one has a row, a removed one has none, and a revoked token is
 // refused.
-import { getGameById } from '@muster/contract'
+import { getGameById } from '@musterhost/contract'
 import type { ClientBase } from 'pg'
 import { acknowledged, type Entry, type History, type Outcome, outcomeOf } from '../history.ts'
 import type { FaultyPlatform } from '../platform.ts'

@@ -1,6 +1,6 @@
 // A writer of entries. Each has its own keys. It writes some of them singly, and the others always together.
 import { randomUUID } from 'node:crypto'
-import { deleteKvBatch, deleteKvEntry, putKvBatch, putKvEntry } from '@muster/contract'
+import { deleteKvBatch, deleteKvEntry, putKvBatch, putKvEntry } from '@musterhost/contract'
 import type { LoadContext, Step } from './load.ts'
 import { repeat } from './repeat.ts'
 

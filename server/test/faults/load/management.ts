@@ -13,7 +13,7 @@ import {
   removeNamespaceDomain,
   revokeGameCloudToken,
   updateGameNamespaceVersion,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import { tarGz } from '../../builds.ts'
 import { GAME_SERVER } from '../game-server.ts'
 import type { LoadContext, Step } from './load.ts'

@@ -1,7 +1,7 @@
 // A party: three players make one, the leader finds seats for all of them, and everybody leaves it.
 import { randomUUID } from 'node:crypto'
-import { createParty, findLobby, joinParty, leaveParty, setupIdentity } from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+import { createParty, findLobby, joinParty, leaveParty, setupIdentity } from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import type { LoadContext, Step } from './load.ts'
 import { repeat } from './repeat.ts'
 import { seatOf } from './seats.ts'

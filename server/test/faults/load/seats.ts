@@ -9,8 +9,8 @@ import {
   playerConnected,
   playerDisconnected,
   type ResponseOf,
-} from '@muster/contract'
-import type { Client } from '@muster/contract/client'
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
 import type { SeatResult } from '../history.ts'
 import type { LoadContext, Step } from './load.ts'
 import { repeat } from './repeat.ts'

@@ -1,5 +1,5 @@
 // Requests for a seat in the plain book: find, join and create.
-import type { ErrorCode } from '@muster/contract'
+import type { ErrorCode } from '@musterhost/contract'
 import type { LobbyPlan } from '../../../src/matchmaker/book/commands.ts'
 import { VERSION } from '../plain-requests.ts'
 import {

@@ -1,6 +1,6 @@
 // The state of the plain book, the reference of the model test: lists that are searched from end to end. It is written
 // from the decisions of the project, not from the book, so that one misreading of the code cannot be in both.
-import type { ErrorCode } from '@muster/contract'
+import type { ErrorCode } from '@musterhost/contract'
 import type { RemoveReason, StopReason } from '../../../src/journal/changes.ts'
 import type { LobbyPlan } from '../../../src/matchmaker/book/commands.ts'
 

@@ -8,7 +8,7 @@ import {
   CAPTCHA_TEST_SECRETS,
   type CaptchaConfig,
   type ErrorMetadata,
-} from '@muster/contract'
+} from '@musterhost/contract'
 import type { Solved } from '../../../captcha/provider.ts'
 import { spendResponse } from '../../../captcha/spend.ts'
 import { phase } from '../../../observe/ray.ts'

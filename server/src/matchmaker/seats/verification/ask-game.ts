@@ -1,7 +1,7 @@
 // Calls to the verification endpoints of games. Endpoints are not trusted: their addresses are checked and pinned
 // (outbound/safe-fetch.ts), and only the status of a response is read. Each namespace has a lane of its own, so a slow
 // endpoint delays only its own players.
-import { ApiError, type VerificationConfig } from '@muster/contract'
+import { ApiError, type VerificationConfig } from '@musterhost/contract'
 import type { Context } from '../../../context.ts'
 import { createDns } from '../../../outbound/dns.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../../../outbound/safe-fetch.ts'

@@ -1,5 +1,5 @@
 // The body of the question to a game's endpoint.
-import type { SeatAction } from '@muster/contract'
+import type { SeatAction } from '@musterhost/contract'
 import type { AddressFacts } from '../../../addresses/ip-intelligence.ts'
 import { parseExact } from '../../../exact-json.ts'
 import { gameModeId, idOfName } from '../../../ids.ts'

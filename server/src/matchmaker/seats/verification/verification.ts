@@ -1,6 +1,6 @@
 // Asks the game's own endpoint whether a player may have a place. seats.ts holds the place before: while the endpoint
 // decides, no other player gets it, and it counts in every limit.
-import { ApiError } from '@muster/contract'
+import { ApiError } from '@musterhost/contract'
 import { phase } from '../../../observe/ray.ts'
 import type { FreshIds } from '../../book/commands.ts'
 import type { Hold } from '../../book/holds.ts'
