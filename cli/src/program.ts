@@ -1,6 +1,6 @@
 // The program with all its commands, in the groups of its help. A command's code is loaded when it runs.
 import { readFileSync } from 'node:fs'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { Command } from 'commander'
 import { addCompletionCommand } from './commands/completion.ts'
 import { addConfigCommands } from './commands/config.ts'

@@ -28,7 +28,7 @@ import {
   type Operation,
   searchGame,
 } from '@musterhost/contract'
-import { createShapeCheck } from '../../server/src/schema-check.ts'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { createMuster, type Muster, openScreen } from './program.ts'

@@ -8,7 +8,7 @@ import {
   type ResponseOf,
   updateGameNamespaceMatchmakerConfig,
 } from '@musterhost/contract'
-import { createShapeCheck } from '../../server/src/schema-check.ts'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { bars } from '../src/watch/usage.ts'

@@ -3,7 +3,6 @@
 
 /** The files at the root of server/src. Every room may import them, and they import only each other. */
 const ROOT_FILES = [
-  'absent-nulls',
   'bare-host',
   'batch-writer',
   'config',
@@ -24,11 +23,9 @@ const ROOT_FILES = [
   'private-authority',
   'shard-protocol',
   'procfs',
-  'schema-check',
   'semaphore',
   'start-error',
   'start-garbage',
-  'suggestion',
   'tcp-probe',
   'timer-while-needed',
   'toml',
@@ -71,10 +68,9 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It loads the modules of the roles, so that Node caches the compiled code.
   compile: ['main', 'roles', 'runner', 'edge', 'config', 'supervisor'],
   context: ['config', 'start-error', 'mail', ...TOOLS],
-  config: ['database-url', 'regions', 'suggestion', 'tsig-key'],
-  regions: ['text-position', 'schema-check', 'toml'],
+  config: ['contract', 'database-url', 'regions', 'tsig-key'],
+  regions: ['contract', 'text-position', 'toml'],
   caller: ['contract', 'tokens'],
-  'absent-nulls': [],
   'bare-host': [],
   // PostgreSQL and S3 services prove themselves by certificates.
   'certificate-fault': [],
@@ -99,8 +95,6 @@ export const ARROWS: Record<string, readonly string[]> = {
   'shard-protocol': [],
   procfs: [],
   semaphore: [],
-  'schema-check': ['contract', 'absent-nulls', 'suggestion'],
-  suggestion: [],
   // The edge and the matchmakers learn which matchmakers they cannot reach.
   'tcp-probe': ['bare-host'],
   'timer-while-needed': [],
@@ -150,7 +144,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
 
-  cli: ['config', 'contract', 'schema-check', 'suggestion', 'supervisor', 'backup', 'doctor'],
+  cli: ['config', 'contract', 'supervisor', 'backup', 'doctor'],
   // In the browser: the shapes of the API are types, and pure checks of the contract run in the page.
   hub: ['contract'],
   'examples/arena': ['sdk'],

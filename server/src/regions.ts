@@ -3,8 +3,8 @@
 // all lobbies in it may use together, on all of its nodes.
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import Type, { type Static } from 'typebox'
-import { createShapeCheck } from './schema-check.ts'
 import { positionText } from './text-position.ts'
 import { parseToml, type Toml, TomlSyntaxError } from './toml.ts'
 

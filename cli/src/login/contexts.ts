@@ -1,5 +1,5 @@
 // The stored contexts: list, choose, add and remove them. A token is never printed.
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import { normalUrl, type Platforms, readPlatforms, requireContextName, writePlatforms } from '../platforms.ts'
 import { printTable } from '../table.ts'

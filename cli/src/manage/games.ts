@@ -11,7 +11,7 @@ import {
   renameGameNamespace,
   updateGameNamespaceExpiry,
 } from '@musterhost/contract'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { type GameFull, openSession, type Session } from '../session.ts'

@@ -10,7 +10,7 @@ import {
   setGroupMemberRole,
   updateGroupProfile,
 } from '@musterhost/contract'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'

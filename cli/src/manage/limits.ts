@@ -1,6 +1,6 @@
 // Limits of a namespace: how many lobbies it may have, and how many players one client.
 import { getGameNamespaceById, MatchmakerLimits, updateGameNamespaceMatchmakerConfig } from '@musterhost/contract'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { printFields } from '../table.ts'

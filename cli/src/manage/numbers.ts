@@ -7,7 +7,7 @@ import {
   getGames,
   getUsage,
 } from '@musterhost/contract'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import type { Session } from '../session.ts'

@@ -1,6 +1,6 @@
 // What was uploaded to a game: builds, which lobbies run, and sites, which browsers load.
 import { deleteGameBuild, deleteGameCdnSite, listGameBuilds, listGameCdnSites } from '@musterhost/contract'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { sizeText } from '../progress.ts'

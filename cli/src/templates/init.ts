@@ -1,7 +1,7 @@
 // muster init: writes a project into a folder. It writes all files or none, and never over a file.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { closestName } from '@musterhost/server/suggestion'
+import { closestName } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { Terminal } from '../terminal.ts'
 import { renderTemplate, TEMPLATE_NAMES, TEMPLATES, type TemplateName } from './templates.ts'

@@ -1,5 +1,5 @@
 // Which lobbies of a namespace a command is about: by game mode and region.
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { Failure } from '../failure.ts'
 import type { GameFull } from '../session.ts'
 

@@ -2,7 +2,7 @@
 // id, and every command accepts it.
 import { getAnalyticsMatchmakerLive, listNamespaceLobbies } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import { didYouMean } from '@musterhost/server/suggestion'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

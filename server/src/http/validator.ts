@@ -1,9 +1,10 @@
 // Checks requests against the contract. Members of a body are not converted: "5" is not a 5. Members of a path or query are
 // text, and are.
+
+import { createFaultFinder } from '@musterhost/contract/schema-check'
 import type { FastifySchemaCompiler } from 'fastify'
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import type { TSchema } from 'typebox'
-import { createFaultFinder } from '../schema-check.ts'
 
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const findFaults = createFaultFinder(schema, { coerce: httpPart !== 'body' })

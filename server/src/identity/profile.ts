@@ -1,9 +1,9 @@
 // The profile of a user: a display name, which the members of their groups see.
 import { ApiError, type BodyOf, updateProfile } from '@musterhost/contract'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { createShapeCheck } from '../schema-check.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 
 /** Largest number that is shown beside a display name. */

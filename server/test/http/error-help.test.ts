@@ -16,8 +16,8 @@ import {
 import { ERROR_HELP } from '@musterhost/contract/error-help'
 import { errorsOf } from '@musterhost/contract/openapi'
 import { OPERATIONS } from '@musterhost/contract/operations'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { createReference } from '../../src/http/reference/pages.ts'
-import { createShapeCheck } from '../../src/schema-check.ts'
 
 const run = promisify(execFile)
 const WORDS_MAX = 25

@@ -11,10 +11,10 @@ import {
   HOSTNAME_LENGTH_MAX,
   type VersionConfig,
 } from '@musterhost/contract'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import type { ChangeContext } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import { createShapeCheck } from '../../schema-check.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { refuse } from '../field-errors.ts'
 import { issueToken } from '../tokens.ts'

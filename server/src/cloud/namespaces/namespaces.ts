@@ -13,12 +13,12 @@ import {
   type updateGameNamespaceVersion,
   type validateGameNamespaceMatchmakerConfig,
 } from '@musterhost/contract'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
-import { createShapeCheck } from '../../schema-check.ts'
 import { requireGame, requireLiving, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'

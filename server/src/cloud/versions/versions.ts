@@ -15,6 +15,7 @@ import {
   type VersionFull,
   type VersionSummary,
 } from '@musterhost/contract'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { withOneName } from '@musterhost/contract/version-check'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
@@ -22,7 +23,6 @@ import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
-import { createShapeCheck } from '../../schema-check.ts'
 import { closeConfig } from '../../tokens/version-secrets.ts'
 import { requireGame } from '../access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from '../field-errors.ts'

@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { OPERATIONS } from '@musterhost/contract/operations'
+import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { readRegions, thisMachine } from '../../../src/regions.ts'
-import { createShapeCheck } from '../../../src/schema-check.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 

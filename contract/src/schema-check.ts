@@ -1,10 +1,13 @@
 // Checks a value against a schema of the contract, and names the members that are wrong and why. One place serves both the
 // requests, which are refused, and the validate operations, which only report.
-import { type ErrorDetail, FORMATS, shownName } from '@musterhost/contract'
+
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { removeAbsentNulls, unescapePointer } from './absent-nulls.ts'
+import type { ErrorDetail } from './errors.ts'
+import { FORMATS } from './formats.ts'
 import { didYouMean } from './suggestion.ts'
+import { shownName } from './visible-text.ts'
 
 /** A value may be wrong in very many places; the first ones help most. */
 const ERROR_DETAILS_MAX = 32

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FORMATS } from '@musterhost/contract'
-import { OPERATIONS } from '@musterhost/contract/operations'
 import { Ajv } from 'ajv'
 import { type TSchema, Type } from 'typebox'
+import { FORMATS } from './formats.ts'
+import { OPERATIONS } from './operations.ts'
 import { createFaultFinder, createShapeCheck } from './schema-check.ts'
 
 test('every schema of the contract is one, and says what it says in the strictest reading', () => {
