@@ -2,7 +2,7 @@
 // requests, which are refused, and the validate operations, which only report.
 
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import type { TSchema } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { removeAbsentNulls, unescapePointer } from './absent-nulls.ts'
 import type { ErrorDetail } from './errors.ts'
 import { FORMATS } from './formats.ts'
@@ -78,6 +78,17 @@ export function createFaultFinder(schema: TSchema, { coerce }: { coerce: boolean
 export function createShapeCheck(schema: TSchema): ShapeCheck {
   const findFaults = createFaultFinder(schema, { coerce: false })
   return (value) => toDetails(findFaults(value) ?? [])
+}
+
+export function hasShape<T extends TSchema>(schema: T, value: unknown): value is Static<T> {
+  return EXACT.validate(schema, value)
+}
+
+/** The value, if it fits the schema. Throws an Error that names the members that are wrong. */
+export function requireShape<T extends TSchema>(schema: T, value: unknown): Static<T> {
+  if (hasShape(schema, value)) return value
+  const messages = createShapeCheck(schema)(value).map(({ message }) => message)
+  throw new Error(messages.join(' '))
 }
 
 export function toDetails(faults: readonly Fault[]): ErrorDetail[] {

@@ -26,6 +26,7 @@ import type { OwnerForwarder } from './owner-forwarder.ts'
 import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { recordRefusedRequest } from './refusals.ts'
+import { compileSerializer } from './serializer.ts'
 import { isSocketUpgrade } from './sockets.ts'
 import { compileValidator } from './validator.ts'
 import { createWatchShares } from './watches.ts'
@@ -119,6 +120,7 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
   app.decorateRequest('body_bytes', null)
   app.decorateRequest('raw_body', null)
   app.setValidatorCompiler(compileValidator)
+  app.setSerializerCompiler(compileSerializer)
   parseJsonBodies(app, options.numbers)
   openRays(app, ctx, options.service)
   app.setErrorHandler(handleError)

@@ -4,8 +4,8 @@
 // only the own stream, and the memory of a link is bounded by streams times window.
 import type { ClientHttp2Session, Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Duplex, Readable } from 'node:stream'
+import { requireShape } from '@musterhost/contract/schema-check'
 import type { Static, TSchema } from 'typebox'
-import Value from 'typebox/value'
 import { CALL_MS_MAX, type ConnectionKind, JSON_BYTES_MAX, PING_MS, PING_MS_MAX, Refusal } from './protocol.ts'
 
 /** Calls of a node at once: connections to the database, parts of builds, calls of lobbies. */
@@ -86,8 +86,8 @@ export async function call<T extends TSchema>(
   stream.end(JSON.stringify(body))
   const { ':status': status } = await response
   const value: unknown = JSON.parse(await readText(stream))
-  if (status === 200) return Value.Parse(schema, value)
-  const { code, message } = Value.Parse(Refusal, value)
+  if (status === 200) return requireShape(schema, value)
+  const { code, message } = requireShape(Refusal, value)
   throw new LinkRefusal(code, message, status)
 }
 

@@ -2,8 +2,8 @@
 // platform, so only its user can read it. It is replaced in one step.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { requireShape } from '@musterhost/contract/schema-check'
 import Type, { type Static } from 'typebox'
-import Value from 'typebox/value'
 import { StartError } from '../../start-error.ts'
 import { NODE_ROLES } from '../protocol.ts'
 
@@ -36,7 +36,7 @@ export function readNodeFile(data_dir: string): NodeFile | null {
     throw error
   }
   try {
-    return Value.Parse(NodeFile, JSON.parse(text))
+    return requireShape(NodeFile, JSON.parse(text))
   } catch (error) {
     throw new StartError(`${path} is damaged. Remove it, and join again with a new invitation.`, { cause: error })
   }

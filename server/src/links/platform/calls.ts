@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { pipeline } from 'node:stream/promises'
+import { requireShape } from '@musterhost/contract/schema-check'
 import type { Static, TSchema } from 'typebox'
-import Value from 'typebox/value'
 import type { Config } from '../../config/config.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import type { Context } from '../../context.ts'
@@ -298,7 +298,7 @@ async function sendObject(
 async function readBody<T extends TSchema>(stream: ServerHttp2Stream, schema: T): Promise<Static<T>> {
   const text = await readText(stream)
   try {
-    return Value.Parse(schema, JSON.parse(text))
+    return requireShape(schema, JSON.parse(text))
   } catch {
     throw new LinkRefusal('BAD_REQUEST', 'The platform does not understand the call.', 400)
   }

@@ -2,8 +2,8 @@
 // makes the supervisor read it.
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { hasShape } from '@musterhost/contract/schema-check'
 import Type, { type Static } from 'typebox'
-import Value from 'typebox/value'
 
 const FILE = 'upgrade-request.json'
 
@@ -37,7 +37,7 @@ export function takeUpgradeRequest(data_dir: string): UpgradeRequest | null {
   rmSync(path)
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(UpgradeRequest, value) ? value : null
+    return hasShape(UpgradeRequest, value) ? value : null
   } catch (error) {
     if (error instanceof SyntaxError) return null
     throw error
