@@ -1,21 +1,16 @@
 // A container engine for tests, Docker or Podman: its images, containers and sockets are in a folder of the test, and it ends with the test.
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
+import { makePodmanFolder } from './leftovers/clear.ts'
 import { outputOf } from './programs.ts'
 import { until } from './until.ts'
 
 const END_MS_MAX = 30_000
 const OUTPUT_BYTES_MAX = 64 * 1024 ** 2
-/**
- * Podman's command that cleans up after a container refuses a longer path than 50 characters. Podman then waits 20 s for
- * the exit of each container that it kills.
- */
-const PODMAN_RUN_FOLDER = '/run/muster-podman-'
-
 export type Engine = {
   socket: string
   /** The environment by which `docker` and `docker-compose` find this engine. */
@@ -126,7 +121,7 @@ function dockerd(folder: string, socket: string, { has_network, settings, args: 
 
 /** Its storage and its settings are those of the folder. */
 function podman(folder: string, socket: string): Program {
-  const run_folder = mkdtempSync(PODMAN_RUN_FOLDER)
+  const run_folder = makePodmanFolder()
   const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/data"\nrunroot = "${run_folder}"\n`
   const engine = `[engine]\ncgroup_manager = "cgroupfs"\nruntime = "runc"\nevents_logger = "file"\ntmp_dir = "${folder}/tmp"\n`
   // Podman's own limits are above those of some machines, which root may not raise there.

@@ -1,5 +1,4 @@
 // The PostgreSQL of a test run: the real one, in a temporary folder, with a template database that is migrated.
-import { rm } from 'node:fs/promises'
 import { runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import pino from 'pino'
@@ -7,23 +6,31 @@ import { connect } from '../src/database/connect.ts'
 import { startEmbedded } from '../src/database/embedded/embedded.ts'
 import { sendSignal } from '../src/database/embedded/processes.ts'
 import { migrate } from '../src/database/migrate.ts'
-import { makeServerFolder, removeLeftovers } from './database-leftovers.ts'
+import { clearDeadRuns, clearOutside } from './leftovers/clear.ts'
+import { makeRunFolder, type RunFolder, removeFolder } from './leftovers/run.ts'
 
 export const TEMPLATE = 'muster_template'
+
+/** Lines printed about what was left. */
+const LINES_SHOWN_MAX = 30
 
 export type TestServer = {
   url: string
   data_dir: string
+  /** The mark on what tests make outside of the folder. */
+  mark: string
   stop: () => Promise<void>
+  /** The same at the end of a run: also ends and removes what the tests of the run left, and prints it. */
+  stopRun: () => Promise<void>
   /** For the moment in which the process ends and nothing can be awaited: the folder stays, for the next run to remove. */
   abandon: () => void
 }
 
-/** The real server in a temporary folder, with the template made. `stop` removes both. */
+/** The real server in a temporary folder, with the template made. What dead runs left is removed before. */
 export async function startTestServer(): Promise<TestServer> {
-  await removeLeftovers()
-  const data_dir = await makeServerFolder()
-  const remove = (): Promise<void> => rm(data_dir, { recursive: true, force: true })
+  show('dead test runs left', await clearDeadRuns())
+  const folder = await makeRunFolder()
+  const { path: data_dir, mark } = folder
   try {
     const log = pino({ level: 'warn' }, pino.destination(2))
     // A crash of the machine ends the run and its data; a crash of PostgreSQL loses nothing without fsync.
@@ -37,13 +44,31 @@ export async function startTestServer(): Promise<TestServer> {
     return {
       url: embedded.url,
       data_dir,
-      stop: () => embedded.stop().finally(remove),
+      mark,
+      stop: () => embedded.stop().finally(() => remove(folder)),
+      stopRun: () => embedded.stop().finally(() => endRun(folder)),
       abandon: () => void sendSignal(embedded.process_id, 'SIGINT'),
     }
   } catch (error) {
-    await remove()
+    await remove(folder)
     throw error
   }
+}
+
+async function remove({ path, release }: RunFolder): Promise<void> {
+  await removeFolder(path)
+  release()
+}
+
+async function endRun(folder: RunFolder): Promise<void> {
+  show('tests of this run left', await clearOutside({ mark: folder.mark, folders: [folder.path] }))
+  await remove(folder)
+}
+
+function show(what: string, lines: readonly string[]): void {
+  if (lines.length === 0) return
+  const more = lines.length > LINES_SHOWN_MAX ? [`and ${lines.length - LINES_SHOWN_MAX} more`] : []
+  console.error([`Removed what ${what}:`, ...lines.slice(0, LINES_SHOWN_MAX), ...more].join('\n  '))
 }
 
 async function makeTemplate(url: string): Promise<void> {

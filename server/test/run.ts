@@ -11,6 +11,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startTestServer, type TestServer } from './database-server.ts'
+import { RUN_VARIABLE } from './leftovers/run.ts'
 import { TEST_MS_MAX } from './run-limits.ts'
 import { type Outcome, sumUp } from './run-outcome.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
@@ -52,7 +53,7 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
     try {
       return interrupt.signal.aborted ? UNFINISHED : await runFiles(files, server, interrupt.signal, options.failed_to)
     } finally {
-      await server.stop()
+      await server.stopRun()
     }
   } finally {
     clearTimeout(bound)
@@ -79,6 +80,7 @@ async function runFiles(
     env: {
       ...process.env,
       TEST_DATABASE_URL: server.url,
+      [RUN_VARIABLE]: server.mark,
       TMPDIR: temporary,
       // Hundreds of processes load the same modules; this is a third of what loading takes them.
       NODE_COMPILE_CACHE: join(server.data_dir, 'compile-cache'),

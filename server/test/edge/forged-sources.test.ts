@@ -23,6 +23,7 @@ import {
 } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
 import { createDatabase } from '../database.ts'
+import { markedName } from '../leftovers/run.ts'
 import { until } from '../until.ts'
 import { insertRawLobby } from './platform.ts'
 
@@ -42,7 +43,7 @@ const QUIET_MS = 300
 /** Why the tests cannot run on this machine; null: they can. */
 function obstacle(): string | null {
   if (process.platform !== 'linux' || process.geteuid?.() !== 0) return 'network namespaces are made by root on Linux'
-  const name = `muster-try-${process.pid}`
+  const name = markedName('try')
   spawnSync('ip', ['netns', 'add', name])
   const tried = spawnSync('ip', ['netns', 'exec', name, 'true'])
   if (tried.status !== 0) return 'this machine makes no network namespaces (Debian: iproute2)'
@@ -206,8 +207,7 @@ type Played = { before: number; echoed: number; after: number }
 type Lobby = { lobby_id: string; namespace_id: string; number: number }
 
 async function openWorld(t: TestContext, options: { descriptors?: number | 'as many as may be' } = {}): Promise<World> {
-  const tag = `mu${process.pid.toString(36)}${(worlds++).toString(36)}`
-  const [edge_ns, sender_ns, victim_ns] = [`${tag}-edge`, `${tag}-sender`, `${tag}-victim`]
+  const [edge_ns, sender_ns, victim_ns] = [markedName('edge'), markedName('sender'), markedName('victim')]
   t.after(() => {
     for (const name of [edge_ns, sender_ns, victim_ns]) spawnSync('ip', ['netns', 'delete', name])
   })
@@ -312,8 +312,6 @@ function connectNamespaces({ edge_ns, sender_ns, victim_ns }: Record<'edge_ns' |
   // It resolves the edge's hardware address with its own address.
   inside(sender_ns, 'sh', ['-c', 'echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce'])
 }
-
-let worlds = 0
 
 function ip(args: string[], lines: string[] = []): void {
   const { status, stderr } = spawnSync('ip', args, { encoding: 'utf8', input: lines.join('\n') })

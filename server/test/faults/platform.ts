@@ -22,6 +22,7 @@ import { embeddedUrl } from '../../src/database/embedded/embedded.ts'
 import { findPrimaryUrl } from '../../src/database/primary.ts'
 import { type Keys, openKeys } from '../../src/tokens/keys.ts'
 import { uploadBuild } from '../builds.ts'
+import { clearDataFolder } from '../leftovers/clear.ts'
 import { endProcessesOf, freeSettings, type Started, startMuster } from '../supervisor/started.ts'
 import { GAME_SERVER } from './game-server.ts'
 
@@ -157,9 +158,10 @@ export class FaultyPlatform {
     if (code !== 0) throw new Error(`muster start ended with ${code}:\n${this.#started.output()}`)
   }
 
-  /** Kills its remaining processes. The folder stays. */
-  close(): Promise<void> {
-    return endProcessesOf(this.folder)
+  /** Kills its remaining processes, and removes what they left outside of the folder, which stays. */
+  async close(): Promise<void> {
+    await endProcessesOf(this.folder)
+    await clearDataFolder(this.folder)
   }
 
   async withDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {

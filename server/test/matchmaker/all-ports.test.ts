@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { connectionsMax } from '../../src/edge/limits.ts'
 import { createDatabase } from '../database.ts'
+import { markedName } from '../leftovers/run.ts'
 
 /** Each of them listens at two addresses. */
 const PLACES_MIN = 8_000
@@ -18,7 +19,7 @@ function obstacle(): string | false {
 test('six thousand ports are given out once each, those of others are passed over, and the next is refused', {
   skip: obstacle(),
 }, async (t) => {
-  const name = `muster-ports-${process.pid}`
+  const name = markedName('ports')
   assert.strictEqual(spawnSync('ip', ['netns', 'add', name]).status, 0)
   t.after(() => spawnSync('ip', ['netns', 'delete', name]))
   const program = join(import.meta.dirname, 'all-ports-program.ts')

@@ -15,7 +15,6 @@ import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
 import { ShardMoved } from '../../src/matchmaker/shards/shard-moved.ts'
 import { createDatabase } from '../database.ts'
-import { FOLDER_PREFIX } from '../database-leftovers.ts'
 import { until } from '../until.ts'
 import { openDatabaseProxy } from './database-proxy.ts'
 import { findRequest, lobbyPlan } from './plain-requests.ts'
@@ -329,7 +328,7 @@ test('of 1,000 calls with one player token exactly one consumes it, over connect
 
 /** A PostgreSQL of the test's own, which can be stopped, and a writer on it whose clock stands still. */
 async function setUpServer(t: TestContext) {
-  const data_dir = await mkdtemp(join(tmpdir(), FOLDER_PREFIX))
+  const data_dir = await mkdtemp(join(tmpdir(), 'muster-outcomes-'))
   const log = pino({ level: 'silent' })
   const start = () => startEmbedded({ data_dir, settings: { fsync: 'off' }, log })
   let server = await start()

@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readResolver } from '../../src/runner/network/resolver.ts'
+import { markedName } from '../leftovers/run.ts'
 import { killIfThere } from '../supervisor/started.ts'
 import { hasBubblewrap, makeDataFolder } from './driver-fixture.ts'
 
@@ -77,8 +78,7 @@ export class Host {
 }
 
 export async function makeWorld(t: TestContext): Promise<World> {
-  const id = `mt${process.pid.toString(36)}`
-  const [machine, internet] = [`${id}m`, `${id}i`]
+  const [machine, internet] = [markedName('machine'), markedName('internet')]
   const data_dir = makeDataFolder()
   const hosts: Host[] = []
   t.after(async () => {

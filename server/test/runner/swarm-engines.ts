@@ -4,6 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Engine, startEngine } from '../container-engine.ts'
+import { markLink } from '../leftovers/kernel.ts'
+import { markedName, runMark } from '../leftovers/run.ts'
 
 /** What joins the first machine, which is a manager. */
 export type SwarmRole = 'worker' | 'manager'
@@ -43,12 +45,13 @@ export async function startSwarm(
   const id = process.pid.toString(36)
   const subnet = `10.${200 + (process.pid % 50)}.${(process.pid >> 6) % 250}`
   const bridge = `msw${id}`.slice(0, INTERFACE_LENGTH_MAX)
-  const namespaces = node_ids.map((name) => `${bridge}-${name}`)
+  const namespaces = node_ids.map((name) => markedName(name))
   t.after(() => {
     for (const namespace of namespaces) ip(['netns', 'del', namespace])
     ip(['link', 'del', bridge])
   })
   ip(['link', 'add', bridge, 'type', 'bridge'])
+  markLink(bridge, runMark())
   ip(['addr', 'add', `${subnet}.254/24`, 'dev', bridge])
   ip(['link', 'set', bridge, 'up'])
   const machines = await Promise.all(

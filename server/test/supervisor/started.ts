@@ -9,6 +9,7 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { isLobbyId } from '../../src/lobby-logs/local.ts'
 import { freePorts } from '../free-ports.ts'
+import { clearDataFolder } from '../leftovers/clear.ts'
 import { until } from '../until.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
@@ -29,6 +30,7 @@ export function temporaryFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'muster-start-'))
   t.after(async () => {
     await endProcessesOf(folder)
+    await clearDataFolder(folder)
     rmSync(folder, { recursive: true, force: true })
   })
   return folder
