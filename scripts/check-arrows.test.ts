@@ -113,7 +113,7 @@ const PLANTED: Planted[] = [
   {
     path: 'examples/arena/server/planted-package.ts',
     text: "export { Kysely } from 'kysely'\n",
-    fault: /:1 kysely is not among the dependencies of arena/,
+    fault: /:1 kysely is not among the dependencies of @musterhost\/arena/,
   },
   {
     path: 'server/src/edge/planted-environment.ts',

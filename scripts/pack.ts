@@ -1,83 +1,40 @@
-// What `npm pack` runs before and after it. `prepare` writes the package into dist/ as JavaScript and puts the package's
-// manifest in place of the checkout's; `restore` undoes both. A pack that was killed leaves them, and the next one restores
-// them first. The working folder is the checkout, as npm sets it.
+// `npm run pack -- FOLDER`: the packages `musterhost` and `musterhost-platform` as files that npm installs or publishes. The
+// checkout is only read. npm packs each of them from a folder of its own.
 import { execFileSync } from 'node:child_process'
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import { gzipSync } from 'node:zlib'
-import { compileWorkspaces } from './package/compile.ts'
-import { type Manifest, packedManifest } from './package/manifest.ts'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { writeCommandPackage, writePlatformPackage } from './package/packages.ts'
 
-const ROOT = process.cwd()
-const DIST = 'dist'
-const MANIFEST = join(ROOT, 'package.json')
-/** The manifest of the checkout, while `npm pack` reads another. */
-const MANIFEST_KEPT = join(ROOT, 'package.json.kept')
-const WORKSPACES = ['contract', 'server', 'sdk', 'cli']
-/** Read at run time beside the code: the API reference, the schema of muster.yaml, what `muster init` copies, and the hub. */
-const DATA = ['contract/openapi.json', 'contract/muster.schema.json', 'cli/templates', 'hub/dist']
-/** npm leaves files of these names out of every package, or obeys them. `muster init` gives them their names back. */
-const RENAMED = ['.gitignore', '.npmignore', '.npmrc']
+const ROOT = join(import.meta.dirname, '..')
 
-const [what] = process.argv.slice(2)
-if (what === 'prepare') prepare()
-else if (what === 'restore') restore()
-else {
-  console.error('npm pack')
+const [target] = process.argv.slice(2)
+if (target === undefined) {
+  console.error('npm run pack -- FOLDER')
   process.exitCode = 2
-}
-
-function prepare(): void {
-  restore()
+} else {
   execFileSync(process.execPath, [join(ROOT, 'hub/build.ts'), '--when-stale'], { stdio: 'inherit' })
-  const to = join(ROOT, DIST)
-  const count = compileWorkspaces(ROOT, to, WORKSPACES)
-  for (const name of WORKSPACES) writeVersion(to, name)
-  for (const path of DATA.filter((candidate) => existsSync(join(ROOT, candidate)))) {
-    const filter = (file: string): boolean => basename(file) !== 'node_modules'
-    cpSync(join(ROOT, path), join(to, path), { recursive: true, filter })
-  }
-  renameDotFiles(join(to, 'cli/templates'))
-  copyFileSync(join(ROOT, 'docs/NOTICE.md'), join(to, 'NOTICE.md'))
-
-  const own = JSON.parse(readFileSync(MANIFEST, 'utf8')) as Manifest
-  const bin = `${DIST}/cli/src/main.js`
-  const manifest = packedManifest(ROOT, own, { workspaces: WORKSPACES, bin, files: [DIST] })
-  renameSync(MANIFEST, MANIFEST_KEPT)
-  writeFileSync(MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`)
-  console.error(`${own.name}: ${count} modules, ${kilobytes(to)} KB of JavaScript, gzipped`)
-}
-
-function restore(): void {
-  if (existsSync(MANIFEST_KEPT)) renameSync(MANIFEST_KEPT, MANIFEST)
-  rmSync(join(ROOT, DIST), { recursive: true, force: true })
-}
-
-/** The programs read their version from here. Node reads the kind of module. */
-function writeVersion(to: string, name: string): void {
-  const { version, type } = JSON.parse(readFileSync(join(ROOT, name, 'package.json'), 'utf8')) as Manifest
-  mkdirSync(join(to, name), { recursive: true })
-  writeFileSync(join(to, name, 'package.json'), `${JSON.stringify({ version, type })}\n`)
-}
-
-function renameDotFiles(folder: string): void {
-  for (const file of globSync(`**/{${RENAMED.join(',')}}`, { cwd: folder })) {
-    const path = join(folder, file)
-    renameSync(path, join(dirname(path), `_${basename(path).slice(1)}`))
+  const to = resolve(target)
+  mkdirSync(to, { recursive: true })
+  const folder = mkdtempSync(join(tmpdir(), 'muster-pack-'))
+  try {
+    await writeCommandPackage(ROOT, join(folder, 'command'), { has_platform: true })
+    await writePlatformPackage(ROOT, join(folder, 'platform'))
+    chmodSync(join(folder, 'command/dist/muster.js'), 0o755)
+    for (const name of ['command', 'platform']) {
+      const args = ['pack', '--json', '--pack-destination', to]
+      const printed = execFileSync('npm', args, { cwd: join(folder, name), encoding: 'utf8' })
+      const [packed] = JSON.parse(printed) as { filename: string; size: number; unpackedSize: number }[]
+      if (packed === undefined) throw new Error(`npm packed no ${name}.`)
+      console.log(
+        `${join(to, packed.filename)}: ${megabytes(packed.size)} MB, ${megabytes(packed.unpackedSize)} unpacked`,
+      )
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-function kilobytes(folder: string): string {
-  const texts = globSync('**/*.js', { cwd: folder }).map((file) => readFileSync(join(folder, file), 'utf8'))
-  return (gzipSync(texts.join('\n')).length / 1024).toFixed(0)
+function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(1)
 }

@@ -8,6 +8,7 @@ import { type CallInput, type Client, createClient } from '@musterhost/contract/
 import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from './failure.ts'
 import type { GlobalOptions } from './options.ts'
+import { hasPlatform } from './platform-node.ts'
 import { normalUrl, readPlatforms } from './platforms.ts'
 import { type ProjectAddress, readProjectAddress } from './project/address.ts'
 import type { Terminal } from './terminal.ts'
@@ -172,7 +173,7 @@ function notLoggedIn(url: string): Failure {
 /** The platform whose data folder this user may read, as on the machine of the operator. Null: there is none. */
 async function localPlatform(terminal: Surroundings): Promise<Credential | null> {
   const token = await readOperatorToken(terminal)
-  if (token === null) return null
+  if (token === null || !hasPlatform()) return null
   const [{ readConfig }, { mainUrl }] = await Promise.all([
     import('@musterhost/server/config'),
     import('@musterhost/server/config/addresses'),

@@ -1,8 +1,8 @@
 // An npm registry on loopback with the packages that this checkout has installed, so that a test can install without the
 // network. A package is sent as a tar of its folder in node_modules.
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { createReadStream, readFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -15,12 +15,19 @@ type Folders = Map<string, Map<string, string>>
 
 const MODULES = 'node_modules/'
 
-/** Resolves to its address. */
-export async function startRegistry(t: TestContext, root: string): Promise<string> {
+/** Resolves to its address. `packed`: files that npm packed, which it has too. */
+export async function startRegistry(t: TestContext, root: string, packed: readonly string[] = []): Promise<string> {
   const folders = listFolders(root)
+  const files = new Map(packed.map((file) => [readPackedManifest(file).name, file]))
   const server = createServer((request, response) => {
     const path = decodeURIComponent((request.url ?? '').slice(1))
     const [name = '', version] = path.split('/-/')
+    const file = files.get(name)
+    if (file !== undefined) {
+      if (version === undefined) sendPacked(response, file, addressOf(server))
+      else createReadStream(file).pipe(response)
+      return
+    }
     const versions = folders.get(name)
     if (versions === undefined) response.writeHead(404).end('{}')
     else if (version === undefined) sendVersions(response, { name, versions, url: addressOf(server) })
@@ -32,6 +39,21 @@ export async function startRegistry(t: TestContext, root: string): Promise<strin
     server.close()
   })
   return addressOf(server)
+}
+
+function sendPacked(response: ServerResponse, file: string, url: string): void {
+  const manifest = readPackedManifest(file)
+  const { name, version } = manifest
+  const dist = { tarball: `${url}/${name}/-/${version}.tgz` }
+  response.setHeader('content-type', 'application/json')
+  response.end(
+    JSON.stringify({ name, 'dist-tags': { latest: version }, versions: { [version]: { ...manifest, dist } } }),
+  )
+}
+
+function readPackedManifest(file: string): Manifest {
+  const args = ['--extract', '--gzip', '--to-stdout', '--file', file, 'package/package.json']
+  return JSON.parse(execFileSync('tar', args, { encoding: 'utf8' })) as Manifest
 }
 
 function addressOf(server: Server): string {

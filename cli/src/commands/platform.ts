@@ -1,5 +1,4 @@
 // The commands of a platform's operator, which act on its data folder: start, restart, upgrade, backup, restore, verify, admin-token, keys.
-import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
 import { onPlatformNode } from '../platform-node.ts'
@@ -54,7 +53,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .action(() =>
       onPlatformNode(env, async () => {
         const { upgrade } = await import('@musterhost/server/supervisor/upgrade')
-        const cli_path = fileURLToPath(new URL(`../main${extname(import.meta.filename)}`, import.meta.url))
+        const cli_path = fileURLToPath(new URL('../main.ts', import.meta.url))
         const onStep = (name: string, detail: string, is_good = true): void =>
           console.log(`  ${is_good ? 'ok' : '! '}  ${name.padEnd(10)}${detail}`)
         const { version, next, has_joined } = await upgrade({ env, cli_path, onStep })

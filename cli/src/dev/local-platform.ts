@@ -12,6 +12,7 @@ import { STATE_FOLDER } from '../deploy/state.ts'
 import { Failure } from '../failure.ts'
 import { isLocal } from '../local-url.ts'
 import type { GlobalOptions } from '../options.ts'
+import { requirePlatform } from '../platform-node.ts'
 import type { Project } from '../project/project.ts'
 import { createCommandClient, openSession, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
@@ -70,6 +71,7 @@ async function startPlatform(
   project: Project,
   guard: Guard,
 ): Promise<LocalPlatform> {
+  requirePlatform()
   const data_dir = join(project.folder, STATE_FOLDER, 'platform')
   await mkdir(data_dir, { recursive: true })
   const settings = await portSettings(terminal, join(project.folder, STATE_FOLDER, 'platform-ports.json'))

@@ -2,12 +2,10 @@
 // roles would each compile them at the same moment and keep the compiler in memory.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
-/** A package has JavaScript, a checkout TypeScript. */
-export const COMPILE_PROGRAM = fileURLToPath(new URL(`../compile${extname(import.meta.filename)}`, import.meta.url))
+export const COMPILE_PROGRAM = fileURLToPath(new URL('../compile.ts', import.meta.url))
 /** Time limit. Roles start without it too. It takes two seconds, and half a minute on a loaded machine. */
 const COMPILE_MS_MAX = 60_000
 

@@ -6,7 +6,6 @@
 // over and ends when it has nothing left; all other roles stop first. A supervisor that has replaced its own program does the
 // same with the processes that it finds (inherited-processes.ts).
 import { type ChildProcess, fork } from 'node:child_process'
-import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ROLE_FLAGS, type Role } from '../config/roles.ts'
 import { StartError } from '../start-error.ts'
@@ -45,8 +44,7 @@ export type RoleProgram = { exec_path: string; path: string }
 
 const OWN_PROGRAM: RoleProgram = {
   exec_path: process.execPath,
-  // A package has JavaScript, a checkout TypeScript.
-  path: fileURLToPath(new URL(`../main${extname(import.meta.filename)}`, import.meta.url)),
+  path: fileURLToPath(new URL('../main.ts', import.meta.url)),
 }
 
 /** Time in which a process must be ready to run on without this supervisor. */

@@ -8,10 +8,14 @@ import { sectionId, sectionsOf } from '@musterhost/contract/sections'
 import { type Html, html, verbatim } from './html.ts'
 
 /** In the order of the cascade. */
-const style = ['frame.css', 'page.css', 'media.css']
-  .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
+const style = [
+  new URL('./frame.css', import.meta.url),
+  new URL('./page.css', import.meta.url),
+  new URL('./media.css', import.meta.url),
+]
+  .map((file) => readFileSync(file, 'utf8'))
   .join('\n')
-const script = readFileSync(new URL('script.js', import.meta.url), 'utf8')
+const script = readFileSync(new URL('./script.js', import.meta.url), 'utf8')
 
 export const REFERENCE_PATH = '/docs/api'
 export const ERRORS_PATH = '/docs/errors'

@@ -1,6 +1,6 @@
 // `muster upgrade`: the program of this command takes over the platform that runs on this machine, from an older version.
 import { randomUUID } from 'node:crypto'
-import { extname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
@@ -54,7 +54,7 @@ export async function upgrade({ env, cli_path, onStep }: UpgradeOptions): Promis
   // Each role is away for the time that the next one needs to load.
   const compiled_env = { ...env, NODE_COMPILE_CACHE: env.NODE_COMPILE_CACHE ?? join(data_dir, COMPILED_FOLDER) }
   await compile(compiled_env, { signal: new AbortController().signal, log: SILENT })
-  const role_path = fileURLToPath(new URL(`../../main${extname(import.meta.filename)}`, import.meta.url))
+  const role_path = fileURLToPath(new URL('../../main.ts', import.meta.url))
   const request_id = randomUUID()
   const paths = { exec_path: process.execPath, cli_path, role_path, check_path: COMPILE_PROGRAM }
   writeUpgradeRequest(data_dir, { ...program, ...paths, request_id })

@@ -7,8 +7,7 @@
 // The supervisor of a joined node has the link, over which players reach its lobbies. So it changes only the program of its
 // roles, and its own with the next start. A role that does not start leads all of them back.
 import { accessSync, constants, realpathSync } from 'node:fs'
-import { extname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { handOver, type ProgramVersion, workTogether } from '../../compatibility.ts'
 import type { FolderLock, Refusal } from '../lock.ts'
@@ -138,7 +137,7 @@ async function replaceSelf({ env, data_dir, parts, running }: Replacement, reque
     removeWayBack(file)
     throw error
   }
-  const guard = pathToFileURL(join(import.meta.dirname, `guard${extname(import.meta.filename)}`))
+  const guard = new URL('./guard.ts', import.meta.url)
   guard.searchParams.set('file', file)
   const args = ['--import', guard.href, cli_path, 'start']
   // Sockets, files and locks of this program close now. The roles and PostgreSQL run on.

