@@ -22,12 +22,12 @@ import {
   buildahImage,
   busyboxRoot,
   compressFile,
-  hasImageTools,
-  hasMusl,
+  IMAGE_TOOLS,
   makeFolder,
   muslRoot,
   umociImage,
 } from '../../server/test/container-images.ts'
+import { lacking } from '../../server/test/optional-programs.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
@@ -49,7 +49,8 @@ function setImage({ write, folder }: DeployedProject, server: string): void {
 }
 
 test('deploys of container images', async (t) => {
-  if (!hasImageTools()) return t.skip('not root, or buildah, umoci or busybox is missing')
+  const missing = lacking(...IMAGE_TOOLS)
+  if (missing !== null) return t.skip(missing)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const folder = makeFolder(t)
   const roots = [busyboxRoot(folder)]
@@ -187,7 +188,8 @@ async function fixedPort(t: TestContext, platform: Platform, saved: string): Pro
 }
 
 async function otherLibrary(t: TestContext, platform: Platform): Promise<void> {
-  if (!hasMusl()) return t.skip('musl-gcc is missing')
+  const missing = lacking('musl-gcc')
+  if (missing !== null) return t.skip(missing)
   const folder = makeFolder(t)
   const project = await createProject(t, platform)
   const image = buildahImage(folder, [muslRoot(folder)], { entrypoint: ['/srv/server'] }, 'docker-archive')

@@ -1,14 +1,13 @@
 // The example Freeciv: the unchanged server of Debian's package, deployed by its muster.yaml alone.
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { inflateSync } from 'node:zlib'
+import { lacking } from '../../server/test/optional-programs.ts'
 import { startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { deployExample } from './example-steps.ts'
 
-const PROGRAM = '/usr/games/freeciv-server'
 const CAPABILITY = '+Freeciv-3.0-network year32 plrculture32 pingfix researchclr cityculture32'
 const SERVER_JOIN_REQ = 4
 /** In place of a length: a compressed packet whose length is in the next four bytes. */
@@ -16,7 +15,8 @@ const COMPRESSED = 0xffff
 const COMPRESSED_HEAD_BYTES = 6
 
 test('Freeciv plays with nothing but its version config, and no stranger reaches it', async (t) => {
-  if (!existsSync(PROGRAM)) return t.skip('freeciv-server is not installed')
+  const missing = lacking('freeciv-server')
+  if (missing !== null) return t.skip(missing)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const example = await deployExample(t, platform, 'freeciv')
   const { lobby, ports } = await example.takeSeat()

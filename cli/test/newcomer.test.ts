@@ -1,7 +1,7 @@
 // A newcomer with an empty folder: `muster init`, `muster deploy`, and two browser windows in one lobby, for each template. The
 // packages that a server imports are taken from this checkout, so that `npm install` needs no network.
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -11,6 +11,7 @@ import { createClient } from '@musterhost/contract/client'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser } from '../../server/test/end-to-end/browser.ts'
 import { openAddress } from '../../server/test/end-to-end/documentation/open-address.ts'
+import { lacking } from '../../server/test/optional-programs.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/until.ts'
 import { TEMPLATE_NAMES, type TemplateName } from '../src/templates/templates.ts'
@@ -45,9 +46,8 @@ test('from an empty folder to two players in one lobby, for each template', asyn
   })
   for (const template of TEMPLATE_NAMES) {
     await t.test(template, async (template_test) => {
-      if (template === 'program' && spawnSync('python3', ['--version']).error !== undefined) {
-        return template_test.skip('python3 is not installed')
-      }
+      const missing = template === 'program' ? lacking('python3') : null
+      if (missing !== null) return template_test.skip(missing)
       const begin = performance.now()
       const url = await deployed(muster, template)
       if (template === 'static') await reactsToAClick(browser, port, url)
@@ -118,7 +118,8 @@ async function playWithGodot(
   t: TestContext,
   { browser, port, url, muster }: { browser: Browser; port: string; url: string; muster: Muster },
 ): Promise<void> {
-  if (spawnSync(GODOT, ['--version']).error !== undefined) return t.diagnostic(`${GODOT} is not installed`)
+  const missing = lacking(GODOT)
+  if (missing !== null) return t.diagnostic(`the project for Godot is not run: it ${missing}`)
   const page = await openAddress({ browser, port }, url)
   await seesPlayers(page, 1)
   const token = await publicToken(muster)

@@ -1,19 +1,19 @@
 // The example Teeworlds: the unchanged server of Debian's package over UDP, deployed by its muster.yaml alone.
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { test } from 'node:test'
+import { lacking } from '../../server/test/optional-programs.ts'
 import { startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { deployExample } from './example-steps.ts'
 import { TeeworldsClient } from './teeworlds-client.ts'
 
-const PROGRAM = '/usr/games/teeworlds-server'
 const WAIT_MS_MAX = 10_000
 /** The server responds within a millisecond. */
 const SILENCE_MS = 500
 
 test('Teeworlds plays with nothing but its version config, and no stranger reaches it', async (t) => {
-  if (!existsSync(PROGRAM)) return t.skip('teeworlds-server is not installed')
+  const missing = lacking('teeworlds-server')
+  if (missing !== null) return t.skip(missing)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const example = await deployExample(t, platform, 'teeworlds')
   const { lobby, ports } = await example.takeSeat()

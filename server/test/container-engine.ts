@@ -1,11 +1,12 @@
 // A container engine for tests, Docker or Podman: its images, containers and sockets are in a folder of the test, and it ends with the test.
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { makePodmanFolder } from './leftovers/clear.ts'
+import type { Need } from './optional-programs.ts'
 import { outputOf } from './programs.ts'
 import { until } from './until.ts'
 
@@ -22,23 +23,15 @@ export type Engine = {
   signal: (name: NodeJS.Signals) => void
 }
 
-/** Why a test that needs these programs, as root, cannot run; null when it can. */
-export function missingForEngine(programs: readonly string[]): string | null {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'a container engine needs Linux and root'
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  const missing = programs.filter((program) => !folders.some((folder) => isExecutable(join(folder, program))))
-  return missing.length === 0 ? null : `not installed: ${missing.join(', ')}`
-}
-
 /** What `docker` and a runner can talk to. */
 export type EngineKind = 'docker' | 'podman'
 export const ENGINES = ['docker', 'podman'] as const satisfies EngineKind[]
 
-/** The programs without which an engine starts no container. */
-export const ENGINE_PROGRAMS: Readonly<Record<EngineKind, readonly string[]>> = {
-  docker: ['dockerd', 'docker', 'docker-init'],
+/** Without them an engine starts no container. */
+export const ENGINE_NEEDS: Readonly<Record<EngineKind, readonly Need[]>> = {
+  docker: ['root', 'dockerd', 'docker', 'docker-init'],
   // crun of Debian 12 refuses control groups of both versions side by side.
-  podman: ['podman', 'docker', 'catatonit', 'runc', 'conmon'],
+  podman: ['root', 'podman', 'docker', 'catatonit', 'runc', 'conmon'],
 }
 
 /**
@@ -168,14 +161,5 @@ function leaveNoMount(folder: string): void {
     } catch {
       // The engine has just removed it.
     }
-  }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
   }
 }

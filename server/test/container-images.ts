@@ -6,21 +6,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type TarItem, tarOf } from './archives/forgery.ts'
+import { findProgram, type Need } from './optional-programs.ts'
 
 const TOOL_MS_MAX = 120_000
 
-export function hasImageTools(): boolean {
-  return process.getuid?.() === 0 && ['buildah', 'umoci', 'busybox'].every((name) => hasProgram(name))
-}
-
-function hasProgram(name: string): boolean {
-  try {
-    execFileSync('which', [name], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
+export const IMAGE_TOOLS = ['root', 'buildah', 'umoci', 'busybox'] as const satisfies Need[]
 
 export type ImageOptions = {
   entrypoint?: string[]
@@ -42,7 +32,7 @@ export function makeFolder(t: TestContext): string {
 export function busyboxRoot(folder: string, files: Record<string, string> = {}): string {
   const root = join(folder, 'root')
   for (const name of ['bin', 'etc', 'srv/game']) mkdirSync(join(root, name), { recursive: true })
-  copyFileSync(execFileSync('which', ['busybox'], { encoding: 'utf8' }).trim(), join(root, 'bin/busybox'))
+  copyFileSync(findProgram('busybox')!, join(root, 'bin/busybox'))
   for (const name of ['sh', 'id', 'env', 'ls', 'cat', 'sleep', 'touch', 'dd', 'stat', 'readlink']) {
     execFileSync('ln', ['-s', '/bin/busybox', join(root, 'bin', name)])
   }
@@ -104,8 +94,6 @@ int main(void) {
   }
   return 1;
 }`
-
-export const hasMusl = (): boolean => hasProgram('musl-gcc')
 
 /** A root with a program of the C library musl and its loader, and nothing else. */
 export function muslRoot(folder: string): string {

@@ -1,6 +1,6 @@
 // Debian's Knot DNS as the authoritative name server of a test: zones of its own on a free port, and updates signed with a
 // TSIG key. It keeps everything in a temporary folder and serves in the foreground.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,11 +23,6 @@ export type Knot = {
   key_file: string
   /** The values of the TXT records of the name. */
   texts: (name: string) => Promise<string[]>
-}
-
-/** Why it cannot be started; null: it can. */
-export function knotObstacle(): string | null {
-  return spawnSync('knotd', ['--version'], { env: KNOT_ENVIRONMENT }).status === 0 ? null : 'knotd is not installed'
 }
 
 /** `zones`: by name, the records beside the SOA as in a zone file. */

@@ -4,19 +4,22 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
 import { test } from 'node:test'
+import { lacking, type Need } from './optional-programs.ts'
 
 const MARK = 'TEST_OWN_NETWORK'
-const PROGRAMS = ['unshare', 'ip', 'nft']
 
-/** Declares the file's tests where they may run; outside, one test that runs them inside, or is skipped aloud. */
-export function inOwnNetwork(file: string, declareTests: () => void): void {
+/**
+ * Declares the file's tests where they may run; outside, one test that runs them inside, or is skipped aloud. `needs`: of
+ * the tests, which are not counted one by one.
+ */
+export function inOwnNetwork(file: string, declareTests: () => void, needs: readonly Need[] = []): void {
   if (process.env[MARK] !== undefined) {
     openNetwork()
     declareTests()
     return
   }
   test(`in a network of its own: ${basename(file, '.test.ts')}`, async (t) => {
-    const missing = whatIsMissing()
+    const missing = whatIsMissing(needs)
     if (missing !== null) return t.skip(missing)
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const child = spawn('unshare', ['--net', process.execPath, '--test-reporter=spec', file], {
@@ -36,14 +39,14 @@ export function inOwnNetwork(file: string, declareTests: () => void): void {
   })
 }
 
-function whatIsMissing(): string | null {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'a network namespace needs root'
+function whatIsMissing(needs: readonly Need[]): string | null {
+  const missing = lacking('root', 'ip', 'nft', ...needs)
+  if (missing !== null) return missing
   try {
-    for (const program of PROGRAMS) execFileSync('sh', ['-c', `command -v ${program}`])
     execFileSync('unshare', ['--net', 'nft', 'list', 'tables'], { stdio: 'pipe' })
     return null
-  } catch (error) {
-    return `there is no network namespace with a packet counter here: ${(error as Error).message}`
+  } catch {
+    return 'needs network namespaces with packet counters'
   }
 }
 

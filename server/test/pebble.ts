@@ -1,6 +1,6 @@
 // Debian's Pebble, the ACME server of Let's Encrypt for tests, as the authority of a test: it asks the name server that the
 // test names, and refuses some good nonces, as its authors intend.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { get } from 'node:https'
@@ -21,12 +21,6 @@ export type Pebble = {
   trusted: string
   /** PEM: the root of what it issues. */
   root: () => Promise<string>
-}
-
-/** Why it cannot be started; null: it can. */
-export function pebbleObstacle(): string | null {
-  // It ends with 1 after its help.
-  return spawnSync('pebble', ['-help'], { env: { PATH } }).error === undefined ? null : 'pebble is not installed'
 }
 
 /** `host`: under which the platform knows it. `lifetime_s`: of what it issues. */

@@ -1,5 +1,5 @@
 // Programs of Debian's packages that a test starts beside the platform.
-import { type ChildProcess, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import type { TestContext } from 'node:test'
@@ -26,9 +26,4 @@ export function outputOf({ stdout, stderr }: ChildProcess): () => string {
     })
   }
   return () => output
-}
-
-/** Why a program cannot be used; null: it ran with these arguments. */
-export function programObstacle(program: string, args: readonly string[]): string | null {
-  return spawnSync(program, [...args]).status === 0 ? null : `${program} ${args.join(' ')} does not work here`
 }

@@ -19,6 +19,8 @@ export type Outcome = {
   under_way: Set<string>
   /** By the path of each test file that has ended. */
   durations_ms: Map<string, number>
+  /** The reason of each test, or group of tests, that was skipped. */
+  skips: string[]
 }
 
 type Line =
@@ -26,6 +28,7 @@ type Line =
   | { event: 'file ended'; file: string; duration_ms: number }
   | { event: 'failure'; file: string; name: string; error: string }
   | { event: 'bad end'; file: string; how: string }
+  | { event: 'skipped'; file: string; reason: string }
 
 export default async function* writeLines(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const diagnostics = new Map<string, string[]>()
@@ -59,6 +62,7 @@ function linesOf({ type, data }: TestEvent, diagnostics: ReadonlyMap<string, str
       return [...lines, failed]
     }
     case 'test:pass':
+      if (data.skip !== undefined) return [{ event: 'skipped', file, reason: reasonOf(data.skip) }]
       return is_file || !isExecuted(data) ? [] : [{ event: 'executed', file }]
     case 'test:fail':
       if (!is_file) return isExecuted(data) ? [{ event: 'executed', file }, failed] : [failed]
@@ -71,6 +75,10 @@ type Result = Failure | Extract<TestEvent, { type: 'test:pass' }>['data']
 
 function errorOf(details: { error?: Error }): string {
   return inspect(details.error?.cause ?? details.error).slice(0, ERROR_LENGTH_MAX)
+}
+
+function reasonOf(skip: string | boolean): string {
+  return typeof skip === 'string' && skip !== '' ? skip : 'no reason given'
 }
 
 function isExecuted({ details, skip, todo }: Result): boolean {
@@ -90,6 +98,7 @@ export function sumUp(lines: string): Outcome {
     bad_ends: [],
     under_way: new Set(),
     durations_ms: new Map(),
+    skips: [],
   }
   // What follows the last line break is a line that was being written.
   for (const text of lines.split('\n').slice(0, -1)) {
@@ -106,6 +115,9 @@ export function sumUp(lines: string): Outcome {
         break
       case 'bad end':
         outcome.bad_ends.push(`${line.file} ended ${line.how}`)
+        break
+      case 'skipped':
+        outcome.skips.push(line.reason)
         break
       case 'file started':
         outcome.under_way.add(line.file)

@@ -14,6 +14,11 @@ const RUN = join(import.meta.dirname, 'run.ts')
 const FILES = {
   'fails.test.mjs': "import { test } from 'node:test'; test('fails', () => { throw new Error('why') })",
   'passes.test.mjs': "import { test } from 'node:test'; test('passes', () => {})",
+  'skips.test.mjs': `import { describe, test } from 'node:test'; test('passes', () => {})
+    for (const name of ['one', 'two']) test(name, (t) => t.skip('needs bubblewrap, Chromium'))
+    test('three', { skip: 'needs root, bubblewrap' }, () => {})
+    describe('four', { skip: 'needs writable control groups' }, () => test('inside', () => {}))
+    test('five', { skip: 'the moon is full' }, () => {})`,
   // No timer of its process can end it.
   'stuck.test.mjs': `import { test } from 'node:test'; import { writeFileSync } from 'node:fs'
     test('blocks', () => { writeFileSync(import.meta.dirname + '/blocked', ''); for (;;) {} })`,
@@ -85,4 +90,18 @@ test('a file whose event loop is blocked is ended by the run, which goes on with
   assert.match(output, /stuck\.test\.mjs has not ended within 3 s, and its event loop is blocked\./)
   assert.match(output, /stuck\.test\.mjs ended by SIGKILL/)
   assert.match(output, /The slowest of 2 test files that ended:\n +[\d.]+ s {2}.*stuck\.test\.mjs/)
+})
+
+test('the end of a run counts what the skipped tests need, with the command that installs the programs', async (t) => {
+  const { exit_code, output } = await runFiles(t, { names: ['skips.test.mjs', 'passes.test.mjs'] })
+  assert.equal(exit_code, 0, output)
+  assert.deepEqual(output.trimEnd().split('\n').slice(-2), [
+    '5 tests need: bubblewrap (3), Chromium (2), root (1), the moon is full (1), writable control groups (1)',
+    'sudo apt-get install --no-install-recommends bubblewrap chromium',
+  ])
+})
+
+test('a run in which nothing was skipped says nothing of it', async (t) => {
+  const { output } = await runFiles(t, { names: ['passes.test.mjs'] })
+  assert.doesNotMatch(output, /tests? needs?:|apt-get/)
 })

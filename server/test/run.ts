@@ -14,6 +14,7 @@ import { startTestServer, type TestServer } from './database-server.ts'
 import { RUN_VARIABLE } from './leftovers/run.ts'
 import { TEST_MS_MAX } from './run-limits.ts'
 import { type Outcome, sumUp } from './run-outcome.ts'
+import { summariseSkips } from './skip-summary.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
 
 const ROOT = dirname(dirname(import.meta.dirname))
@@ -128,7 +129,7 @@ function flagsOf(outcome_file: string): string[] {
 }
 
 function printOutcome(outcome: Outcome, files: readonly string[]): void {
-  const { executed, failed_files, bad_ends, under_way, durations_ms } = outcome
+  const { executed, failed_files, bad_ends, under_way, durations_ms, skips } = outcome
   const slowest = [...durations_ms].sort(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES_MAX)
   if (files.length > 1) {
     console.error(`\nThe slowest of ${durations_ms.size} test files that ended:`)
@@ -143,4 +144,5 @@ function printOutcome(outcome: Outcome, files: readonly string[]): void {
   })
   if (unstarted.length > 0) console.error(`✖ ${unstarted.length} test files did not start`)
   if (executed === 0) console.error('No test was executed.')
+  for (const line of summariseSkips(skips)) console.error(line)
 }

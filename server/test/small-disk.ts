@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
+import { lacking } from './optional-programs.ts'
 
 const run = promisify(execFile)
 /** A write that does not fit whole is written up to the last free page. */
@@ -25,7 +26,7 @@ export type SmallDisk = {
 /** Null: it cannot be mounted here, and the test has been skipped aloud. */
 export async function mountSmallDisk(t: Pick<TestContext, 'skip'>, disk_bytes: number): Promise<SmallDisk | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    t.skip('mounting a small disk needs root')
+    t.skip(lacking('root')!)
     return null
   }
   const folder = await mkdtemp(join(tmpdir(), 'muster-disk-'))
@@ -33,7 +34,7 @@ export async function mountSmallDisk(t: Pick<TestContext, 'skip'>, disk_bytes: n
     await run('mount', ['-t', 'tmpfs', '-o', `size=${disk_bytes}`, 'tmpfs', folder])
   } catch (error) {
     await rm(folder, { recursive: true })
-    t.skip(`a small disk cannot be mounted here: ${(error as Error).message}`)
+    t.skip(`needs mounts: ${(error as Error).message}`)
     return null
   }
   const ballast = join(folder, 'ballast')

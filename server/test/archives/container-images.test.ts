@@ -11,11 +11,12 @@ import {
   busyboxRoot,
   compressFile,
   forgedImage,
-  hasImageTools,
+  IMAGE_TOOLS,
   makeFolder,
   umociImage,
   writeImage,
 } from '../container-images.ts'
+import { lacking } from '../optional-programs.ts'
 import { type TarItem, tarOf } from './forgery.ts'
 
 const SERVER: TarItem = { name: 'server', mode: 0o755, body: Buffer.from('#!/bin/sh\n') }
@@ -57,7 +58,8 @@ const START = {
 }
 
 test('images of buildah and umoci are accepted, plain, gzip and zstd, with the user of their /etc/passwd', async (t) => {
-  if (!hasImageTools()) return t.skip('not root, or buildah, umoci or busybox is missing')
+  const missing = lacking(...IMAGE_TOOLS, 'zstd')
+  if (missing !== null) return t.skip(missing)
   const folder = makeFolder(t)
   const roots = [busyboxRoot(folder, USERS)]
   const made: [string, ImageKind][] = [

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { resolveAlias } from '../../src/cloud/certificates/dns-challenge.ts'
 import { authoritativeServers, waitUntilServed } from '../../src/cloud/certificates/dns-served.ts'
 import { createDns } from '../../src/outbound/dns.ts'
-import { knotObstacle, startKnot } from '../knot.ts'
+import { startKnot } from '../knot.ts'
+import { lacking } from '../optional-programs.ts'
 import { startNameServer } from '../outbound/name-server.ts'
 
 const PROOF = '_acme-challenge.lobby.local.lobbies.test'
@@ -40,8 +41,8 @@ test('an alias of the name is followed, and a circle is not followed for ever', 
 })
 
 test('the name servers of a name are those of the closest zone above it', async (t) => {
-  const obstacle = knotObstacle()
-  if (obstacle !== null) return t.skip(obstacle)
+  const missing = lacking('knotd')
+  if (missing !== null) return t.skip(missing)
   const knot = await startKnot(t, {
     'lobbies.test': ['@ NS ns.servers.test.'],
     'local.lobbies.test': ['@ NS one.servers.test.', '@ NS two.servers.test.'],

@@ -18,6 +18,7 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { StartError } from '../../src/start-error.ts'
+import { lacking } from '../optional-programs.ts'
 import { makeFolder, openClient, silent, undoAfter } from './harness.ts'
 
 test('only its own user, with the password, gets in: no TCP, no trust, no superuser', async (t) => {
@@ -79,7 +80,8 @@ test('a folder in its place that is no cluster is not touched', async (t) => {
 })
 
 test('a data folder that its user cannot reach is refused, with the way out', async (t) => {
-  if (process.geteuid?.() !== 0) return t.skip('only root runs PostgreSQL as somebody else')
+  const missing = lacking('root')
+  if (missing !== null) return t.skip(missing)
   const closed = await mkdtemp(join(tmpdir(), 'muster-closed-'))
   undoAfter(t, () => rm(closed, { recursive: true }))
   const data_dir = join(closed, 'data')

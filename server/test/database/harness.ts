@@ -14,6 +14,7 @@ import pino from 'pino'
 import { findAccount } from '../../src/database/embedded/account.ts'
 import { endProcesses, sendSignal } from '../../src/database/embedded/processes.ts'
 import { readSecret } from '../../src/database/embedded/secret.ts'
+import { lacking } from '../optional-programs.ts'
 
 const PLATFORM = join(import.meta.dirname, 'platform.ts')
 
@@ -24,15 +25,16 @@ export type User = { uid: number; gid: number } | null
 
 /** An ordinary user, when we are root and can become one who reaches this checkout; otherwise why not. */
 export function findOrdinaryUser(): { user: User } | { reason: string } {
-  if (process.geteuid?.() !== 0) return { reason: 'the tests run as an ordinary user anyway' }
+  const missing = lacking('root')
+  if (missing !== null) return { reason: missing }
   const ids = /uid=(\d+)\S* gid=(\d+)/.exec(spawnSync('id', ['nobody'], { encoding: 'utf8' }).stdout)
-  if (!ids) return { reason: 'there is no user nobody' }
+  if (!ids) return { reason: 'needs the user nobody' }
   const user = { uid: Number(ids[1]), gid: Number(ids[2]) }
   const reached = spawnSync('/bin/sh', ['-c', 'test -x "$0" && test -r "$1"', process.execPath, PLATFORM], {
     ...user,
     cwd: '/',
   })
-  return reached.status === 0 ? { user } : { reason: 'the user nobody cannot reach this checkout, or its Node' }
+  return reached.status === 0 ? { user } : { reason: 'needs a checkout and a Node that the user nobody can reach' }
 }
 
 /** A folder that the user owns. What lives on it is ended, and it is removed, after the test. */

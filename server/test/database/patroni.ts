@@ -12,6 +12,7 @@ import type { Account } from '../../src/database/embedded/program.ts'
 import type { ReplicatedDatabase } from '../faults/failover.ts'
 import type { Random } from '../faults/random.ts'
 import { freePorts } from '../free-ports.ts'
+import type { Need } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { silent } from './harness.ts'
 
@@ -24,14 +25,7 @@ type Ports = { peer: number; etcd: number; rest: number; postgres: number }
 type Machine = { name: string; folder: string; ports: Ports; programs: ChildProcess[] }
 type Member = { name: string; role: string; state: string }
 
-/** Null, or the program that is missing. */
-export function patroniMissing(): string | null {
-  const missing = ['patroni', 'etcd'].find(
-    (program) => !['/usr/bin', '/usr/sbin'].some((folder) => existsSync(join(folder, program))),
-  )
-  if (missing !== undefined) return `${missing} is not installed`
-  return findServerFolder() === null ? 'PostgreSQL of Debian is not installed' : null
-}
+export const PATRONI_NEEDS = ['patroni', 'python3-etcd', 'etcd', 'pg_rewind'] as const satisfies Need[]
 
 /** The programs of the newest PostgreSQL that Debian has installed. */
 function findServerFolder(): string | null {

@@ -1,6 +1,6 @@
 // The platform behind Debian's pgbouncer, with the settings of docs/postgres.md.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,12 +9,13 @@ import { createGroup, listGroups } from '@musterhost/contract'
 import pg from 'pg'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
+import { lacking } from '../optional-programs.ts'
 import { startPlatform } from '../platform.ts'
 import { endWithTest, outputOf } from '../programs.ts'
 import { until } from '../until.ts'
 
 const PAGE = join(import.meta.dirname, '..', '..', '..', 'docs', 'postgres.md')
-const skip = spawnSync('pgbouncer', ['--version']).status === 0 ? false : 'pgbouncer is not installed'
+const skip = lacking('pgbouncer') ?? false
 
 for (const listens of ['through the pooler', 'at an address of its own'] as const) {
   test(`the platform works behind pgbouncer with session pooling, and listens ${listens}`, { skip }, async (t) => {

@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { readConfig } from '../../src/config/config.ts'
 import { examineSandbox } from '../../src/doctor/machine.ts'
 import { freePorts } from '../free-ports.ts'
-import { missingFor, sharedSwarm, swarmSettings } from '../runner/driver-fixture.ts'
+import { lacking } from '../optional-programs.ts'
+import { needsOf, sharedSwarm, swarmSettings } from '../runner/driver-fixture.ts'
 import { until } from '../until.ts'
 
 const GRACE_S = 60
@@ -38,7 +39,7 @@ test('a machine where no engine responds names the engine, the reason and the re
 })
 
 test('doctor says that a Swarm works, names a node that starts nothing, and an engine that is away', async (t) => {
-  const missing = missingFor('swarm')
+  const missing = lacking(...needsOf('swarm'))
   if (missing !== null) return t.skip(missing)
   const { machines } = await sharedSwarm(['worker'])
   const env = await swarmSettings('tcp')

@@ -14,9 +14,10 @@ import { newId } from '../../src/ids.ts'
 import { updateText } from '../../src/outbound/dns-update.ts'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
-import { type Knot, knotObstacle, startKnot } from '../knot.ts'
+import { type Knot, startKnot } from '../knot.ts'
+import { lacking } from '../optional-programs.ts'
 import { startNameServer } from '../outbound/name-server.ts'
-import { type Pebble, pebbleObstacle, startPebble } from '../pebble.ts'
+import { type Pebble, startPebble } from '../pebble.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { orderDueCertificates } from './certificate-runs.ts'
@@ -28,7 +29,7 @@ const PROOF = '_acme-challenge.lobby.local.lobbies.test'
 /** Two thirds of this are less than the five minutes by which the clocks of a signed update may differ. */
 const LIFETIME_S = 420
 const PRODUCTION = { MUSTER_DOMAIN_MAIN: MAIN, MUSTER_DOMAIN_CDN: 'pages.test', MUSTER_DOMAIN_JOB: 'lobbies.test' }
-const obstacle = knotObstacle() ?? pebbleObstacle()
+const missing = lacking('knotd', 'pebble')
 
 type Authorities = { knot: Knot; pebble: Pebble; edge_port: number; folder: string }
 
@@ -100,7 +101,7 @@ const proofRows = ({ ctx }: Platform) => ctx.db.selectFrom('acme_challenges').se
 const lobbyHost = ({ ctx }: Platform) => `${newId(ctx.now())}-game.lobby.local.lobbies.test`
 
 test('hosts of lobbies get a wildcard certificate by a signed DNS update', {
-  skip: obstacle ?? false,
+  skip: missing ?? false,
 }, async (t) => {
   const authorities = await startAuthorities(t)
   const { knot, pebble } = authorities
@@ -186,7 +187,7 @@ test('hosts of lobbies get a wildcard certificate by a signed DNS update', {
 })
 
 test("the operator's program sets the challenges; while it fails, hosts of sites use their own certificates", {
-  skip: obstacle ?? false,
+  skip: missing ?? false,
 }, async (t) => {
   const authorities = await startAuthorities(t)
   const { knot, pebble, folder } = authorities
@@ -266,7 +267,7 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
 })
 
 test('a stop does not wait for name servers: the record is removed, and the next start orders at once', {
-  skip: obstacle ?? false,
+  skip: missing ?? false,
   // Half of the time that name servers may take.
   timeout: 120_000,
 }, async (t) => {

@@ -24,6 +24,7 @@ import {
 import { newId } from '../../src/ids.ts'
 import { createDatabase } from '../database.ts'
 import { markedName } from '../leftovers/run.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { insertRawLobby } from './platform.ts'
 
@@ -42,11 +43,12 @@ const QUIET_MS = 300
 
 /** Why the tests cannot run on this machine; null: they can. */
 function obstacle(): string | null {
-  if (process.platform !== 'linux' || process.geteuid?.() !== 0) return 'network namespaces are made by root on Linux'
+  const missing = lacking('root', 'ip')
+  if (missing !== null) return missing
   const name = markedName('try')
   spawnSync('ip', ['netns', 'add', name])
   const tried = spawnSync('ip', ['netns', 'exec', name, 'true'])
-  if (tried.status !== 0) return 'this machine makes no network namespaces (Debian: iproute2)'
+  if (tried.status !== 0) return 'needs network namespaces'
   spawnSync('ip', ['netns', 'delete', name])
   return null
 }

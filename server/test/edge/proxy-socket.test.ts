@@ -13,6 +13,7 @@ import { type TestContext, test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
 import { ConfigError, readConfig } from '../../src/config/config.ts'
 import { freePorts } from '../free-ports.ts'
+import { lacking } from '../optional-programs.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { startBackend, startTestEdge } from './platform.ts'
@@ -20,8 +21,6 @@ import { startBackend, startTestEdge } from './platform.ts'
 /** The default limit of seats of one client. */
 const SEATS_PER_CLIENT = 8
 const FORGED_COUNT = 24
-const has_nginx = spawnSync('nginx', ['-v']).status === 0
-const has_bubblewrap = spawnSync('bwrap', ['--version']).status === 0
 
 /** Creates a folder that lobbies cannot enter, as described in docs/deploying.md. */
 function closedFolder(t: TestContext): string {
@@ -173,7 +172,7 @@ test('a peer with one of the machine’s own addresses is never a trusted proxy'
   const own = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
     .find(({ internal, family }) => !internal && family === 'IPv4')
-  if (own === undefined) return t.skip('this machine has no address but loopback')
+  if (own === undefined) return t.skip('needs an address beside loopback')
   const backend = await startBackend(t, 'api')
   const env = { MUSTER_TRUSTED_PROXIES: `${own.address}/32, 127.0.0.3` }
   const edge = await startTestEdge(t, { api_port: backend.port, env })
@@ -219,7 +218,8 @@ const seatsOf = async (platform: Platform, address: string): Promise<number> => 
 }
 
 test('behind nginx each player is a client of their own, and a forging lobby is one client', async (t) => {
-  if (!has_nginx) return t.skip('nginx is not installed')
+  const missing = lacking('nginx')
+  if (missing !== null) return t.skip(missing)
   const edge_socket = join(closedFolder(t), 'edge.sock')
   const platform = await startPlatform(t, {
     roles: 'api,matchmaker,runner,edge',
@@ -252,7 +252,8 @@ test('behind nginx each player is a client of their own, and a forging lobby is 
   })
 
   await t.test('a lobby that claims other addresses gets the seats of one client', async (t) => {
-    if (!has_bubblewrap) return t.skip('bubblewrap is not installed')
+    const missing = lacking('bwrap')
+    if (missing !== null) return t.skip(missing)
     const found = await findFrom('127.0.0.7', game.public_token)
     assert.equal(found.status, 200, found.text)
     const { lobby } = JSON.parse(found.text) as { lobby: { lobby_id: string } }

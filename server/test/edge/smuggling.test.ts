@@ -1,11 +1,12 @@
 // Request smuggling: bytes that one parser reads as one request and another parser as two. Each case is written raw to the
 // edge. It is refused and the connection closed, or the backend receives exactly the requests that the edge responded to.
 import assert from 'node:assert'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { rawClient, startTestEdge } from './platform.ts'
 import { startStrictBackend } from './strict-backend.ts'
@@ -239,7 +240,8 @@ server.serve_forever()
 
 for (const [language, [program, words]] of Object.entries(SERVERS)) {
   test(`a server in ${language} receives as many requests as the edge responds to`, async (t) => {
-    if (spawnSync(program, ['--version']).status !== 0) return t.skip(`${program} is not installed`)
+    const missing = program === 'python3' ? lacking(program) : null
+    if (missing !== null) return t.skip(missing)
     const server = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] })
     t.after(() => server.kill('SIGKILL'))
     const lines = createInterface(server.stdout)

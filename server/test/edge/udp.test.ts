@@ -38,7 +38,7 @@ const at = (number: number): string => `udp://${RAW_HOST}:${number}`
 const ELSEWHERE = Object.values(networkInterfaces())
   .flat()
   .find((found) => found?.family === 'IPv4' && !found.internal)?.address
-const FAR = { skip: ELSEWHERE === undefined && 'the machine has no address but loopback' }
+const FAR = { skip: ELSEWHERE === undefined && 'needs an address beside loopback' }
 
 test('datagrams of every length arrive unchanged, one by one', async (t) => {
   const server = await startServer(t, echo)

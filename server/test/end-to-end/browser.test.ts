@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { inOwnNetwork, ip } from '../own-network.ts'
 import { until } from '../until.ts'
-import { findProgram, openBrowser } from './browser.ts'
+import { openBrowser } from './browser.ts'
 
 /** Chromium opens no more connections to a server. Further requests wait for one. */
 const CONNECTIONS_MAX = 6
@@ -16,7 +16,6 @@ const CHANGES = 20
 
 inOwnNetwork(import.meta.filename, () => {
   test('requests that wait for a connection go on while the machine gets and loses addresses', async (t) => {
-    if (findProgram(['perl']) === null) return t.skip('perl is not installed')
     const browser = await openBrowser(t)
     if (browser === null) return
     const held: ServerResponse[] = []
@@ -47,4 +46,4 @@ inOwnNetwork(import.meta.filename, () => {
     t.after(() => clearInterval(answering))
     assert.deepEqual(await asked, Array(REQUESTS).fill('fulfilled'))
   })
-})
+}, ['chromium'])

@@ -1,11 +1,11 @@
 // Real Chromium for the tests that see the platform as a player does. Where there is none they are skipped aloud.
-import { accessSync, constants } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { WIDTH } from '../../../examples/arena/game/motion.ts'
+import { findProgram, lacking } from '../optional-programs.ts'
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 /** Without them Chromium calls home at every start. */
 const ARGUMENTS = [
   '--no-sandbox',
@@ -29,13 +29,13 @@ const PAGE_SIZE = { width: 480, height: 320 }
 
 /** A browser for this test, or null, in which case the test has been skipped and should return. */
 export async function openBrowser(t: TestContext, more: readonly string[] = []): Promise<Browser | null> {
-  const program = findProgram(NAMES)
+  const program = findProgram('chromium')
   if (program === null) {
-    t.skip('Chromium is not installed')
+    t.skip(lacking('chromium')!)
     return null
   }
   const browser = await chromium.launch({
-    executablePath: findProgram(['perl']) === null ? program : WITHOUT_NETLINK,
+    executablePath: hasPerl() ? WITHOUT_NETLINK : program,
     env: { ...process.env, BROWSER_PROGRAM: program },
     args: [...ARGUMENTS, ...more],
   })
@@ -43,24 +43,9 @@ export async function openBrowser(t: TestContext, more: readonly string[] = []):
   return browser
 }
 
-/** The path of the first of these programs that is installed. */
-export function findProgram(names: readonly string[]): string | null {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    for (const name of names) {
-      const path = join(folder, name)
-      if (isExecutable(path)) return path
-    }
-  }
-  return null
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
+/** Debian cannot be without it; other systems can. */
+function hasPerl(): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, 'perl')))
 }
 
 export type PlayerView = { id: string; name: string; x: number; y: number; score: number }

@@ -108,7 +108,7 @@ async function follow(t: TestContext, place: { page: string; step: Block; reader
     case 'gdscript lines of':
       return requireLinesOf(join(ROOT, value), step.text)
     case 'haproxy':
-      if (!requireHaproxy(step.text)) t.diagnostic(`${name} is not checked: haproxy is not installed`)
+      if (!requireHaproxy(step.text)) t.diagnostic(`${name} is not checked: it needs HAProxy`)
       return
     case 'js':
     case 'ts':

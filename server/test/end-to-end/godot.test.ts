@@ -1,6 +1,6 @@
 // A native game: the player of examples/godot-client, run by Godot itself without a screen, in a lobby of Arena.
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import { findLobby } from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { buildServer } from '../../../examples/arena/build.ts'
+import { lacking } from '../optional-programs.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 
@@ -22,7 +23,8 @@ const GODOT_MS_MAX = 120_000
 const run = promisify(execFile)
 
 test('a game made with Godot finds a lobby, and enters it over WebSocket, seen by another player', async (t) => {
-  if (spawnSync(GODOT, ['--version']).error !== undefined) return t.skip('godot3-server is not installed')
+  const missing = lacking(GODOT)
+  if (missing !== null) return t.skip(missing)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const built = await buildServer()
   const files = Object.fromEntries(built.map(({ path, content }) => [path, content.toString()]))

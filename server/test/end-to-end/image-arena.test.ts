@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { buildServer } from '../../../examples/arena/build.ts'
-import { buildahImage, compressFile, hasImageTools, makeFolder, nodeRoot } from '../container-images.ts'
+import { buildahImage, compressFile, IMAGE_TOOLS, makeFolder, nodeRoot } from '../container-images.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { startArena } from './arena.ts'
 import { movesBefore, openBrowser, play } from './browser.ts'
 
 test('two pages play in the arena that runs from a container image, through the edge', async (t) => {
-  if (!hasImageTools()) return t.skip('not root, or buildah, umoci or busybox is missing')
+  const missing = lacking(...IMAGE_TOOLS, 'chromium')
+  if (missing !== null) return t.skip(missing)
   const browser = await openBrowser(t)
   if (browser === null) return
   const folder = makeFolder(t)

@@ -1,13 +1,13 @@
 // docs/lobbies.md against the code and against a real lobby: its numbers are the constants that the comments beside them
 // name, its lists are complete, and what it says of the sandbox is what a server finds there.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { findLobby, getRegionTiers } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
+import { lacking } from '../optional-programs.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
 import { stepsOf } from './documentation/page.ts'
 
@@ -97,7 +97,8 @@ test('a real lobby finds the sandbox and the variables of docs/lobbies.md, and i
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
 
   await t.test('folders, user, limits and variables', async (sub_test) => {
-    if (!isInstalled('bwrap')) return sub_test.skip('bubblewrap is not installed')
+    const missing = lacking('bwrap')
+    if (missing !== null) return sub_test.skip(missing)
     const game = await platform.game({
       files: { 'server.mjs': REPORTER },
       docker: {
@@ -113,7 +114,8 @@ test('a real lobby finds the sandbox and the variables of docs/lobbies.md, and i
   })
 
   await t.test('the example in Python lets in who has a player token, once', async (sub_test) => {
-    if (!isInstalled('python3')) return sub_test.skip('Python is not installed')
+    const missing = lacking('python3')
+    if (missing !== null) return sub_test.skip(missing)
     const example = stepsOf(PAGE).find((step) => step.kind === 'block' && step.language === 'python')
     assert.ok(example?.kind === 'block')
     const docker = { args: ['python3', 'server.py'], ports: { game: { protocol: 'http' as const } } }
@@ -171,15 +173,6 @@ function requireVariables(env: Report['env']): void {
 async function seatOf(game: TestGame): Promise<{ lobby_id: string; url: string; token: string }> {
   const { lobby, ports, player } = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
   return { lobby_id: lobby.lobby_id, url: ports.game!.url, token: player.token }
-}
-
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The number that follows the text in a file, the only one. A product of numbers and powers is multiplied. */

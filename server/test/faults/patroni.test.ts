@@ -1,14 +1,15 @@
 // The cluster of deploy/postgres/: its primary dies under load, and Patroni promotes a synchronous standby. ROUNDS=10 plays more.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PatroniCluster, patroniMissing } from '../database/patroni.ts'
+import { PATRONI_NEEDS, PatroniCluster } from '../database/patroni.ts'
+import { lacking } from '../optional-programs.ts'
 import { lateRounds, runFailoverRounds } from './failover.ts'
 import { operationTable, roundLine, timeTable } from './report.ts'
 
 const ROUNDS = Number(process.env.ROUNDS ?? 1)
 const SEED = 50
 
-const missing = patroniMissing()
+const missing = lacking(...PATRONI_NEEDS)
 
 test('no acknowledged operation is lost when Patroni replaces the primary, and seats are given again within 30 s', {
   skip: missing ?? false,

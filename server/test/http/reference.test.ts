@@ -19,6 +19,7 @@ import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { sectionId, sectionsOf } from '@musterhost/contract/sections'
 import { curlOf, responseExample } from '../../src/http/reference/example.ts'
 import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
+import { lacking } from '../optional-programs.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { ask } from './ask.ts'
 import { createWorld, type World } from './world.ts'
@@ -99,13 +100,8 @@ test('what is shown as an answer is one', () => {
 })
 
 test('the call that is shown for an operation can be pasted into a shell', async (t) => {
-  if (
-    await run('curl', ['--version']).then(
-      () => false,
-      () => true,
-    )
-  )
-    return t.skip('curl is not installed')
+  const missing = lacking('curl')
+  if (missing !== null) return t.skip(missing)
   const platform = await startPlatform(t, { env: { MUSTER_ACCESS: 'public' } })
   const world = await createWorld(platform)
   const cwd = await mkdtemp(join(tmpdir(), 'muster-calls-'))

@@ -6,14 +6,14 @@ import { test } from 'node:test'
 import { connectionsMax } from '../../src/edge/limits.ts'
 import { createDatabase } from '../database.ts'
 import { markedName } from '../leftovers/run.ts'
+import { lacking } from '../optional-programs.ts'
 
 /** Each of them listens at two addresses. */
 const PLACES_MIN = 8_000
 
 function obstacle(): string | false {
-  if (process.platform !== 'linux' || process.geteuid?.() !== 0) return 'network namespaces are made by root on Linux'
-  if (connectionsMax() < PLACES_MIN) return 'this process may have too few descriptors'
-  return spawnSync('ip', ['-V']).status !== 0 && 'there is no ip (Debian: iproute2)'
+  if (connectionsMax() < PLACES_MIN) return 'needs more descriptors for a process'
+  return lacking('root', 'ip') ?? false
 }
 
 test('six thousand ports are given out once each, those of others are passed over, and the next is refused', {

@@ -7,8 +7,8 @@ import { createExplanationStore, NAMESPACE_EXPLANATIONS_MAX } from '../../src/ma
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'
 import { CALLERS, createWorld } from '../http/world.ts'
+import { lacking } from '../optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { hasBubblewrap } from '../runner/driver-fixture.ts'
 
 /** A find as it is written; answers its code and its ray. */
 async function refusedFind(
@@ -134,7 +134,7 @@ test("a ray is shown to the game's developers and administrators; for all others
 })
 
 test('a server that does not start is explained with its exit code, its reason and its last lines', async (t) => {
-  const how = hasBubblewrap() ? 'bubblewrap' : 'no sandbox'
+  const how = lacking('bwrap') === null ? 'bubblewrap' : 'no sandbox'
   t.diagnostic(`with ${how}`)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const files = {

@@ -10,8 +10,9 @@ import { fileURLToPath } from 'node:url'
 import type { Browser } from 'playwright-core'
 import { EngineClient } from '../../src/runner/drivers/docker/engine.ts'
 import { makeAuthority } from '../certificates.ts'
-import { type Engine, missingForEngine, run, startEngine } from '../container-engine.ts'
+import { ENGINE_NEEDS, type Engine, run, startEngine } from '../container-engine.ts'
 import { movesBefore, openBrowser, play } from '../end-to-end/browser.ts'
+import { lacking } from '../optional-programs.ts'
 import { ip } from '../own-network.ts'
 import { until } from '../until.ts'
 import { buildPostgresImage, importNodeImage } from './container-images.ts'
@@ -35,17 +36,7 @@ const OFTEN_CHECKED_SERVICES = `services:
 const INSIDE = 'TEST_CONTAINER_FOLDER'
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url))
 const ARENA = join(CHECKOUT, 'examples/arena/deploy.ts')
-const PROGRAMS = [
-  'dockerd',
-  'docker',
-  'docker-compose',
-  'debootstrap',
-  'unshare',
-  'ip',
-  'mount',
-  'iptables',
-  'chromium',
-]
+const NEEDS = [...ENGINE_NEEDS.docker, 'docker-compose', 'debootstrap', 'ip', 'iptables', 'chromium'] as const
 const DOMAINS = { main: 'muster.test', cdn: 'pages.test', job: 'lobbies.test' }
 const RESOLVER = '--host-resolver-rules=MAP *.test 127.0.0.1'
 
@@ -66,7 +57,7 @@ function testInside(folder: string): void {
 }
 
 async function buildOutside(t: TestContext): Promise<void> {
-  const missing = missingForEngine(PROGRAMS)
+  const missing = lacking(...NEEDS)
   if (missing !== null) return t.skip(missing)
   const folder = mkdtempSync(join(DISK, 'muster-container-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))

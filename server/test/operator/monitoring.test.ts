@@ -11,9 +11,10 @@ import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
 import { failureOf, find, MODES, serverOf, stallRun } from '../http/steps.ts'
 import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
+import { lacking } from '../optional-programs.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
-import { DEPLOY, hasPrometheus, startPrometheus } from './prometheus.ts'
+import { DEPLOY, startPrometheus } from './prometheus.ts'
 
 const TOKEN = 'for-prometheus-only'
 
@@ -42,7 +43,8 @@ function namesIn(text: string): Set<string> {
 }
 
 test('Prometheus scrapes the platform and returns the number of players', async (t) => {
-  if (!hasPrometheus()) return t.skip('prometheus is not installed')
+  const missing = lacking('prometheus')
+  if (missing !== null) return t.skip(missing)
   const { platform, port } = await startWatched(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
@@ -86,7 +88,8 @@ test('the platform exports every metric of the dashboard and the alerts, and Pro
     return name.startsWith('muster_') && !all.some((one) => asked.has(one))
   })
   assert.deepEqual(unused, [], 'every exported metric is used')
-  if (!hasPrometheus()) return t.skip('prometheus is not installed')
+  const missing = lacking('prometheus')
+  if (missing !== null) return t.skip(missing)
   execFileSync('promtool', ['check', 'config', join(DEPLOY, 'prometheus', 'prometheus.yml')], { stdio: 'pipe' })
 })
 

@@ -1,5 +1,5 @@
 // A Prometheus of its own, on the configuration that is delivered in deploy/, pointed at the port of a test.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,15 +11,6 @@ export const DEPLOY = fileURLToPath(new URL('../../../deploy/', import.meta.url)
 
 export type Sample = { metric: Record<string, string>; value: number }
 export type Prometheus = { query: (expression: string) => Promise<Sample[]> }
-
-export function hasPrometheus(): boolean {
-  try {
-    execFileSync('prometheus', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** It scrapes `metrics_port` every second, as if the api were there, with `token` if there is one. */
 export async function startPrometheus(t: TestContext, metrics_port: number, token: string): Promise<Prometheus> {

@@ -10,10 +10,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Exit, Handle } from '../../src/runner/drivers/driver.ts'
 import { startEngine } from '../container-engine.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
-import { missingFor, sharedEngine } from './driver-fixture.ts'
+import { needsOf, sharedEngine } from './driver-fixture.ts'
 import { ECHO, requireBandwidth, requireIsolation, requireNoOpenPort } from './network-programs.ts'
-import { type Host, makeWorld, missingForNetworks, namespacesOf, traces, type World } from './network-world.ts'
+import { type Host, makeWorld, NETWORK_NEEDS, namespacesOf, traces, type World } from './network-world.ts'
 
 /** `ROUNDS=20` kills more runners. */
 const KILLS = Number(process.env.ROUNDS ?? 4)
@@ -22,7 +23,7 @@ const LIFE_MS_MAX = 1_600
 
 function promise(name: string, run: (t: TestContext) => Promise<void>): void {
   test(name, async (t) => {
-    const missing = missingFor('docker') ?? missingForNetworks()
+    const missing = lacking(...needsOf('docker'), ...NETWORK_NEEDS)
     return missing === null ? run(t) : t.skip(missing)
   })
 }

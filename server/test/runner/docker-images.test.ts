@@ -16,18 +16,19 @@ import {
   busyboxRoot,
   compressFile,
   forgedImage,
-  hasImageTools,
+  IMAGE_TOOLS,
   makeFolder,
   umociImage,
   writeImage,
 } from '../container-images.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import {
   CONTAINERS,
   type ContainerKind,
   type DriverFixture,
   howOf,
-  missingFor,
+  needsOf,
   openDriver,
   reopenDriver,
   sharedEngine,
@@ -42,7 +43,7 @@ function promise(
 ): void {
   for (const kind of kinds) {
     test(`${name} (${kind})`, async (t) => {
-      const missing = missingFor(kind) ?? (hasImageTools() ? null : 'buildah, umoci or busybox is missing')
+      const missing = lacking(...needsOf(kind), ...IMAGE_TOOLS)
       return missing === null ? run(t, kind) : t.skip(missing)
     })
   }

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
-import { missingFor, sharedEngine, swarmSettings } from './driver-fixture.ts'
-import { missingForNetworks } from './network-world.ts'
+import { needsOf, sharedEngine, swarmSettings } from './driver-fixture.ts'
+import { NETWORK_NEEDS } from './network-world.ts'
 import { openRunner } from './runner-fixture.ts'
 
 const SERVER = `
@@ -17,7 +18,7 @@ const SERVER = `
 
 for (const kind of ['docker', 'swarm'] as const) {
   test(`the runner starts a wanted lobby in a container, takes it over after a restart, and ends it (${kind})`, async (t) => {
-    const missing = missingFor(kind)
+    const missing = lacking(...needsOf(kind))
     if (missing !== null) return t.skip(missing)
     await playAndEnd(t, kind)
   })
@@ -64,7 +65,7 @@ const ECHO = `
   createServer((socket) => socket.end('from ' + socket.remoteAddress)).listen(7777, '127.0.0.1')`
 
 test('lobbies in containers listen on one number, and each player has an address of its own', async (t) => {
-  const missing = missingFor('docker') ?? missingForNetworks()
+  const missing = lacking(...needsOf('docker'), ...NETWORK_NEEDS)
   if (missing !== null) return t.skip(missing)
   const { socket } = await sharedEngine('docker')
   const fixture = await openRunner(t, 'available', {

@@ -12,6 +12,7 @@ import { folderOfLobby, hasOutputPipe } from '../../src/lobby-logs/local.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { useDriver } from '../../src/runner/drivers/driver-choice.ts'
 import type { Engine } from '../container-engine.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
 import {
@@ -19,7 +20,7 @@ import {
   type ContainerKind,
   howOf,
   makeDataFolder,
-  missingFor,
+  needsOf,
   openContainerDriver,
   openDriver,
   reopenDriver,
@@ -47,7 +48,7 @@ const POINTS: Record<string, (lobby_id: string, engine: Engine) => Promise<boole
 function promise(name: string, run: (t: TestContext, kind: ContainerKind) => Promise<void>): void {
   for (const kind of CONTAINERS) {
     test(`${name} (${kind})`, async (t) => {
-      const missing = missingFor(kind)
+      const missing = lacking(...needsOf(kind))
       return missing === null ? run(t, kind) : t.skip(missing)
     })
   }

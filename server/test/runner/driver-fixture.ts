@@ -1,5 +1,4 @@
 // A real driver on a temporary data folder. It is closed with the test: running lobbies and the logger are ended.
-import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -17,7 +16,8 @@ import pino from 'pino'
 import { newId } from '../../src/ids.ts'
 import type { Driver, Exit, Handle, RunSpec } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
-import { ENGINE_PROGRAMS, ENGINES, type Engine, missingForEngine, startEngine } from '../container-engine.ts'
+import { ENGINE_NEEDS, ENGINES, type Engine, startEngine } from '../container-engine.ts'
+import type { Need } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE, importBaseImage } from './base-image.ts'
 import { TIER } from './driver-limits.ts'
@@ -94,24 +94,15 @@ async function openBothEngines(): Promise<Engine> {
   }
 }
 
-/** Why the tests of a variant cannot run here; null when they can. */
-export function missingFor(variant: Variant): string | null {
-  if (variant === 'swarm') return missingForEngine([...ENGINE_PROGRAMS.docker, 'ip', 'nsenter', 'iptables'])
-  if (isEngine(variant)) return missingForEngine(ENGINE_PROGRAMS[variant])
-  return variant === 'required' && !hasBubblewrap() ? 'bubblewrap is not installed' : null
+/** What the tests of a variant need. */
+export function needsOf(variant: Variant): readonly Need[] {
+  if (variant === 'swarm') return [...ENGINE_NEEDS.docker, 'ip', 'iptables']
+  if (variant === 'docker' || variant === 'podman') return ENGINE_NEEDS[variant]
+  return variant === 'required' ? ['bwrap'] : []
 }
 
 export function isEngine(variant: Variant): variant is ContainerKind {
   return (CONTAINERS as readonly Variant[]).includes(variant)
-}
-
-export function hasBubblewrap(): boolean {
-  try {
-    execFileSync('bwrap', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
 }
 
 export type DriverFixture = {

@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import {
   commandLine,
-  hasBubblewrap,
   howOf,
   isEngine,
-  missingFor,
+  needsOf,
   openDriver,
   SANDBOXES,
   TIER,
@@ -37,7 +37,7 @@ function promise(
 ): void {
   for (const variant of variants) {
     test(`${name} (${WHERE[variant]})`, async (t) => {
-      const missing = missingFor(variant)
+      const missing = lacking(...needsOf(variant))
       return missing === null ? run(t, variant) : t.skip(missing)
     })
   }
@@ -156,7 +156,7 @@ promise('a program that cannot be started has a reason and a line in the log', a
 })
 
 promise('a lobby that reaches its limit of memory or of processes ends with that reason', async (t, variant) => {
-  if (!hasCgroups()) return t.skip('control groups are not writable')
+  if (!hasCgroups()) return t.skip('needs writable control groups')
   const fixture = await openDriver(t, variant)
   const build_folder = fixture.build({
     'hog.js': 'const all = []; for (;;) all.push(Buffer.alloc(1 << 22, 1))',
@@ -175,7 +175,7 @@ promise('a lobby that reaches its limit of memory or of processes ends with that
 promise(
   'the exit of a run includes its processor time with that of its children, and does not change',
   async (t, variant) => {
-    if (!hasCgroups()) return t.skip('control groups are not writable')
+    if (!hasCgroups()) return t.skip('needs writable control groups')
     const fixture = await openDriver(t, variant)
     const build_folder = fixture.build({
       'burn.js': `
@@ -362,7 +362,8 @@ test('closing a driver waits for a sweep, so that nothing writes to the disk aft
 })
 
 test('in bubblewrap a lobby sees its build, and no file of the platform or of other lobbies', async (t) => {
-  if (!hasBubblewrap()) return t.skip('bubblewrap is not installed')
+  const missing = lacking('bwrap')
+  if (missing !== null) return t.skip(missing)
   const fixture = await openDriver(t, 'required')
   writeFileSync(join(fixture.data_dir, 'secret'), 'canary', { mode: 0o666 })
   const other = fixture.build({ secret: 'canary' })
@@ -407,7 +408,8 @@ test('in bubblewrap a lobby sees its build, and no file of the platform or of ot
 })
 
 test('the writable folder is a disk of the size of the tier, and ends with the lobby', async (t) => {
-  if (process.getuid?.() !== 0 || !hasBubblewrap()) return t.skip('needs root and bubblewrap')
+  const missing = lacking('root', 'bwrap')
+  if (missing !== null) return t.skip(missing)
   const fixture = await openDriver(t, 'required')
   const disks = (): string[] =>
     execFileSync('losetup', ['--all'], { encoding: 'utf8' })
@@ -456,9 +458,10 @@ test('the writable folder is a disk of the size of the tier, and ends with the l
 })
 
 test('as root every lobby has its own uid, which is not the platform’s', async (t) => {
-  if (process.getuid?.() !== 0) return t.skip('not root')
+  const missing = lacking('root')
+  if (missing !== null) return t.skip(missing)
   for (const sandbox of SANDBOXES) {
-    if (sandbox === 'required' && !hasBubblewrap()) continue
+    if (sandbox === 'required' && lacking('bwrap') !== null) continue
     const fixture = await openDriver(t, sandbox)
     const build_folder = fixture.build({ run: '#!/bin/sh\necho up; sleep 60\n' })
     const handles = [

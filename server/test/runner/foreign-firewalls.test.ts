@@ -2,16 +2,17 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Examination } from '../../src/doctor/examine.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { lacking } from '../optional-programs.ts'
 import { freeSettings, killIfThere, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
-import { makeWorld, missingForNetworks, namespacesOf, PUBLIC_ADDRESS, traces, type World } from './network-world.ts'
+import { makeWorld, NETWORK_NEEDS, namespacesOf, PUBLIC_ADDRESS, traces, type World } from './network-world.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 /** Prints whether the internet and the platform respond. */
@@ -42,9 +43,8 @@ async function inMachine({ machine }: World, ...command: string[]): Promise<stri
 }
 
 test('a firewall that takes the packets of lobbies is named, and its remedy gives them back', async (t) => {
-  const missing = missingForNetworks()
+  const missing = lacking(...NETWORK_NEEDS, 'iptables')
   if (missing !== null) return t.skip(missing)
-  if (!existsSync('/usr/sbin/iptables')) return t.skip('iptables is not installed')
   const world = await makeWorld(t)
   const host = await world.host()
   const folder = temporaryFolder(t)
@@ -79,7 +79,7 @@ test('a firewall that takes the packets of lobbies is named, and its remedy give
 })
 
 test('networks of a platform that does not come back are removed without a trace', async (t) => {
-  const missing = missingForNetworks()
+  const missing = lacking(...NETWORK_NEEDS)
   if (missing !== null) return t.skip(missing)
   const world = await makeWorld(t)
   const before = traces(world)

@@ -7,11 +7,12 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import type { Exit, ExitReason, Handle, Tier } from '../../src/runner/drivers/driver.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { importPythonImage, PYTHON_IMAGE } from './base-image.ts'
-import { missingFor, sharedEngine } from './driver-fixture.ts'
+import { needsOf, sharedEngine } from './driver-fixture.ts'
 import { machineFiles } from './machine-files.ts'
-import { type Host, makeWorld, missingForNetworks, traces, type World } from './network-world.ts'
+import { type Host, makeWorld, NETWORK_NEEDS, traces, type World } from './network-world.ts'
 
 const FOLDER = new URL('./hostile/', import.meta.url)
 /** In the command lines of processes that a hostile program starts. */
@@ -62,7 +63,7 @@ const IN_CONTAINERS: Readonly<Record<string, Partial<Case>>> = {
 for (const variant of ['required', 'docker'] as const) {
   const name = variant === 'docker' ? 'containers' : 'processes'
   test(`hostile programs are contained in ${name}, and a neighbour is undisturbed`, async (t) => {
-    const missing = missingFor(variant) ?? missingForNetworks()
+    const missing = lacking(...needsOf(variant), ...NETWORK_NEEDS)
     if (missing !== null) return t.skip(missing)
     process.env.MUSTER_TEST_SECRET = SECRET
     t.after(() => delete process.env.MUSTER_TEST_SECRET)

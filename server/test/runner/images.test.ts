@@ -15,14 +15,13 @@ import { readUnpackedImage } from '../../src/runner/images/image-store.ts'
 import { LayerCache } from '../../src/runner/images/layer-cache.ts'
 import { unpackImage } from '../../src/runner/images/unpack-image.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
-import { missingForEngine, startEngine } from '../container-engine.ts'
+import { startEngine } from '../container-engine.ts'
 import {
   buildahImage,
   busyboxRoot,
   compressFile,
   forgedImage,
-  hasImageTools,
-  hasMusl,
+  IMAGE_TOOLS,
   type ImageOptions,
   makeFolder,
   muslRoot,
@@ -30,7 +29,8 @@ import {
   umociImage,
   writeImage,
 } from '../container-images.ts'
-import { type DriverFixture, howOf, openDriver, TIER } from './driver-fixture.ts'
+import { lacking, type Need } from '../optional-programs.ts'
+import { type DriverFixture, howOf, needsOf, openDriver, TIER } from './driver-fixture.ts'
 
 type Store = { folder: string; layers: string; cache: LayerCache }
 
@@ -76,10 +76,10 @@ function mountsBelow(folder: string): string[] {
     .filter((line) => line.includes(` ${folder}/`))
 }
 
-function requireTools(t: TestContext): boolean {
-  if (hasImageTools()) return true
-  t.skip('not root, or buildah, umoci or busybox is missing')
-  return false
+function requireTools(t: TestContext, ...more: readonly Need[]): boolean {
+  const missing = lacking(...IMAGE_TOOLS, 'bwrap', ...more)
+  if (missing !== null) t.skip(missing)
+  return missing === null
 }
 
 /** The same image by two independent tools. `roots` are its layers. */
@@ -182,8 +182,7 @@ test('Python runs in an image with the libraries and the C library of the image'
 })
 
 test("a program of another C library runs with its image's loader, and loads nothing of the machine", async (t) => {
-  if (!requireTools(t)) return
-  if (!hasMusl()) return t.skip('musl-gcc is missing')
+  if (!requireTools(t, 'musl-gcc')) return
   const folder = makeFolder(t)
   const driver = await openDriver(t, 'required')
   const store = await openStore(driver.data_dir)
@@ -194,8 +193,7 @@ test("a program of another C library runs with its image's loader, and loads not
 })
 
 test('what a Docker engine saves runs: plain, gzip and zstd', async (t) => {
-  const missing = missingForEngine(['dockerd', 'docker', 'containerd', 'runc'])
-  if (missing !== null || !requireTools(t)) return t.skip(missing ?? 'busybox is missing')
+  if (!requireTools(t, ...needsOf('docker'), 'containerd', 'runc')) return
   const folder = makeFolder(t)
   const engine = await startEngine(t, join(folder, 'engine'), { has_network: false })
   const root_tar = join(folder, 'root.tar')

@@ -7,10 +7,11 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exit, Handle } from '../../src/runner/drivers/driver.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import { makeDataFolder } from './driver-fixture.ts'
 import { ECHO, requireBandwidth, requireIsolation, requireNoOpenPort } from './network-programs.ts'
-import { makeWorld, missingForNetworks, namespacesOf, traces, type World } from './network-world.ts'
+import { makeWorld, NETWORK_NEEDS, namespacesOf, traces, type World } from './network-world.ts'
 
 const SLOW_BYTES_PER_SECOND = 1_000_000
 const KILLS = 20
@@ -21,7 +22,7 @@ const SPARE_COUNT = 4
 
 function promise(name: string, run: (t: TestContext) => Promise<void>): void {
   test(name, async (t) => {
-    const missing = missingForNetworks()
+    const missing = lacking(...NETWORK_NEEDS)
     return missing === null ? run(t) : t.skip(missing)
   })
 }

@@ -3,21 +3,21 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
-import { accessSync, constants, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readResolver } from '../../src/runner/network/resolver.ts'
 import { markedName } from '../leftovers/run.ts'
+import type { Need } from '../optional-programs.ts'
 import { killIfThere } from '../supervisor/started.ts'
-import { hasBubblewrap, makeDataFolder } from './driver-fixture.ts'
+import { makeDataFolder } from './driver-fixture.ts'
 
 const HOST = fileURLToPath(new URL('./network-host.ts', import.meta.url))
 const INTERNET = fileURLToPath(new URL('./network-internet.ts', import.meta.url))
 /** A lobby or a spare monitor. */
 const LOBBY_GROUP = /^[0-9a-f]{8}-/
-const TOOLS = ['ip', 'nft', 'tc', 'nsenter'] as const
 
 /** Addresses of the machine: on its uplink, and a public one. */
 export const MACHINE_ADDRESSES = ['192.0.2.2', '5.6.7.8'] as const
@@ -26,24 +26,8 @@ export const PUBLIC_ADDRESS = '9.9.9.9'
 export const PRIVATE_ADDRESSES = ['10.1.2.3', '172.16.5.5', '192.168.1.1', '169.254.169.254', '100.64.7.7'] as const
 export const RESOLVER = readResolver()
 
-/** Null: networks of lobbies work here. Otherwise what is missing. */
-export function missingForNetworks(): string | null {
-  if (process.getuid?.() !== 0) return 'networks of lobbies need root'
-  if (!hasBubblewrap()) return 'bubblewrap is not installed'
-  const missing = TOOLS.find((tool) => !isInstalled(tool))
-  return missing === undefined ? null : `${missing} is not installed`
-}
-
-function isInstalled(tool: string): boolean {
-  return ['/usr/sbin', '/usr/bin', '/sbin', '/bin'].some((folder) => {
-    try {
-      accessSync(`${folder}/${tool}`, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
+/** What networks of lobbies need. */
+export const NETWORK_NEEDS = ['root', 'bwrap', 'ip', 'nft'] as const satisfies Need[]
 
 export type World = { machine: string; data_dir: string; host: (options?: object) => Promise<Host> }
 

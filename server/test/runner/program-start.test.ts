@@ -2,8 +2,8 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { placeholderNames } from '@musterhost/contract'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
-import { hasBubblewrap } from './driver-fixture.ts'
 import { openRunner } from './runner-fixture.ts'
 
 const PORTS = { game: { protocol: 'http' as const }, voice: { protocol: 'udp' as const } }
@@ -26,7 +26,7 @@ const SERVER = {
 type Output = { args: string[]; env: Record<string, string>; files: Record<string, string> }
 
 for (const sandbox of ['available', 'off'] as const) {
-  const skip = sandbox === 'available' && !hasBubblewrap() ? 'there is no bubblewrap' : false
+  const skip = sandbox === 'available' ? (lacking('bwrap') ?? false) : false
   test(`placeholders of arguments, variables and files are filled at the start (sandbox ${sandbox})`, {
     skip,
   }, async (t) => {

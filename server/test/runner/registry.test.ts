@@ -8,22 +8,19 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { checkImage } from '../../src/objects/container-image/image.ts'
 import { pullImage, type Registries } from '../../src/runner/registry/pull-image.ts'
-import { missingForEngine } from '../container-engine.ts'
-import { buildahImage, busyboxRoot, hasImageTools, makeFolder, umociImage } from '../container-images.ts'
+import { buildahImage, busyboxRoot, IMAGE_TOOLS, makeFolder, umociImage } from '../container-images.ts'
+import { lacking } from '../optional-programs.ts'
 import { type Registry, startRegistry } from '../registry.ts'
 import { until } from '../until.ts'
 import { BASE_IMAGE } from './base-image.ts'
-import { hasBubblewrap, missingFor, sharedEngine, swarmSettings } from './driver-fixture.ts'
+import { needsOf, sharedEngine, swarmSettings } from './driver-fixture.ts'
 import { openRunner } from './runner-fixture.ts'
 
 const OPTIONS = { entrypoint: ['/bin/sh', '-c', 'exec /bin/busybox httpd -f -h /srv -p "$PORT"'], user: '1234:56' }
 const DIGEST = `sha256:${'0'.repeat(64)}`
 const PORTS = { game: { protocol: 'http' } } as const
 
-function missing(): string | null {
-  if (!hasImageTools()) return 'not root, or buildah, umoci or busybox is missing'
-  return missingForEngine(['docker-registry', 'skopeo'])
-}
+const NEEDS = [...IMAGE_TOOLS, 'docker-registry', 'skopeo'] as const
 
 function imageFile(folder: string): string {
   return `docker-archive:${buildahImage(folder, [busyboxRoot(folder, { 'srv/index.html': 'played' })], OPTIONS, 'docker-archive')}`
@@ -62,28 +59,28 @@ async function played(t: TestContext, env: Record<string, string>, sandbox: 'ava
 }
 
 test('an image of a registry is pulled once by its digest and played in a container', async (t) => {
-  const reason = missing() ?? missingFor('docker')
-  if (reason !== null) return t.skip(reason)
+  const missing = lacking(...NEEDS, ...needsOf('docker'))
+  if (missing !== null) return t.skip(missing)
   const { socket } = await sharedEngine('docker')
   const env = { MUSTER_DRIVER: 'docker', MUSTER_DOCKER_SOCKET: socket, MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE }
   await played(t, env, 'off')
 })
 
 test('an image of a registry is pulled once by its digest and played in a Swarm', async (t) => {
-  const reason = missing() ?? missingFor('swarm')
-  if (reason !== null) return t.skip(reason)
+  const missing = lacking(...NEEDS, ...needsOf('swarm'))
+  if (missing !== null) return t.skip(missing)
   await played(t, await swarmSettings(), 'off')
 })
 
 test('an image of a registry is pulled once by its digest and played in bubblewrap', async (t) => {
-  const reason = missing() ?? (hasBubblewrap() ? null : 'bubblewrap is not installed')
-  if (reason !== null) return t.skip(reason)
+  const missing = lacking(...NEEDS, 'bwrap')
+  if (missing !== null) return t.skip(missing)
   await played(t, {}, 'available')
 })
 
 test('what a registry does not have, and what the operator does not allow, is refused with a remedy', async (t) => {
-  const reason = missing()
-  if (reason !== null) return t.skip(reason)
+  const missing = lacking(...NEEDS)
+  if (missing !== null) return t.skip(missing)
   const folder = makeFolder(t)
   const registry = await startRegistry(t, join(folder, 'registry'), 'secret')
   const file = imageFile(folder)
@@ -147,8 +144,8 @@ test('other bytes, too many bytes and a registry that does not end are refused',
 })
 
 test('of an image for several platforms, that of this machine is pulled', async (t) => {
-  const reason = missing()
-  if (reason !== null) return t.skip(reason)
+  const missing = lacking(...NEEDS)
+  if (missing !== null) return t.skip(missing)
   const folder = makeFolder(t)
   const registry = await startRegistry(t, join(folder, 'registry'))
   const name = registry.push(`oci-archive:${umociImage(folder, [busyboxRoot(folder)], OPTIONS)}`, 'games/one')

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { gameModeId, newId } from '../../src/ids.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
-import { hasBubblewrap } from './driver-fixture.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
 
 const SERVER = {
@@ -324,7 +324,7 @@ test('a running lobby without a row is ended', async (t) => {
 
 test('a runner that ends its lobbies leaves no process, and records every end', async (t) => {
   const fixture = await openRunner(t, 'available')
-  if (!hasBubblewrap()) t.diagnostic('bubblewrap is not installed: plainly')
+  if (lacking('bwrap') !== null) t.diagnostic('without bubblewrap: plainly')
   const role = await fixture.start()
   const version_id = await fixture.version(SERVER, MODE)
   const ids = [await fixture.lobby(version_id), await fixture.lobby(version_id)]
@@ -370,7 +370,7 @@ test('the control group of a lobby has the limits of its tier', async (t) => {
   const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
   const { handle } = await fixture.run(lobby_id, 'the run starts', isStarted)
   const { group } = handle
-  if (!group) return t.skip('control groups are not writable here')
+  if (!group) return t.skip('needs writable control groups')
   const limitOf = (name: string): string | undefined => {
     const found = globSync(`/sys/fs/cgroup/**/${group}/${name}`)[0]
     return found === undefined ? undefined : readFileSync(found, 'utf8').trim()

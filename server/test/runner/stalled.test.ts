@@ -8,10 +8,11 @@ import { type ApiError, findLobby, listLobbies, playerConnected } from '@musterh
 import { readStat } from '../../src/procfs.ts'
 import { startArena } from '../end-to-end/arena.ts'
 import { find, join, LONG_MS, type Seat, serverOf } from '../http/steps.ts'
+import { lacking } from '../optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { processesOf, roleOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
-import { hasBubblewrap, SANDBOXES, type Sandbox } from './driver-fixture.ts'
+import { needsOf, SANDBOXES, type Sandbox } from './driver-fixture.ts'
 
 /** How often a player sends a datagram. */
 const SEND_MS = 100
@@ -64,8 +65,8 @@ const PORTS = {
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
   for (const sandbox of SANDBOXES) {
     test(`${name} (${sandbox === 'off' ? 'without a sandbox' : 'in bubblewrap'})`, async (t) => {
-      if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
-      return run(t, sandbox)
+      const missing = lacking(...needsOf(sandbox))
+      return missing === null ? run(t, sandbox) : t.skip(missing)
     })
   }
 }

@@ -9,12 +9,13 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
 import {
   type DriverFixture,
-  hasBubblewrap,
   howOf,
   makeDataFolder,
+  needsOf,
   openDriver,
   SANDBOXES,
   type Sandbox,
@@ -30,8 +31,8 @@ const LOG_BYTES_MAX = 4 * (512 + 128) * 1024
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
   for (const sandbox of SANDBOXES) {
     test(`${name} (${sandbox === 'off' ? 'without a sandbox' : 'in bubblewrap'})`, async (t) => {
-      if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
-      return run(t, sandbox)
+      const missing = lacking(...needsOf(sandbox))
+      return missing === null ? run(t, sandbox) : t.skip(missing)
     })
   }
 }

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ApiError, cancelNodeDrain, deleteMatchmakerLobby, drainNode } from '@musterhost/contract'
 import { EngineClient } from '../../src/runner/drivers/docker/engine.ts'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
-import { missingFor } from './driver-fixture.ts'
+import { needsOf } from './driver-fixture.ts'
 import { type Lobby, World } from './swarm-world.ts'
 
 /** Longer than any loss here. */
@@ -36,7 +37,7 @@ async function repeat(world: World, [service]: readonly Found[], { lobby_id, nod
 }
 
 test('of three managers one is suspended and one is killed: lobbies start with the others, none starts twice, and without a majority the error says so', async (t) => {
-  const missing = missingFor('swarm')
+  const missing = lacking(...needsOf('swarm'))
   if (missing !== null) return t.skip(missing)
   const world = await World.open(t, GRACE_S, ['manager', 'manager'], HEARTBEAT_S)
   const lobbies = await world.findOnAll()

@@ -9,7 +9,8 @@ import { readConfig } from '../../src/config/config.ts'
 import { openNodes } from '../../src/runner/drivers/swarm/host.ts'
 import { startEngine } from '../container-engine.ts'
 import { freePorts } from '../free-ports.ts'
-import { missingFor } from './driver-fixture.ts'
+import { lacking } from '../optional-programs.ts'
+import { needsOf } from './driver-fixture.ts'
 
 /** A key and a certificate, of `issuer` or its own. */
 function certify(folder: string, name: string, issuer: string | null): void {
@@ -27,7 +28,7 @@ function certify(folder: string, name: string, issuer: string | null): void {
 }
 
 test('an engine over TLS takes requests of the platform with its certificate, and none without', async (t) => {
-  const missing = missingFor('docker')
+  const missing = lacking(...needsOf('docker'), 'openssl')
   if (missing !== null) return t.skip(missing)
   const folder = `${mkdtempSync(join(tmpdir(), 'muster-tls-'))}/`
   certify(folder, 'ca', null)

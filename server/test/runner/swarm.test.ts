@@ -2,14 +2,15 @@
 // manager.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
-import { missingFor } from './driver-fixture.ts'
+import { needsOf } from './driver-fixture.ts'
 import { World } from './swarm-world.ts'
 
 const GRACE_S = 10
 
 test('a machine of a Swarm that is cut off for a while loses no seat; after the grace its lobbies end in one row, and its orphans at its return', async (t) => {
-  const missing = missingFor('swarm')
+  const missing = lacking(...needsOf('swarm'))
   if (missing !== null) return t.skip(missing)
   const world = await World.open(t, GRACE_S)
   const [first, second] = await world.findOnAll()
@@ -46,7 +47,7 @@ test('a machine of a Swarm that is cut off for a while loses no seat; after the 
 })
 
 test('a machine that loses its power takes its own lobbies along, no lobby starts twice, and without a manager none starts', async (t) => {
-  const missing = missingFor('swarm')
+  const missing = lacking(...needsOf('swarm'))
   if (missing !== null) return t.skip(missing)
   const world = await World.open(t, GRACE_S)
   const [first, second] = await world.findOnAll()

@@ -8,12 +8,14 @@ import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { S3Client } from '../../src/objects/s3/client.ts'
 import { freePorts } from '../free-ports.ts'
+import { lacking } from '../optional-programs.ts'
 import { endWithTest, outputOf } from '../programs.ts'
 import { until } from '../until.ts'
 import { BUCKET, type S3TestService } from './service.ts'
 
 const run = promisify(execFile)
 const STORES = ['account', 'container', 'object'] as const
+const SERVERS = (['proxy', ...STORES] as const).map((name) => `swift-${name}-server` as const)
 /** Rings of one device with one copy: what swift-ring-builder makes, in one process. */
 const MAKE_RINGS = `
 import sys
@@ -32,11 +34,12 @@ const SECRET = 'testing'
 
 /** Why it cannot be started; null: it can. */
 export function swiftObstacle(): string | null {
-  if (spawnSync('swift-proxy-server', ['--version']).error !== undefined) return 'swift-proxy is not installed'
+  const missing = lacking(...SERVERS)
+  if (missing !== null) return missing
   const script = "import os,tempfile; f=tempfile.NamedTemporaryFile(); os.setxattr(f.name,'user.swift',b'x'*2000)"
   return spawnSync('/usr/bin/python3', ['-c', script]).status === 0
     ? null
-    : 'the temporary folder has no extended attributes'
+    : 'needs extended attributes in the temporary folder'
 }
 
 export async function startSwift(t: TestContext): Promise<S3TestService> {

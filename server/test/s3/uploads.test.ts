@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { completeUpload, createGameBuild, getUpload } from '@musterhost/contract'
 import { tarGz } from '../builds.ts'
 import { newGame, refused } from '../cloud/steps.ts'
+import { lacking } from '../optional-programs.ts'
 import { startPlatform } from '../platform.ts'
-import { programObstacle } from '../programs.ts'
 import { type S3TestService, type StoppableService, s3Settings, startS3rver } from './service.ts'
 import { deploy, deploySite, filesOf, prepareSite, putBytes, run, temporaryFile, visit } from './steps.ts'
 import { startSwift, swiftObstacle } from './swift.ts'
@@ -134,14 +134,8 @@ for (const [name, start] of Object.entries(SERVICES)) {
     })
 
     await t.test('a presigned address works with curl, and s3cmd and boto3 read what arrived', async (t) => {
-      for (const [program, args] of [
-        ['curl', ['--version']],
-        ['s3cmd', ['--version']],
-        ['/usr/bin/python3', ['-c', 'import boto3']],
-      ] as const) {
-        const obstacle = programObstacle(program, args)
-        if (obstacle !== null) return t.skip(obstacle)
-      }
+      const missing = lacking('curl', 's3cmd', 'boto3')
+      if (missing !== null) return t.skip(missing)
       const env = { ...s3Settings(service, 'clients'), MUSTER_S3_UPLOAD_ENDPOINT: service.endpoint }
       const platform = await startPlatform(t, { roles: 'api', env })
       const game = await newGame(platform)

@@ -7,12 +7,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { lacking } from '../optional-programs.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
 const UNITS = join(CHECKOUT, 'deploy', 'systemd')
 
 test('systemd accepts every line of the units, and the programs they start exist', async (t) => {
-  if (spawnSync('systemd-analyze', ['--version']).status !== 0) return t.skip('systemd-analyze is not installed')
+  const missing = lacking('systemd-analyze')
+  if (missing !== null) return t.skip(missing)
   const folder = await mkdtemp(join(tmpdir(), 'muster-units-'))
   t.after(() => rm(folder, { recursive: true }))
   for (const name of await readdir(UNITS)) {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { readRegions, thisMachine } from '../../../src/regions.ts'
+import { lacking } from '../../optional-programs.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
@@ -64,7 +65,7 @@ export function requireRegions(example: string): void {
 
 /** HAProxy checks a config without running it. Returns whether it is installed. */
 export function requireHaproxy(example: string): boolean {
-  if (spawnSync('haproxy', ['-v']).error !== undefined) return false
+  if (lacking('haproxy') !== null) return false
   const times = 'defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n'
   const frontend = 'frontend players\n  bind 127.0.0.1:1\n  default_backend edges\n'
   const { status, stdout, stderr } = withFile('haproxy.cfg', `${times}${frontend}${example}\n`, (file) =>
