@@ -7,6 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { lacking } from './optional-programs.ts'
 import { until } from './until.ts'
 
 const RUN = join(import.meta.dirname, 'run.ts')
@@ -19,6 +20,9 @@ const FILES = {
     test('three', { skip: 'needs root, bubblewrap' }, () => {})
     describe('four', { skip: 'needs writable control groups' }, () => test('inside', () => {}))
     test('five', { skip: 'the moon is full' }, () => {})`,
+  'looks.test.mjs': `import { spawnSync } from 'node:child_process'; import { test } from 'node:test'
+    const find = (program) => spawnSync(program, ['--version'], { env: { PATH: '/usr/bin:/bin' } }).error?.code ?? 'found'
+    test('looks', (t) => t.diagnostic(['git', '/usr/bin/git', 'sh'].map(find).join(' ') + ' uid ' + process.getuid()))`,
   // No timer of its process can end it.
   'stuck.test.mjs': `import { test } from 'node:test'; import { writeFileSync } from 'node:fs'
     test('blocks', () => { writeFileSync(import.meta.dirname + '/blocked', ''); for (;;) {} })`,
@@ -104,4 +108,17 @@ test('the end of a run counts what the skipped tests need, with the command that
 test('a run in which nothing was skipped says nothing of it', async (t) => {
   const { output } = await runFiles(t, { names: ['passes.test.mjs'] })
   assert.doesNotMatch(output, /tests? needs?:|apt-get/)
+})
+
+test('--without-programs hides the optional programs from PATH and from absolute paths, and nothing else', async (t) => {
+  const missing = lacking('git')
+  if (missing !== null) return t.skip(missing)
+  const looks = async (...flags: string[]) => {
+    const { exit_code, output } = await runFiles(t, { names: ['looks.test.mjs'], flags })
+    assert.equal(exit_code, 0, output)
+    return /ℹ (.* uid \d+)/.exec(output)?.[1]
+  }
+  const uid = process.getuid?.()
+  assert.equal(await looks('--without-programs'), `ENOENT ENOENT found uid ${uid}`)
+  assert.equal(await looks(), `found found found uid ${uid}`)
 })

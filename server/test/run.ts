@@ -1,8 +1,9 @@
-// `npm test`, and `npm test -- [--failed-to LIST] [--seconds-max N] [FILE...]`: starts one PostgreSQL for the whole run, runs
-// the test files of every workspace, each in a process of its own, and ends the server whatever happens. A run in which no
-// test was executed has failed: it would otherwise look like one in which all of them passed. `--failed-to` writes the
-// paths of the files that failed, or were under way when the run was ended, to the file LIST, one a line. `--seconds-max`
-// ends the run after N seconds. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
+// `npm test`, and `npm test -- [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`: starts one PostgreSQL
+// for the whole run, runs the test files of every workspace, each in a process of its own, and ends the server whatever
+// happens. A run in which no test was executed has failed: it would otherwise look like one in which all of them passed.
+// `--failed-to` writes the paths of the files that failed, or were under way when the run was ended, to the file LIST, one
+// a line. `--seconds-max` ends the run after N seconds. `--without-programs` hides the optional programs, as
+// hidden-programs.ts describes. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
@@ -11,6 +12,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startTestServer, type TestServer } from './database-server.ts'
+import { withoutPrograms } from './hidden-programs.ts'
 import { RUN_VARIABLE } from './leftovers/run.ts'
 import { TEST_MS_MAX } from './run-limits.ts'
 import { type Outcome, sumUp } from './run-outcome.ts'
@@ -28,15 +30,20 @@ const SLOWEST_FILES_MAX = 10
 const UNFINISHED = 130
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-type Options = { failed_to: string | null; seconds_max: number | null }
+type Options = { failed_to: string | null; seconds_max: number | null; without_programs: boolean }
 
 const { values, positionals } = parseArgs({
-  options: { 'failed-to': { type: 'string' }, 'seconds-max': { type: 'string' } },
+  options: {
+    'failed-to': { type: 'string' },
+    'seconds-max': { type: 'string' },
+    'without-programs': { type: 'boolean' },
+  },
   allowPositionals: true,
 })
 process.exitCode = await runTests(positionals, {
   failed_to: values['failed-to'] ?? null,
   seconds_max: values['seconds-max'] === undefined ? null : Number(values['seconds-max']),
+  without_programs: values['without-programs'] ?? false,
 })
 
 async function runTests(asked: readonly string[], options: Options): Promise<number> {
@@ -52,7 +59,7 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
   try {
     const server = await startTestServer()
     try {
-      return interrupt.signal.aborted ? UNFINISHED : await runFiles(files, server, interrupt.signal, options.failed_to)
+      return interrupt.signal.aborted ? UNFINISHED : await runFiles(files, server, interrupt.signal, options)
     } finally {
       await server.stopRun()
     }
@@ -72,11 +79,13 @@ async function runFiles(
   files: readonly string[],
   server: TestServer,
   interrupt: AbortSignal,
-  failed_to: string | null,
+  { failed_to, without_programs }: Options,
 ): Promise<number> {
   const outcome_file = join(server.data_dir, 'outcome.jsonl')
   const temporary = await makeTemporaryFolder(server.data_dir)
-  const child = spawn(process.execPath, [...flagsOf(outcome_file), ...files], {
+  const command = [process.execPath, ...flagsOf(outcome_file), ...files] as const
+  const [program, ...args] = without_programs ? withoutPrograms(join(server.data_dir, 'layers'), command) : command
+  const child = spawn(program, args, {
     stdio: 'inherit',
     env: {
       ...process.env,
