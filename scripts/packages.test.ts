@@ -9,11 +9,21 @@ import { test } from 'node:test'
 /** The oldest Node that README and `engines` name. The platform itself runs under the Node that is installed. */
 const OLDEST_NODE = '20.19.0'
 
-type Lock = { packages: Record<string, { engines?: { node?: string } }> }
+/** npm replaces this host by the registry of the user's settings. */
+const REGISTRY = 'https://registry.npmjs.org/'
+/** Every folder with packages of its own. */
+const LOCKS = ['package-lock.json', 'runtime/package-lock.json', 'examples/generated-client/package-lock.json']
+
+type Lock = {
+  packages: Record<
+    string,
+    { engines?: { node?: string }; link?: boolean; inBundle?: boolean; resolved?: string; integrity?: string }
+  >
+}
 type Semver = { satisfies: (version: string, range: string) => boolean }
 
 test('npm ci prints no warning on the oldest Node that we support: every package accepts it', () => {
-  const lock = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8')) as Lock
+  const lock = readLock('package-lock.json')
   const semver = semverOfNpm()
   const packages = Object.entries(lock.packages)
   assert.ok(packages.length > 100, `${packages.length} packages`)
@@ -22,6 +32,26 @@ test('npm ci prints no warning on the oldest Node that we support: every package
   )
   assert.deepEqual(refused, [])
 })
+
+test('npm ci asks the registry only for archives: every lock names their addresses and hashes, for every system', () => {
+  for (const path of LOCKS) {
+    const installed = Object.entries(readLock(path).packages).filter(([name]) => name.includes('node_modules/'))
+    assert.ok(installed.length > 0, path)
+    const nameless = installed.filter(
+      ([, { resolved = '', integrity, link, inBundle }]) =>
+        !link && !inBundle && (!resolved.startsWith(REGISTRY) || integrity === undefined),
+    )
+    assert.deepEqual(
+      nameless.map(([name]) => name),
+      [],
+      `${path}: .npmrc beside it sets omit-lockfile-registry-resolved=false`,
+    )
+  }
+})
+
+function readLock(path: string): Lock {
+  return JSON.parse(readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')) as Lock
+}
 
 /** npm decides with its own copy of semver, so the test does too. */
 function semverOfNpm(): Semver {

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { Failure } from './failure.ts'
 import { fetchNode, readPinnedNode } from './fetched-node.ts'
 
-/** The oldest major version that runs the platform. */
+/** The oldest major version that runs the platform. scripts/install/install.js names the same. */
 const NODE_MAJOR_MIN = 24
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Exit codes of programs that a signal ended, as shells report them. */

