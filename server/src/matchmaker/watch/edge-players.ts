@@ -3,7 +3,9 @@
 // player leaves when no edge has had a connection for the lobby's `seat_hold_ms`.
 //
 // An edge that was killed keeps its players until the next edge of its node registers, or until it counts as gone
-// (edge-reports.ts). While the report of a registered edge is missing, nobody leaves. A new matchmaker reads all rows, decides
+// (edge-reports.ts). While the report of a registered edge is missing, nobody leaves. A hold counts only the time in which
+// players can connect: not the time without the database or without a report, and after the end of an edge all holds start
+// again, for RESTARTED_MS_MAX at most. A new matchmaker reads all rows, decides
 // again, which changes nothing that was decided before, and starts every hold again. So does the next holder of a shard. Each
 // process decides about the players of its shards.
 import { ApiError } from '@musterhost/contract'
@@ -22,13 +24,15 @@ const READ_SOON_MS = 1_000
 const ROWS_MAX = 5_000
 /** Closed players stay in the table for longer (edge/players.ts). After a longer pause everything is read again. */
 const PAUSE_MS_MAX = 30_000
+/** Beyond the first hold. An edge that is restarted again and again keeps no seat for ever. */
+const RESTARTED_MS_MAX = 5 * 60_000
 
 type Player = { player_id: string; lobby_id: string; namespace_id: string }
 type Row = Player & { is_open: boolean; change_seq: number }
 /** An edge as of the last read. `players`: those with a connection, with the number of their row. */
 type Edge = { seq: number; read_ms: number; players: Map<string, Player & { change_seq: number }> }
-/** A player without a connection. */
-type Absent = Player & { since_ms: number }
+/** A player without a connection, by `#counted_ms`. `first_ms`: the first value of `since_ms`. */
+type Absent = Player & { since_ms: number; first_ms: number }
 type Answer = { edge_id: string; player_id: string; change_seq: number; code: string | null }
 
 /** Resolves when the players have been read once, or could not be. */
@@ -81,6 +85,10 @@ class EdgePlayers {
   #must_scan = true
   /** A shard has come to this process. */
   #must_read_all = false
+  /** The sum of the times between two passes that both found the report of every edge. */
+  #counted_ms = 0
+  /** When the last such pass read; null: a pass since has failed, or missed a report. */
+  #pass_ms: number | null = null
 
   constructor(ctx: Pick<Context, 'pool' | 'listener' | 'elapsed'>, books: Books, timer: TimerWhileNeeded) {
     this.#ctx = ctx
@@ -110,6 +118,7 @@ class EdgePlayers {
       await this.#read(reads_all)
       if (this.#found_absent) await this.#read(false)
     } catch (error) {
+      this.#pass_ms = null
       this.#must_read_all ||= reads_all
       throw error
     }
@@ -119,10 +128,12 @@ class EdgePlayers {
     const before = new Set(this.#absent.keys())
     this.#found_absent = false
     const { rows } = await this.#ctx.pool.query<{ edge_id: string; is_reported: boolean }>(EDGES_QUERY)
+    this.#countTime(rows.every(({ is_reported }) => is_reported))
     const known = new Set(rows.map(({ edge_id }) => edge_id))
     for (const [edge_id, edge] of this.#edges) {
       if (known.has(edge_id)) continue
       this.#edges.delete(edge_id)
+      this.#restartHolds()
       for (const player of edge.players.values()) this.#onClosed(player)
     }
     for (const { edge_id, is_reported } of rows) if (is_reported) await this.#readEdge(edge_id, reads_all)
@@ -226,8 +237,22 @@ class EdgePlayers {
 
   #onClosed({ player_id, lobby_id, namespace_id }: Player): void {
     if (this.#isOpen(player_id)) return
-    this.#absent.set(player_id, { player_id, lobby_id, namespace_id, since_ms: this.#ctx.elapsed() })
+    const since_ms = this.#counted_ms
+    this.#absent.set(player_id, { player_id, lobby_id, namespace_id, since_ms, first_ms: since_ms })
     this.#timer.need()
+  }
+
+  #countTime(are_all_reported: boolean): void {
+    const now_ms = this.#ctx.elapsed()
+    if (are_all_reported && this.#pass_ms !== null) this.#counted_ms += now_ms - this.#pass_ms
+    this.#pass_ms = are_all_reported ? now_ms : null
+  }
+
+  /** An edge has ended. For how long players could not connect before is not known. */
+  #restartHolds(): void {
+    for (const absent of this.#absent.values()) {
+      absent.since_ms = Math.min(this.#counted_ms, absent.first_ms + RESTARTED_MS_MAX)
+    }
   }
 
   /** Finds players that were connected before and whose edge ended while no matchmaker read. */
@@ -249,9 +274,9 @@ class EdgePlayers {
     for (const [player_id, { namespace_id }] of this.#absent) {
       if (!this.#books.has(namespace_id)) this.#absent.delete(player_id)
     }
-    const now_ms = this.#ctx.elapsed()
     const due = [...this.#absent.values()].filter(({ player_id, namespace_id, lobby_id, since_ms }) => {
-      return known.has(player_id) && now_ms - since_ms >= (this.#books.lobby(namespace_id, lobby_id)?.seat_hold_ms ?? 0)
+      const hold_ms = this.#books.lobby(namespace_id, lobby_id)?.seat_hold_ms ?? 0
+      return known.has(player_id) && this.#counted_ms - since_ms >= hold_ms
     })
     await Promise.all(
       due.map(async ({ namespace_id, player_id, lobby_id }) => {
