@@ -33,7 +33,7 @@ export async function checkBill(platform: FaultyPlatform, findings: Findings): P
     const second = await uptimeOf(platform)
     const after = await platform.withDatabase((db) => runTime(db, group_id))
     // The end of a run is recorded a moment after it. Until then the run is billed to the present, and then to its end.
-    if (before.running !== after.running && reading < READINGS_MAX) continue
+    if (before.runs !== after.runs && reading < READINGS_MAX) continue
     findings.require(
       before.core_ms <= first + 1 && first <= second && second <= after.core_ms + 1,
       `L9: the bill says ${first} and then ${second}, and the runs between ${before.core_ms} and ${after.core_ms}`,
@@ -52,11 +52,14 @@ async function uptimeOf({ admin, game }: FaultyPlatform): Promise<number> {
   return games.flatMap(({ regions }) => regions).reduce((sum, { uptime }) => sum + uptime, 0)
 }
 
-/** The same by plain counting, with the number of runs without a recorded end. */
-async function runTime(db: ClientBase, group_id: string): Promise<{ core_ms: number; running: number }> {
-  const { rows } = await db.query<{ core_ms: number; running: number }>(
+/**
+ * The same by plain counting. `runs`: which have no recorded end, and how many there are. Their number alone is the same after
+ * one run has ended and another one has begun.
+ */
+async function runTime(db: ClientBase, group_id: string): Promise<{ core_ms: number; runs: string }> {
+  const { rows } = await db.query<{ core_ms: number; runs: string }>(
     `select coalesce(sum(extract(epoch from coalesce(exit_ts, now()) - start_ts) * 1000 * cpu_cores), 0)::float8 as core_ms,
-        count(*) filter (where exit_ts is null)::int as running
+        count(*)::text || ' ' || coalesce(string_agg(lobby_id::text, ' ' order by lobby_id) filter (where exit_ts is null), '') as runs
       from lobby_runs where start_ts is not null and group_id = $1`,
     [group_id],
   )
