@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { writeCommandFile } from './package/command-file.ts'
 import { writeCommandPackage, writePlatformPackage } from './package/packages.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -20,6 +21,8 @@ if (target === undefined) {
   try {
     await writeCommandPackage(ROOT, join(folder, 'command'), { has_platform: true })
     await writePlatformPackage(ROOT, join(folder, 'platform'))
+    mkdirSync(join(folder, 'platform/command'))
+    await writeCommandFile(ROOT, join(folder, 'platform/command/cli.tgz'))
     chmodSync(join(folder, 'command/dist/muster.js'), 0o755)
     for (const name of ['command', 'platform']) {
       const args = ['pack', '--json', '--pack-destination', to]

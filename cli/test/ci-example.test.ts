@@ -1,10 +1,9 @@
 // The examples of docs/ci.md, as a CI runs them: each line in a shell, with the variables of the CI, on a real platform.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { createCloudToken, getGameById } from '@musterhost/contract'
 import { parse } from 'yaml'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
@@ -12,7 +11,6 @@ import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 
 const PAGE = readFileSync(new URL('../../docs/ci.md', import.meta.url), 'utf8')
-const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 const blocksOf = (language: string): string[] =>
   [...PAGE.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map(([, text]) => text!)
@@ -36,17 +34,21 @@ async function namespacesOf(platform: Platform, { game_id }: DeployedProject) {
 /** Lines in a shell like that of a CI. Resolves to its stdout. */
 type Shell = (lines: string, env?: Record<string, string>) => Promise<string>
 
-/** `muster` is installed in the project, as `npx` finds it. */
+/** The lines install `muster` from the platform, into a folder of the project. */
 async function openCi(platform: Platform, project: DeployedProject): Promise<Shell> {
   const { token } = await platform.client.call(createCloudToken, { params: { game_id: project.game_id } })
-  const programs = join(project.folder, 'node_modules/.bin')
-  mkdirSync(programs, { recursive: true })
-  const text = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`
-  writeFileSync(join(programs, 'muster'), text, { mode: 0o755 })
-  const PATH = `${programs}:${project.muster.env.PATH}`
+  const npm_config_prefix = join(project.folder, '.npm-global')
+  const settings = {
+    npm_config_prefix,
+    npm_config_cache: join(project.folder, '.npm-cache'),
+    npm_config_update_notifier: 'false',
+    // Nothing else is asked.
+    npm_config_registry: 'http://127.0.0.1:9/',
+    PATH: `${join(npm_config_prefix, 'bin')}:${project.muster.env.PATH}`,
+  }
   return (lines, env = {}) =>
     new Promise((resolve, reject) => {
-      const all = { ...project.muster.env, PATH, MUSTER_TOKEN: token, CI: 'true', ...env }
+      const all = { ...project.muster.env, ...settings, MUSTER_TOKEN: token, CI: 'true', ...env }
       execFile('bash', ['-e', '-c', lines], { cwd: project.folder, env: all }, (error, stdout, stderr) => {
         if (error === null) resolve(stdout)
         else reject(new Error(`${lines}\n${stderr}`, { cause: error }))
@@ -84,6 +86,7 @@ async function plainShell(t: TestContext, platform: Platform): Promise<void> {
   const [create, deploy, json, ...others] = blocksOf('sh')
   assert.deepEqual(others, [])
   const { game } = await platform.client.call(getGameById, { params: { game_id: project.game_id } })
+  await shell('npm install --global "$MUSTER_URL/cli.tgz"')
   const token = (await shell(create!, { MUSTER_TOKEN: platform.token, GAME_ID: game.game_id })).trim()
   assert.match(token, /^cloud\./)
   await shell(deploy!, { MUSTER_TOKEN: token, BRANCH: 'main' })

@@ -58,14 +58,17 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
     assert.ok(bytes.command <= 10 * MEGABYTE, `${bytes.command} bytes`)
   })
 
-  await t.test('its version is that of the checkout, by npx and by the Node of the machine', async (step) => {
-    for (const name of ['muster', 'musterhost']) {
-      assert.equal(await npm(['exec', '--', name, '--version'], app), `${VERSION}\n`)
-    }
-    const { stdout } = await run(system_node, [muster, '--version'], { cwd: app, env: systemEnv() })
-    assert.equal(stdout, `${VERSION}\n`)
-    step.diagnostic(`the Node of this machine is ${execFileSync(system_node, ['--version'], { encoding: 'utf8' })}`)
-  })
+  await t.test(
+    'its version is that of the checkout, under both names, and by the Node of the machine',
+    async (step) => {
+      for (const name of ['muster', 'musterhost']) {
+        assert.equal(await npm(['exec', '--', name, '--version'], app), `${VERSION}\n`)
+      }
+      const { stdout } = await run(system_node, [muster, '--version'], { cwd: app, env: systemEnv() })
+      assert.equal(stdout, `${VERSION}\n`)
+      step.diagnostic(`the Node of this machine is ${execFileSync(system_node, ['--version'], { encoding: 'utf8' })}`)
+    },
+  )
 
   await t.test('muster init writes a project, with the files that npm would leave out', async () => {
     await run(system_node, [muster, 'init', '--ci', '--template', 'node-ws', 'dots'], { cwd: app, env: systemEnv() })

@@ -93,7 +93,7 @@ test('the page of nodes', async (t) => {
     await submit.click()
     const dialog = page.getByRole('dialog', { name: 'Join as porch' })
     const command = await dialog.locator('pre').textContent()
-    const prefix = 'MUSTER_EDGE_PUBLIC_HOST=porch.example.com npx musterhost join '
+    const prefix = 'MUSTER_EDGE_PUBLIC_HOST=porch.example.com npm run muster -- join '
     assert.ok(command?.startsWith(prefix), `${command}`)
     await dialog.getByRole('button', { name: 'Close' }).click()
     const { roles } = await joinWith(platform, command!.split(' ').at(-1)!)
@@ -148,7 +148,7 @@ async function invite({ page }: View, name: string) {
   const dialog = page.getByRole('dialog', { name: `Join as ${name}` })
   const command = await dialog.locator('pre').textContent()
   await dialog.getByRole('button', { name: 'Copy', exact: true }).waitFor()
-  const [, invitation] = /^npx musterhost join https?:\/\/\S+ (mj1\.\S+)$/.exec(command ?? '') ?? []
+  const [, invitation] = /^npm run muster -- join https?:\/\/\S+ (mj1\.\S+)$/.exec(command ?? '') ?? []
   assert.ok(invitation, `${command}`)
   return { invitation, dialog }
 }

@@ -19,14 +19,11 @@ type Manifest = {
   version: string
   description: string
   license: string
-  peerDependencies?: Record<string, string>
-  peerDependenciesMeta?: Record<string, object>
 }
 
 /** `has_platform`: whether npm installs the platform with it, on Linux. */
 export function commandManifest(root: string, { has_platform }: { has_platform: boolean }): object {
   const { version, license } = readManifest(root)
-  const { peerDependencies, peerDependenciesMeta } = readManifest(join(root, 'cli'))
   const bin = 'dist/muster.js'
   return {
     name: COMMAND,
@@ -36,9 +33,6 @@ export function commandManifest(root: string, { has_platform }: { has_platform: 
     type: 'module',
     engines: ENGINES,
     bin: { muster: bin, [COMMAND]: bin },
-    // One command needs them, and npm does not install them with the others.
-    peerDependencies,
-    peerDependenciesMeta,
     ...(has_platform ? { optionalDependencies: { [PLATFORM]: version } } : {}),
     platform_node: pinnedNodes(root),
   }

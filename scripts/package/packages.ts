@@ -22,7 +22,9 @@ const DATA = {
   'server/package.json': 'package.json',
   'cli/templates/': 'templates/',
   'hub/dist/': 'hub/',
-  // The example game stays in the checkout. The platform looks for it, and does not find it.
+  'cli/dist/': 'command/',
+  // These stay in the checkout. The platform looks for them, and does not find them.
+  'scripts/': 'scripts/',
   'examples/arena/': 'examples/arena/',
 }
 
@@ -33,7 +35,7 @@ export async function writeCommandPackage(root: string, to: string, options: { h
     to,
     programs: COMMAND_PROGRAMS,
     data: DATA,
-    external: [/^@modelcontextprotocol\//],
+    external: [],
     server_package: PLATFORM,
   })
   const filter = (file: string): boolean => basename(file) !== 'node_modules'

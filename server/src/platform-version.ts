@@ -2,9 +2,17 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
+/** A package has JavaScript, a checkout TypeScript. */
+const IS_CHECKOUT = import.meta.filename.endsWith('.ts')
+
 export function platformVersion(): string {
   const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), 'utf8')) as {
     version: string
   }
   return version
+}
+
+/** How a person runs the command `muster` of this program, at the place that it runs from. */
+export function ownCommand(): string {
+  return IS_CHECKOUT ? 'npm run muster --' : 'npx musterhost'
 }

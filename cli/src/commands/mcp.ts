@@ -11,9 +11,6 @@ export function addMcpCommand(program: Command, terminal: Terminal): void {
     )
     .option('--write', 'also the operations that change something')
     .option('--allow <group...>', 'only operations whose id begins with one of these, for example games.versions')
-    .addHelpText(
-      'after',
-      '\nThe agent acts with your token. It needs the package @modelcontextprotocol/sdk beside muster:\n  npx -p muster -p @modelcontextprotocol/sdk muster mcp',
-    )
+    .addHelpText('after', '\nThe agent acts with your token.')
     .action(async (options: McpOptions) => (await import('../mcp/serve.ts')).serveMcp(terminal, options))
 }

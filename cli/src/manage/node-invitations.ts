@@ -28,8 +28,8 @@ export async function inviteNode(terminal: Terminal, options: InviteOptions): Pr
   const invited = await client.call(createNodeInvitation, { body })
   if (terminal.is_json) return terminal.json(invited)
   terminal.note(`Inviting a machine to ${url}`)
-  terminal.note('On the new machine (Linux, Node 20 or newer):')
-  terminal.print(`npx musterhost join ${invited.platform_url} ${invited.invitation}`)
+  terminal.note('On the new machine (Linux), with the same version of Muster:')
+  terminal.print(invited.join_command)
   if (isLocal(invited.platform_url)) {
     terminal.note(
       'Another machine does not reach localhost. Set MUSTER_DOMAIN_MAIN of the platform to its domain for that.',

@@ -119,7 +119,7 @@ async function loadLibrary() {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new Failure('muster mcp needs the package @modelcontextprotocol/sdk, which is not installed.', {
-      remedy: 'npx -p muster -p @modelcontextprotocol/sdk muster mcp',
+      remedy: 'In a checkout without development packages, install it: npm install @modelcontextprotocol/sdk',
       cause: error,
     })
   }

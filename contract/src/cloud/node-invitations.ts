@@ -72,6 +72,10 @@ export const createNodeInvitation = operation({
         'Text for `muster join`: `mj1.`, the hash of the platform key, and a secret. It is returned only once.',
     }),
     platform_url: Type.String({ description: 'Address of the platform for `muster join`.' }),
+    join_command: Type.String({
+      description:
+        'Command for the new machine, with address and invitation: in a checkout where the platform runs in one, otherwise of the package.',
+    }),
     node_id: NodeName,
     region: RegionName,
     roles: NodeRoles,

@@ -25,6 +25,7 @@ import type { Context, RunningRole } from '../context.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
 import { findsSocket } from '../http/cloud/finds.ts'
 import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
+import { registerCommandPackage } from '../http/command-package.ts'
 import { allowOrigins } from '../http/cors.ts'
 import { registerExports } from '../http/exports.ts'
 import { registerHub } from '../http/hub/pages.ts'
@@ -108,6 +109,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerObjectRoutes(app, ctx)
   registerExports(app, ctx)
   await registerPages(app, ctx)
+  registerCommandPackage(app, ctx)
   await registerHub(app, ctx)
 
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })

@@ -144,7 +144,7 @@ function nodeSettings(t: TestContext, world: World): Record<string, string> {
 async function joins(t: TestContext, world: World): Promise<{ node: Running }> {
   const muster = createMuster(t, world.settings)
   const { stdout } = await muster.run(['nodes', 'invite', '--name', 'attic'])
-  const [, url = '', invitation = ''] = /^npx musterhost join (\S+) (\S+)$/m.exec(stdout) ?? []
+  const [, url = '', invitation = ''] = /^npm run muster -- join (\S+) (\S+)$/m.exec(stdout) ?? []
   const reached = url.replace('localhost', PLATFORM_ADDRESS)
   return { node: await world.machine.muster(['join', reached, invitation], nodeSettings(t, world)) }
 }

@@ -16,21 +16,20 @@ export function FirstSteps({ group, games, namespaces }: Props) {
     <Section title={`First steps of ${group.display_name}`}>
       <ol className="flex flex-col gap-4 p-4">
         <Step text="Sign in on your own machine" is_done={has_build}>
-          <CodeLine text={`npx musterhost login ${location.origin}`} />
+          <CodeLine text={`npm install --global ${location.origin}/cli.tgz`} />
+          <CodeLine text={`muster login ${location.origin}`} />
         </Step>
         <Step text="Make a game from a template" is_done={has_game}>
-          <CodeLine text="npx musterhost init my-game && cd my-game" />
+          <CodeLine text="muster init my-game && cd my-game" />
         </Step>
         <Step text="Upload its server and its page, and deploy them" is_done={has_build && has_deploy}>
-          <CodeLine
-            text={game === undefined ? 'npx musterhost deploy' : `npx musterhost deploy --game ${game.name_id}`}
-          />
+          <CodeLine text={game === undefined ? 'muster deploy' : `muster deploy --game ${game.name_id}`} />
         </Step>
         <Step text="Let the first player in" is_done={has_player}>
           {game === undefined || namespace === undefined ? (
             <p className="text-soft">The last line of the deploy is the address of the game. Open it.</p>
           ) : (
-            <CodeLine text={`npx musterhost find --game ${game.name_id} --namespace ${namespace.name_id}`} />
+            <CodeLine text={`muster find --game ${game.name_id} --namespace ${namespace.name_id}`} />
           )}
         </Step>
       </ol>

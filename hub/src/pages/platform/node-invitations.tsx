@@ -214,12 +214,12 @@ function NewInvitation({ onCreated, onClose }: NewInvitationProps) {
 type JoinCommandProps = { response: Invited; public_host: string; onClose: () => void }
 
 function JoinCommand({ response, public_host, onClose }: JoinCommandProps) {
-  const { node_id, region, platform_url, invitation, expire_ts } = response
+  const { node_id, region, join_command, expire_ts } = response
   const setting = public_host === '' ? '' : `MUSTER_EDGE_PUBLIC_HOST=${public_host} `
   return (
     <Dialog title={`Join as ${node_id}`} is_wide onClose={onClose}>
-      <p>Run this on the new machine (Linux, Node 20 or newer). It is shown only once:</p>
-      <CodeLine text={`${setting}npx musterhost join ${platform_url} ${invitation}`} />
+      <p>Run this on the new machine (Linux), with the same version of Muster. It is shown only once:</p>
+      <CodeLine text={`${setting}${join_command}`} />
       <p>
         It works once, for the node {node_id} in region {region}. It expires <Ago ts={expire_ts} />. Everyone who has it
         can join: keep it secret.

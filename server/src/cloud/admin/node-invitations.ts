@@ -17,6 +17,7 @@ import { newId } from '../../ids.ts'
 import { hashOfSecret, newSecret, writeInvitation } from '../../links/invitation.ts'
 import { openPlatformAuthority } from '../../links/platform/authority.ts'
 import { NODE_ROLES, NODE_ROLES_DEFAULT } from '../../links/protocol.ts'
+import { ownCommand } from '../../platform-version.ts'
 import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'
 
@@ -61,6 +62,7 @@ export async function createInvitation(
     invitation_id,
     invitation,
     platform_url,
+    join_command: `${ownCommand()} join ${platform_url} ${invitation}`,
     node_id,
     region,
     roles: [...roles],
