@@ -49,6 +49,7 @@ const SPINNER: OperateStep['figures'] = [
   [/^ *[\u2800-\u28ff].*\n/gm, ''],
   // Notices about this machine.
   [/^ {2}[·-] .*\n/gm, ''],
+  [/^ {2}(?:!|warning) +runner +lobbies .*\n/gm, ''],
   [/N m?s/g, 'N s'],
   [/\d+ migrated/g, 'N migrated'],
   [/link=[\w-]+/g, 'link=LINK'],

@@ -3,7 +3,8 @@
 // happens. A run in which no test was executed has failed: it would otherwise look like one in which all of them passed.
 // `--failed-to` writes the paths of the files that failed, or were under way when the run was ended, to the file LIST, one
 // a line. `--seconds-max` ends the run after N seconds. `--without-programs` hides the optional programs, as
-// hidden-programs.ts describes. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
+// hidden-programs.ts describes; without FILE it runs only the files that depend on them, as
+// program-dependents.ts finds them. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
@@ -14,6 +15,7 @@ import { parseArgs } from 'node:util'
 import { startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
 import { RUN_VARIABLE } from './leftovers/run.ts'
+import { programDependents } from './program-dependents.ts'
 import { TEST_MS_MAX } from './run-limits.ts'
 import { type Outcome, sumUp } from './run-outcome.ts'
 import { summariseSkips } from './skip-summary.ts'
@@ -47,7 +49,8 @@ process.exitCode = await runTests(positionals, {
 })
 
 async function runTests(asked: readonly string[], options: Options): Promise<number> {
-  const files = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles()
+  const found = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles()
+  const files = options.without_programs && asked.length === 0 ? programDependents(found) : found
   if (files.length === 0) {
     console.error('There is no test file.')
     return 1
