@@ -1,5 +1,5 @@
-// Whoever owns a name in a command that is printed, or in an import, gets to run code on the machine of the reader. So each
-// name is ours, or that of a package in the lock file.
+// The owner of a package that a printed command or an import names runs code on the machine of the reader. So each name is
+// ours, or that of a package in the lock file.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'

@@ -3,10 +3,11 @@
 import { createHash } from 'node:crypto'
 import type { Dirent, Stats } from 'node:fs'
 import { lstat, open, readdir, realpath, stat } from 'node:fs/promises'
-import { isAbsolute, join, relative, sep } from 'node:path'
+import { join } from 'node:path'
 import { EXIT, Failure } from '../failure.ts'
 import { changed, codeOf, unreadable } from './file-errors.ts'
 import type { IgnoreRules } from './ignore-rules.ts'
+import { HAS_PROGRAM_MARKS, isInside, isProgram } from './system-files.ts'
 
 /** Files of a build before it is packed. A site may have UPLOAD_FILES_MAX of the contract. */
 export const PACKED_FILES_MAX = 100_000
@@ -26,11 +27,26 @@ export type LocalFile = {
 }
 export type HashedFile = LocalFile & { sha256: string }
 
-type Walk = { folder: string; real_folder: string; rules: IgnoreRules; files_max: number; files: LocalFile[] }
+type Walk = {
+  folder: string
+  real_folder: string
+  rules: IgnoreRules
+  files_max: number
+  has_marks: boolean
+  files: LocalFile[]
+}
 
-/** Throws a Failure for links that leave the folder, unreadable files, and more than `files_max` files. */
-export async function listFiles(folder: string, rules: IgnoreRules, files_max: number): Promise<LocalFile[]> {
-  const walk: Walk = { folder, real_folder: await realFolder(folder), rules, files_max, files: [] }
+/**
+ * Throws a Failure for links that leave the folder, unreadable files, and more than `files_max` files. `has_marks`: whether files
+ * are marked as programs. Otherwise their first bytes decide.
+ */
+export async function listFiles(
+  folder: string,
+  rules: IgnoreRules,
+  files_max: number,
+  has_marks = HAS_PROGRAM_MARKS,
+): Promise<LocalFile[]> {
+  const walk: Walk = { folder, real_folder: await realFolder(folder), rules, files_max, has_marks, files: [] }
   const waiting = ['']
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     for (const entry of await readFolder(walk, path)) {
@@ -77,7 +93,16 @@ async function addFile(walk: Walk, path: string, entry: Dirent): Promise<void> {
     })
   }
   const { size: bytes, mtimeMs: mtime_ms, mode } = stats
-  walk.files.push({ path, source, bytes, mtime_ms, is_executable: (mode & 0o111) !== 0 })
+  const is_executable = walk.has_marks ? (mode & 0o111) !== 0 : await programOf(path, source)
+  walk.files.push({ path, source, bytes, mtime_ms, is_executable })
+}
+
+async function programOf(path: string, source: string): Promise<boolean> {
+  try {
+    return await isProgram(source)
+  } catch (error) {
+    throw unreadable(path, error)
+  }
 }
 
 async function statOfFile(path: string, source: string): Promise<Stats> {
@@ -99,8 +124,7 @@ async function statOfLink(walk: Walk, path: string, source: string): Promise<Sta
     if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ELOOP') throw unreadable(path, error)
     throw new Failure(`${path} is a link to a file that does not exist.`, { remedy: leaveOut(path), cause: error })
   }
-  const inside = relative(walk.real_folder, target)
-  if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
+  if (!isInside(walk.real_folder, target)) {
     throw new Failure(`${path} is a link that leaves the folder: it leads to ${target}.`, { remedy: replaceLink(path) })
   }
   if (!stats.isFile()) throw new Failure(`${path} is a link to a folder.`, { remedy: replaceLink(path) })
