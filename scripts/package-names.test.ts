@@ -1,5 +1,5 @@
 // The owner of a package that a printed command or an import names runs code on the machine of the reader. So each name is
-// ours, or that of a package in the lock file.
+// ours, or that of a package in a lock file.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
@@ -67,8 +67,10 @@ test('every imported package is ours, or in the lock file', () => {
 })
 
 function knownNames(): (name: string) => boolean {
-  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as { packages: object }
-  const paths = Object.keys(packages).filter((path) => path.includes(MODULES))
+  const paths = globSync('{,runtime/,examples/*/}package-lock.json', { cwd: ROOT }).flatMap((file) => {
+    const { packages } = JSON.parse(readFileSync(join(ROOT, file), 'utf8')) as { packages: object }
+    return Object.keys(packages).filter((path) => path.includes(MODULES))
+  })
   const installed = paths.map((path) => path.slice(path.lastIndexOf(MODULES) + MODULES.length))
   const names = new Set([...OURS, ...installed, ...builtinModules])
   return (name) => names.has(name) || name.startsWith(OUR_SCOPE)
