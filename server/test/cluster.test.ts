@@ -13,7 +13,7 @@ import { Cluster, OWN_ADDRESS } from './cluster.ts'
 import { Standbys } from './database/standbys.ts'
 import { inOwnNetwork } from './own-network.ts'
 import { outputOf } from './programs.ts'
-import { until } from './until.ts'
+import { loadFactor, until } from './until.ts'
 
 const MAIN = join(import.meta.dirname, '..', 'src', 'main.ts')
 const DATABASES = ['db1', 'db2']
@@ -77,6 +77,11 @@ inOwnNetwork(import.meta.filename, () => {
   })
 })
 
+/** Ends a call that gets no response. On a loaded machine a call that succeeds takes longer. */
+function callSignal(): AbortSignal {
+  return AbortSignal.timeout(CALL_MS_MAX * loadFactor())
+}
+
 /** One byte there and back, as a program on `near` measures it. Infinity: it did not come back in time. */
 async function roundTripMs(cluster: Cluster, host: string): Promise<number> {
   const program = `const since = performance.now(); const s = require('net').connect(5000, '${host}', () => s.write('x'));
@@ -126,10 +131,10 @@ async function startPlatform(
 }
 
 function create({ client }: Platform, display_name: string): Promise<unknown> {
-  return client.call(createGroup, { body: { display_name }, signal: AbortSignal.timeout(CALL_MS_MAX) })
+  return client.call(createGroup, { body: { display_name }, signal: callSignal() })
 }
 
 async function namesOf({ client }: Platform): Promise<string[]> {
-  const { groups } = await client.call(listGroups, { signal: AbortSignal.timeout(CALL_MS_MAX) })
+  const { groups } = await client.call(listGroups, { signal: callSignal() })
   return groups.map(({ display_name }) => display_name).toSorted()
 }

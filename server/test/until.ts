@@ -10,7 +10,7 @@ const LOAD_FACTOR_MAX = 8
 const POLL_MS = 10
 
 /** How much slower than alone a process runs on this machine, by the load of the last minute. Never less than 1. */
-function loadFactor(): number {
+export function loadFactor(): number {
   return Math.min(LOAD_FACTOR_MAX, Math.max(1, loadavg()[0]! / availableParallelism()))
 }
 
