@@ -7,9 +7,11 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
+import { COMMAND_VARIABLE } from '../../server/test/built-command.ts'
 import { until } from '../../server/test/until.ts'
 
-const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+/** A whole run of the tests has built the command (built-command.ts). */
+const PROGRAM = process.env[COMMAND_VARIABLE] ?? fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const COLUMNS_DEFAULT = 100
 const ROWS = 40
 const CTRL_C = '\u0003'

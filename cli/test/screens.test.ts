@@ -16,8 +16,9 @@ const DEPLOY_SCREENS = ['deploy', 'deploy-changed', 'versions', 'diff', 'rollbac
 const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
   'config-schema': 'It prints a file for editors. project.test.ts compares the file with the contract.',
   completion: 'It prints a script for shells. completion.test.ts runs the script.',
-  join: 'It needs a platform on another machine. server/test/links/second-machine.test.ts runs it.',
-  upgrade: 'It changes a platform to another version. server/test/end-to-end/upgrade.test.ts reads what it prints.',
+  join: 'It needs a platform on another machine. server/test/links/second-machine.long.test.ts runs it.',
+  upgrade:
+    'It changes a platform to another version. server/test/end-to-end/upgrade.long.test.ts reads what it prints.',
   restart: 'It replaces the processes of a platform. server/test/supervisor/restart.test.ts runs it.',
   mcp: 'An agent reads it, and no person. mcp.test.ts drives it with the official client.',
 }

@@ -28,15 +28,22 @@ const DATA = {
   'examples/arena/': 'examples/arena/',
 }
 
-/** The command. `has_platform`: whether npm installs the platform with it, on Linux. */
-export async function writeCommandPackage(root: string, to: string, options: { has_platform: boolean }): Promise<void> {
+export type CommandOptions = {
+  /** Whether npm installs the platform with it, on Linux. */
+  has_platform: boolean
+  /** The package that its commands of the platform load. */
+  server_package?: string
+}
+
+/** The command. */
+export async function writeCommandPackage(root: string, to: string, options: CommandOptions): Promise<void> {
   const modules = await bundle({
     root,
     to,
     programs: COMMAND_PROGRAMS,
     data: DATA,
     external: [],
-    server_package: PLATFORM,
+    server_package: options.server_package ?? PLATFORM,
   })
   const filter = (file: string): boolean => basename(file) !== 'node_modules'
   cpSync(join(root, 'cli/templates'), join(to, 'templates'), { recursive: true, filter })

@@ -8,6 +8,7 @@ import { relative } from 'node:path'
 import { after } from 'node:test'
 import { inspect } from 'node:util'
 import { isMainThread } from 'node:worker_threads'
+import { BATCH_END, isBatch } from './batches.ts'
 import { killDescendants } from './process-tree.ts'
 import { EXIT_MS_MAX, FILE_MS_MAX } from './run-limits.ts'
 
@@ -26,9 +27,12 @@ if (process.env.NODE_TEST_CONTEXT === 'child-v8' && isMainThread && TEST_FILE.te
 function watch(): void {
   let exit: NodeJS.Timeout | undefined
   startTimer(FILE_MS_MAX, `has not ended within ${FILE_MS_MAX / 1000} s`)
-  after(() => {
+  const onLastTest = (): void => {
     exit = startTimer(EXIT_MS_MAX, `has not ended within ${EXIT_MS_MAX / 1000} s after its last test`)
-  })
+  }
+  // The runner takes the first file of a batch for all of it.
+  if (isBatch(file)) process.once(BATCH_END, onLastTest)
+  else after(onLastTest)
   tracingChannel('node.test').subscribe({
     start(message) {
       exit?.refresh()

@@ -1,9 +1,10 @@
 // A reporter beside the one for people, for run.ts. It writes each event as a line of JSON as soon as it happens, so that
 // a run that is ended early still shows which files had failed and which were under way. `sumUp` reads the lines.
 // The runner counts a file as a test. Here a file is none, and neither is a test that was skipped.
-import { relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
+import { isBatch } from './batches.ts'
+import { type EventFile, EventFiles } from './event-files.ts'
 
 const ERROR_LENGTH_MAX = 2_000
 
@@ -32,41 +33,76 @@ type Line =
 
 export default async function* writeLines(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const diagnostics = new Map<string, string[]>()
+  const files = { at_once: new EventFiles(), in_order: new EventFiles() }
   for await (const event of events) {
     const { type, data } = event
     if (type === 'test:diagnostic' && data.file !== undefined) {
       diagnostics.set(data.file, [...(diagnostics.get(data.file) ?? []), data.message])
     }
-    for (const line of linesOf(event, diagnostics)) yield `${JSON.stringify(line)}\n`
+    for (const line of linesOf(event, diagnostics, files)) yield `${JSON.stringify(line)}\n`
   }
 }
 
-function linesOf({ type, data }: TestEvent, diagnostics: ReadonlyMap<string, string[]>): Line[] {
-  if (type !== 'test:dequeue' && type !== 'test:complete' && type !== 'test:pass' && type !== 'test:fail') return []
-  if (data.file === undefined) return []
-  // `file` is where a test is written, which may be a step that test files share. Node's types lack the other member,
-  // which only the events of tests have: those of files do not.
-  const { entryFile } = data as { entryFile?: string }
-  const file = relative('.', entryFile ?? data.file)
-  const is_file = entryFile === undefined
-  const failed: Line = { event: 'failed', file }
+/** For the two orders in which the runner reports: at once, and each file after those that started before it. */
+type Files = { at_once: EventFiles; in_order: EventFiles }
+
+function linesOf({ type, data }: TestEvent, diagnostics: ReadonlyMap<string, string[]>, files: Files): Line[] {
   switch (type) {
-    case 'test:dequeue':
+    case 'test:start':
+      files.in_order.fileOf(data, true)
+      return []
+    case 'test:dequeue': {
+      const { file, is_file } = files.at_once.fileOf(data, true)
       return is_file ? [{ event: 'file started', file }] : []
-    // This event comes at once. The next two wait until the files that started before have ended.
-    case 'test:complete': {
-      const { passed, duration_ms } = data.details
-      const lines: Line[] = is_file ? [{ event: 'file ended', file, duration_ms }] : []
-      if (passed || data.todo !== undefined) return lines
-      if (!is_file) lines.push({ event: 'failure', file, name: data.name, error: errorOf(data.details) })
-      return [...lines, failed]
     }
+    case 'test:complete':
+      return completionOf(data, files.at_once)
+    case 'test:pass':
+    case 'test:fail': {
+      // A process that died has not reported in order which file was under way.
+      const order = isBatch(data.name) ? files.at_once : files.in_order
+      return resultOf(type, data, order.fileOf(data, false), diagnostics)
+    }
+    default:
+      return []
+  }
+}
+
+type Completion = Extract<TestEvent, { type: 'test:complete' }>['data']
+
+function completionOf(data: Completion, files: EventFiles): Line[] {
+  // Its files have been completed.
+  if (isBatch(data.name)) return []
+  const { file, is_file } = files.fileOf(data, false)
+  const { passed, duration_ms } = data.details
+  const lines: Line[] = is_file ? [{ event: 'file ended', file, duration_ms }] : []
+  if (passed || data.todo !== undefined) return lines
+  if (!is_file || isUnreadable(data.details)) {
+    lines.push({ event: 'failure', file, name: data.name, error: errorOf(data.details) })
+  }
+  return [...lines, { event: 'failed', file }]
+}
+
+/** Whether a file of a batch could not be imported. */
+function isUnreadable({ type, error }: Completion['details']): boolean {
+  return type === 'suite' && (error as { failureType?: string } | undefined)?.failureType !== 'subtestsFailed'
+}
+
+function resultOf(
+  type: 'test:pass' | 'test:fail',
+  data: Result,
+  { file, is_file }: EventFile,
+  diagnostics: ReadonlyMap<string, string[]>,
+): Line[] {
+  const failed: Line = { event: 'failed', file }
+  const is_process = is_file ? data.details.type !== 'suite' : isBatch(data.name)
+  switch (type) {
     case 'test:pass':
       if (data.skip !== undefined) return [{ event: 'skipped', file, reason: reasonOf(data.skip) }]
-      return is_file || !isExecuted(data) ? [] : [{ event: 'executed', file }]
+      return is_process || !isExecuted(data) ? [] : [{ event: 'executed', file }]
     case 'test:fail':
-      if (!is_file) return isExecuted(data) ? [{ event: 'executed', file }, failed] : [failed]
-      return [failed, { event: 'bad end', file, how: howOf(data, diagnostics.get(data.file) ?? []) }]
+      if (!is_process) return isExecuted(data) ? [{ event: 'executed', file }, failed] : [failed]
+      return [failed, { event: 'bad end', file, how: howOf(data as Failure, diagnostics.get(data.file ?? '') ?? []) }]
   }
 }
 

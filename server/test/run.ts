@@ -1,10 +1,11 @@
-// `npm test`, and `npm test -- [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`: starts one PostgreSQL
-// for the whole run, runs the test files of every workspace, each in a process of its own, and ends the server whatever
-// happens. A run in which no test was executed has failed: it would otherwise look like one in which all of them passed.
-// `--failed-to` writes the paths of the files that failed, or were under way when the run was ended, to the file LIST, one
-// a line. `--seconds-max` ends the run after N seconds. `--without-programs` hides the optional programs, as
-// hidden-programs.ts describes; without FILE it runs only the files that depend on them, as
-// program-dependents.ts finds them. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
+// `npm test`, `npm run test:long`, and `npm test -- [--all] [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`.
+// A run starts one PostgreSQL, runs the test files of every workspace in batches (batches.ts), and ends the server whatever
+// happens. A few named files run each in a process of its own. Without names, the run leaves out the long proofs, which `--long`
+// runs alone, and `--all` with the others. A run in which no test was executed has failed: it would otherwise look like one in
+// which all of them passed. `--failed-to` writes the paths of the files that failed, or were under way when the run was ended,
+// to the file LIST, one a line. `--seconds-max` ends the run after N seconds. `--without-programs` hides the optional programs,
+// as hidden-programs.ts describes; without FILE it runs only the files that depend on them, as program-dependents.ts finds
+// them. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
@@ -12,6 +13,9 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { readPageSize, usageOfTrees } from '../src/procfs.ts'
+import { LONG_ENDING, writeBatches } from './batches.ts'
+import { buildCommand, COMMAND_VARIABLE } from './built-command.ts'
 import { startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
 import { RUN_VARIABLE } from './leftovers/run.ts'
@@ -27,29 +31,41 @@ const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
 /** One more than the processors of a small machine: a third of what tests do is waiting. */
 const FILES_AT_ONCE_MAX = 3
+/** Files named on the command line run each in a process of its own, up to this number. */
+const FILES_ALONE_MAX = 8
 const SLOWEST_FILES_MAX = 10
 /** 128 and the number of SIGINT. */
 const UNFINISHED = 130
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-type Options = { failed_to: string | null; seconds_max: number | null; without_programs: boolean }
+type Options = {
+  long: boolean
+  all: boolean
+  failed_to: string | null
+  seconds_max: number | null
+  without_programs: boolean
+}
 
 const { values, positionals } = parseArgs({
   options: {
+    long: { type: 'boolean', default: false },
+    all: { type: 'boolean', default: false },
     'failed-to': { type: 'string' },
     'seconds-max': { type: 'string' },
-    'without-programs': { type: 'boolean' },
+    'without-programs': { type: 'boolean', default: false },
   },
   allowPositionals: true,
 })
 process.exitCode = await runTests(positionals, {
+  long: values.long,
+  all: values.all,
   failed_to: values['failed-to'] ?? null,
   seconds_max: values['seconds-max'] === undefined ? null : Number(values['seconds-max']),
-  without_programs: values['without-programs'] ?? false,
+  without_programs: values['without-programs'],
 })
 
 async function runTests(asked: readonly string[], options: Options): Promise<number> {
-  const found = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles()
+  const found = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles(options)
   const files = options.without_programs && asked.length === 0 ? programDependents(found) : found
   if (files.length === 0) {
     console.error('There is no test file.')
@@ -62,7 +78,11 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
   try {
     const server = await startTestServer()
     try {
-      return interrupt.signal.aborted ? UNFINISHED : await runFiles(files, server, interrupt.signal, options)
+      if (interrupt.signal.aborted) return UNFINISHED
+      const is_batched = files.length > FILES_ALONE_MAX
+      const entries = is_batched ? await writeBatches(files, server.data_dir) : files
+      const muster = is_batched ? await buildCommand(ROOT, join(server.data_dir, 'command')) : null
+      return await runFiles({ files, entries, muster }, server, interrupt.signal, options)
     } finally {
       await server.stopRun()
     }
@@ -72,27 +92,31 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
   }
 }
 
-function findFiles(): string[] {
+/** The long proofs are in files of their own: kills, faults, long fuzzing, engines, upgrades, clusters. */
+function findFiles({ long, all }: Options): string[] {
   return globSync(PATTERN, { cwd: ROOT, exclude: (name) => name === 'node_modules' })
+    .filter((file) => all || file.endsWith(LONG_ENDING) === long)
     .map((file) => resolve(ROOT, file))
     .sort()
 }
 
+/** `entries`: what the runner starts, a process each. `muster`: the built command; null: tests run its sources. */
 async function runFiles(
-  files: readonly string[],
+  { files, entries, muster }: { files: readonly string[]; entries: readonly string[]; muster: string | null },
   server: TestServer,
   interrupt: AbortSignal,
   { failed_to, without_programs }: Options,
 ): Promise<number> {
   const outcome_file = join(server.data_dir, 'outcome.jsonl')
   const temporary = await makeTemporaryFolder(server.data_dir)
-  const command = [process.execPath, ...flagsOf(outcome_file), ...files] as const
+  const command = [process.execPath, ...flagsOf(outcome_file), ...entries] as const
   const [program, ...args] = without_programs ? withoutPrograms(join(server.data_dir, 'layers'), command) : command
   const child = spawn(program, args, {
     stdio: 'inherit',
     env: {
       ...process.env,
       TEST_DATABASE_URL: server.url,
+      ...(muster === null ? {} : { [COMMAND_VARIABLE]: muster }),
       [RUN_VARIABLE]: server.mark,
       TMPDIR: temporary,
       // Hundreds of processes load the same modules; this is a third of what loading takes them.
@@ -156,5 +180,13 @@ function printOutcome(outcome: Outcome, files: readonly string[]): void {
   })
   if (unstarted.length > 0) console.error(`✖ ${unstarted.length} test files did not start`)
   if (executed === 0) console.error('No test was executed.')
+  console.error(processorTime())
   for (const line of summariseSkips(skips)) console.error(line)
+}
+
+/** Of the run, its PostgreSQL and all processes that have ended below it. */
+function processorTime(): string {
+  if (process.platform !== 'linux') return ''
+  const { cpu_ms = 0 } = usageOfTrees([process.pid], readPageSize()).get(process.pid) ?? {}
+  return `Processor time: ${(cpu_ms / 1000).toFixed(0)} s`
 }

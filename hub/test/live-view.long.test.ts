@@ -1,6 +1,6 @@
 // The live view is true: real server processes start, play, stop and are killed at random, and the page is compared with the
 // tables cell by cell. LIVE_VIEW_SECONDS sets how long, and LIVE_VIEW_SEED the steps:
-//   LIVE_VIEW_SECONDS=120 npm test -- hub/test/live-view.test.ts
+//   LIVE_VIEW_SECONDS=120 npm test -- hub/test/live-view.long.test.ts
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import test from 'node:test'

@@ -1,0 +1,66 @@
+// Test files that share a process. To load the platform and to run it for the first time costs a process seconds, so a whole
+// run has tens of processes instead of hundreds. In a batch each file is a suite with the path of the file as its name, and
+// the suites run one after another. A long proof runs alone, and so does a file that examines its own process.
+import { readFile, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/** How the names of the long proofs end. */
+export const LONG_ENDING = '.long.test.ts'
+/** The event of a batch's process after its last file. */
+export const BATCH_END = 'batch end'
+const BATCH_FILES_MAX = 10
+/** Begins the line of a test file that says why it runs alone. */
+const ALONE = '// Runs in a process of its own:'
+const BATCH = /(^|\/)batch-\d{3}\.test\.mjs$/
+
+export function isBatch(path: string): boolean {
+  return BATCH.test(path)
+}
+
+/**
+ * Writes an entry for each process into `folder`, and returns their paths. The runner starts them in this order: files that
+ * run alone are the slow ones, and short batches at the end leave no processor idle.
+ */
+export async function writeBatches(files: readonly string[], folder: string): Promise<string[]> {
+  const paths: string[] = []
+  for (const batch of planBatches(await readFiles(files))) {
+    const path = join(folder, `batch-${String(paths.length).padStart(3, '0')}.test.mjs`)
+    await writeFile(path, entryOf(batch))
+    paths.push(path)
+  }
+  return paths
+}
+
+type TestFile = { path: string; is_alone: boolean }
+
+export function planBatches(files: readonly TestFile[]): string[][] {
+  const alone = files.filter(({ is_alone }) => is_alone).map(({ path }) => [path])
+  const shared = files.filter(({ is_alone }) => !is_alone).map(({ path }) => path)
+  const count = Math.ceil(shared.length / BATCH_FILES_MAX)
+  // Neighbours take equally long, so each batch gets files of every folder.
+  const batches = Array.from({ length: count }, (_, first) => shared.filter((_path, index) => index % count === first))
+  return [...alone, ...batches]
+}
+
+async function readFiles(files: readonly string[]): Promise<TestFile[]> {
+  return Promise.all(
+    files.map(async (path) => ({
+      path,
+      is_alone: path.endsWith(LONG_ENDING) || (await readFile(path, 'utf8')).includes(`\n${ALONE}`),
+    })),
+  )
+}
+
+/** A suite ends before the next one begins. What nobody caught by then fails the file, and not the whole batch. */
+function entryOf(files: readonly string[]): string {
+  return `import { suite, test } from 'node:test'
+for (const [name, url] of ${JSON.stringify(files.map((path) => [relative('.', path), pathToFileURL(path).href]))}) {
+  await suite(name, { timeout: Infinity }, () => import(url))
+  if (process.exitCode === undefined) continue
+  process.exitCode = undefined
+  await test('an error that nobody caught', () => { throw new Error('It is printed above.') })
+}
+process.emit(${JSON.stringify(BATCH_END)})
+`
+}
