@@ -6,7 +6,6 @@ import { once } from 'node:events'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Failure } from './failure.ts'
-import { fetchNode, readPinnedNode } from './fetched-node.ts'
 
 /** The oldest major version that runs the platform. scripts/install/install.js names the same. */
 const NODE_MAJOR_MIN = 24
@@ -55,6 +54,7 @@ async function findNode(env: NodeJS.ProcessEnv): Promise<string> {
   const system = `${process.platform}-${process.arch}`
   const program = `node-${system}/bin/node`
   if (isInstalled(program)) return fileURLToPath(import.meta.resolve(program))
+  const { fetchNode, readPinnedNode } = await import('./fetched-node.ts')
   const pinned = await readPinnedNode(system)
   if (pinned !== null) return fetchNode(pinned, env)
   throw new Failure(`The platform needs Node ${NODE_MAJOR_MIN} or newer; this is ${process.versions.node}.`, {
