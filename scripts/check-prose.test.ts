@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { lacking } from '../server/test/optional-programs.ts'
 import { checkFile, checkPassage, SENTENCE_WORDS_MAX } from './prose/check.ts'
 import { FILES, IDENTIFIERS } from './prose/names.ts'
 import { read } from './prose/passages.ts'
@@ -117,7 +118,9 @@ test('the generated part of a page is left out, and lines after it are still cou
   assert.deepEqual(passagesOf('docs/page.md', page), ['1: Before.', '6: After.'])
 })
 
-test('the prose of this repository keeps the rules', () => {
+test('the prose of this repository keeps the rules', (t) => {
+  const missing = lacking('git')
+  if (missing !== null) return t.skip(missing)
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, 'check-prose.ts')], {
     encoding: 'utf8',
   })

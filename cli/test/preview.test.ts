@@ -10,6 +10,7 @@ import {
   getGameNamespaceVersionHistoryList,
 } from '@musterhost/contract'
 import { get } from '../../server/test/edge/get.ts'
+import { lacking } from '../../server/test/optional-programs.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { previewName } from '../src/deploy/preview.ts'
@@ -49,6 +50,8 @@ async function namespaceOf(platform: Platform, { game_id }: DeployedProject, nam
 const remainingMs = ({ ctx }: Platform, expire_ts: string | undefined): number => Date.parse(expire_ts!) - ctx.now()
 
 async function newPreview(t: TestContext, platform: Platform): Promise<void> {
+  const missing = lacking('git')
+  if (missing !== null) return t.skip(missing)
   const project = await createProject(t, platform, { game: 'pre', site: { 'index.html': '<h1>Preview</h1>' } })
   execFileSync('git', ['init', '-q', '-b', 'feature/bots'], { cwd: project.folder })
   // In CI, a cloud token of the game suffices.

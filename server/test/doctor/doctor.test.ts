@@ -13,6 +13,7 @@ import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
 import { lacking } from '../optional-programs.ts'
 import { startNameServer } from '../outbound/name-server.ts'
+import { NETWORK_NEEDS } from '../runner/network-world.ts'
 import { freeSettings, temporaryFolder } from '../supervisor/started.ts'
 
 const HOUR_MS = 3_600_000
@@ -28,8 +29,8 @@ async function findingsOf(settings: Settings, now_ms = Date.now()): Promise<Find
   return (await examine({ PATH, ...settings }, now_ms)).findings
 }
 
-/** Production requires a sandbox, and this machine may have none. */
-const FAULTS_OF_MACHINE: readonly Check[] = lacking('bwrap') === null ? [] : ['sandbox']
+/** Production requires a sandbox and networks of lobbies, which this machine may not have. */
+const FAULTS_OF_MACHINE: readonly Check[] = lacking(...NETWORK_NEEDS) === null ? [] : ['sandbox']
 
 /** The only failure, which is of this check and has a remedy. */
 async function requireFault(settings: Settings, check: Check, message: RegExp, remedy: RegExp): Promise<void> {
