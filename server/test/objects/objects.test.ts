@@ -1,4 +1,4 @@
-// What every store of objects promises, on each of them: a folder, s3rver, and OpenStack Swift.
+// What every store of objects promises, on each of them: a folder, a small S3, and OpenStack Swift.
 import assert from 'node:assert'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { openFilesystemObjects } from '../../src/objects/filesystem.ts'
 import { newObjectKey, ObjectNotFound, type Objects, type StoredObject } from '../../src/objects/objects.ts'
 import { openS3Objects } from '../../src/objects/s3/s3-objects.ts'
-import { clientOf, type S3TestService, startS3rver } from '../s3/service.ts'
+import { clientOf, type S3TestService, startSmallS3 } from '../s3/service.ts'
 import { startSwift, swiftObstacle } from '../s3/swift.ts'
 
 /** Longer than what an S3 store sends in one request. */
@@ -47,7 +47,7 @@ const STORES: Record<string, (t: TestContext) => Promise<Store | null>> = {
     const folder = await newFolder(t)
     return { objects: openFilesystemObjects(folder), incoming_folder: join(folder, 'incoming') }
   },
-  s3rver: async (t) => s3Store(t, await startS3rver(t)),
+  'a small S3': async (t) => s3Store(t, await startSmallS3(t)),
   'OpenStack Swift': async (t) => {
     const obstacle = swiftObstacle()
     if (obstacle === null) return s3Store(t, await startSwift(t))

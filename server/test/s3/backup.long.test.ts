@@ -12,7 +12,7 @@ import { StartError } from '../../src/start-error.ts'
 import { emptyPlatform, temporary } from '../backup/steps.ts'
 import { newGame, type TestGame } from '../cloud/steps.ts'
 import { type Platform, startPlatform } from '../platform.ts'
-import { BUCKET, clientOf, type S3TestService, s3Settings, startS3rver } from './service.ts'
+import { BUCKET, clientOf, type S3TestService, s3Settings, startSmallS3 } from './service.ts'
 import { deploySite, filesOf, prepareSite, putBytes, visit } from './steps.ts'
 import { startSwift, swiftObstacle } from './swift.ts'
 
@@ -140,7 +140,7 @@ async function backsUp(t: test.TestContext, service: S3TestService): Promise<voi
   })
 }
 
-test('backups to s3rver', async (t) => backsUp(t, await startS3rver(t)))
+test('backups to a small S3', async (t) => backsUp(t, await startSmallS3(t)))
 
 // It takes half a minute.
 if (process.env.SWIFT_BACKUPS === '1') {
@@ -152,7 +152,7 @@ if (process.env.SWIFT_BACKUPS === '1') {
 }
 
 test('backups to a repository in a folder, and stored files move into a bucket', async (t) => {
-  const service = await startS3rver(t)
+  const service = await startSmallS3(t)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
   const game = await newGame(platform)
   const host = await deploySite(platform, game, FILES)

@@ -1,12 +1,9 @@
-// S3 services for tests, each with one bucket: s3rver, a small one from npm, in this process; and OpenStack Swift with its S3
-// interface (swift.ts), which verifies signatures and hashes.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// S3 services for tests, each with one bucket: a small strict one in this process (small-s3.ts), and OpenStack Swift with its
+// S3 interface (swift.ts). Both verify signatures and hashes.
 import type { TestContext } from 'node:test'
-import S3rver from 's3rver'
 import { S3Client } from '../../src/objects/s3/client.ts'
 import { freePorts } from '../free-ports.ts'
+import { SmallS3 } from './small-s3.ts'
 
 export const BUCKET = 'muster-test'
 
@@ -15,8 +12,6 @@ export type S3TestService = {
   region: string
   access_key_id: string
   secret_access_key: string
-  /** s3rver only compares the access key. */
-  verifies_signatures: boolean
 }
 
 export type StoppableService = S3TestService & {
@@ -26,34 +21,15 @@ export type StoppableService = S3TestService & {
   start: () => Promise<void>
 }
 
-export async function startS3rver(t: TestContext): Promise<StoppableService> {
-  const directory = await mkdtemp(join(tmpdir(), 'muster-s3rver-'))
+export async function startSmallS3(t: TestContext): Promise<StoppableService> {
   const [port] = (await freePorts(1)) as [number]
-  let server: S3rver | null = null
-  const start = async (): Promise<void> => {
-    const configureBuckets = [{ name: BUCKET, configs: [] }]
-    server = new S3rver({ address: '127.0.0.1', port, directory, silent: true, configureBuckets })
-    await server.run()
-  }
-  const stop = async (): Promise<void> => {
-    server?.httpServer.closeAllConnections()
-    await server?.close()
-    server = null
-  }
+  const login = { region: 'us-east-1', access_key_id: 'small', secret_access_key: 'small secret' }
+  const service = new SmallS3({ ...login, bucket: BUCKET })
+  const start = (): Promise<void> => service.listen(port)
+  const stop = (): Promise<void> => service.stop()
   await start()
-  t.after(async () => {
-    await stop()
-    await rm(directory, { recursive: true, force: true })
-  })
-  return {
-    endpoint: `http://127.0.0.1:${port}`,
-    region: 'us-east-1',
-    access_key_id: 'S3RVER',
-    secret_access_key: 'S3RVER',
-    verifies_signatures: false,
-    stop,
-    start,
-  }
+  t.after(stop)
+  return { ...login, endpoint: `http://127.0.0.1:${port}`, stop, start }
 }
 
 /** The settings of a platform whose files are below this prefix. */

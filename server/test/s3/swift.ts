@@ -66,7 +66,6 @@ export async function startSwift(t: TestContext): Promise<S3TestService> {
     region: 'us-east-1',
     access_key_id: USER,
     secret_access_key: SECRET,
-    verifies_signatures: true,
   }
   const client = new S3Client({ ...service, bucket: BUCKET, prefix: '' }, { now: Date.now })
   t.after(() => client.close())

@@ -16,7 +16,7 @@ import { newGame } from '../cloud/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
-import { clientOf, s3Settings, startS3rver } from './service.ts'
+import { clientOf, s3Settings, startSmallS3 } from './service.ts'
 import { deploySite, prepareSite, putBytes, visit } from './steps.ts'
 
 const HOUR_MS = 3_600_000
@@ -33,7 +33,7 @@ type SecureService = {
 }
 
 async function start(t: TestContext, certificate: TestCertificate, host = 'localhost'): Promise<SecureService> {
-  const plain = await startS3rver(t)
+  const plain = await startSmallS3(t)
   const plain_port = Number(new URL(plain.endpoint).port)
   const sockets = new Set<TLSSocket>()
   let received = 0
@@ -177,7 +177,7 @@ for (const { what, names, until_ms, is_foreign, expected, remedy } of FAULTS) {
 }
 
 test('an https address of a service without TLS is refused with a sentence, and nothing is sent in plain', async (t) => {
-  const plain = await startS3rver(t)
+  const plain = await startSmallS3(t)
   const client = clientOf(t, { ...plain, endpoint: plain.endpoint.replace('http:', 'https:') }, 'secure')
   const body = {
     content_length: 3,
