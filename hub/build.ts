@@ -1,5 +1,5 @@
 // Builds the hub into hub/dist, with a Brotli and a gzip form of each file beside it. With `--when-stale` it builds only when a
-// source has changed since the last build: `npm start` in a checkout calls it so.
+// source has changed since the last build: `npm start` in a checkout calls it so, with `--quiet`, beside the platform's start.
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ if (is_stale || !process.argv.includes('--when-stale')) await buildHub()
 /** The finished folder replaces the old one at once, so a platform that starts meanwhile finds a whole hub. */
 async function buildHub(): Promise<void> {
   const started = performance.now()
-  console.error('The hub is being built.')
+  say('The hub is being built.')
   const { build } = await import('vite')
   const made = `${DIST}-${process.pid}`
   const replaced = `${made}-replaced`
@@ -46,7 +46,11 @@ async function buildHub(): Promise<void> {
   renameSync(made, DIST)
   rmSync(replaced, { recursive: true, force: true })
   const seconds = ((performance.now() - started) / 1_000).toFixed(1)
-  console.error(`The hub was built in ${seconds} s: ${(bytes / 1_000).toFixed(0)} KB gzipped in all, loaded in parts.`)
+  say(`The hub was built in ${seconds} s: ${(bytes / 1_000).toFixed(0)} KB gzipped in all, loaded in parts.`)
+}
+
+function say(line: string): void {
+  if (!process.argv.includes('--quiet')) console.error(line)
 }
 
 /** Returns the bytes of all gzipped files together. */

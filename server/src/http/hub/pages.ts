@@ -8,7 +8,7 @@ import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { framed, REFERENCE_PATH } from '../reference/frame.ts'
 import { html } from '../reference/html.ts'
-import { ASSETS_PATH, type HubFiles, openHubFiles } from './files.ts'
+import { ASSETS_PATH, Hub } from './files.ts'
 
 /** The addresses of the hub. A path below them that names no page shows the hub's own page about it. */
 const PAGES = [
@@ -24,10 +24,12 @@ const PAGES = [
 ] as const
 const TURNSTILE = 'https://challenges.cloudflare.com'
 const NONCE_BYTES = 16
+/** The browser asks again while the hub is being built. */
+const NOT_BUILT_REFRESH_S = 3
 const ASSET_AGE_S = 365 * 24 * 60 * 60
 
 export async function registerHub(app: FastifyInstance, ctx: Context): Promise<void> {
-  const files = await openHubFiles()
+  const hub = new Hub()
   const main_url = mainUrl(ctx.config)
   const { host } = new URL(main_url)
 
@@ -37,19 +39,21 @@ export async function registerHub(app: FastifyInstance, ctx: Context): Promise<v
     reply.type('text/html; charset=utf-8').header('cache-control', 'no-store')
     // The address is a secret: with it, the token of the link can be fetched once the link is complete.
     if (request.url.startsWith(LINK_PATH)) reply.header('referrer-policy', 'no-referrer')
-    if (files === null) return reply.send(notBuilt())
+    const files = await hub.files()
+    if (files === null) return reply.header('refresh', String(NOT_BUILT_REFRESH_S)).send(notBuilt())
     const nonce = randomBytes(NONCE_BYTES).toString('base64')
     reply.header('content-security-policy', policyOf(nonce, ctx.config))
     return reply.send(files.document.replaceAll('__NONCE__', nonce))
   }
   for (const path of PAGES) app.get(path, send)
-  if (files !== null) registerAssets(app, files)
+  registerAssets(app, hub)
 }
 
-function registerAssets(app: FastifyInstance, files: HubFiles): void {
+function registerAssets(app: FastifyInstance, hub: Hub): void {
   async function send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     const path = request.url.split('?', 1)[0] ?? ''
-    const file = await files.read(path, String(request.headers['accept-encoding'] ?? ''))
+    const files = await hub.files()
+    const file = await files?.read(path, String(request.headers['accept-encoding'] ?? ''))
     if (file === undefined) {
       reply.callNotFound()
       return undefined
@@ -86,8 +90,8 @@ function policyOf(nonce: string, { login_turnstile, objects }: Pick<Config, 'log
 
 function notBuilt(): string {
   const content = html`<div class="plain"><h1>Muster</h1>
-<p class="lead">The platform runs, but its hub is not built.</p>
-<p>In a checkout, <code>npm start</code> builds it, and so does <code>npm run build -w hub</code>; restart the platform afterwards. What
+<p class="lead">The platform runs, but its hub is not built yet.</p>
+<p>In a checkout, <code>npm start</code> builds it in the first seconds, and so does <code>npm run build -w hub</code>. This page then shows it. What
 the hub does, the <a href="${REFERENCE_PATH}">API</a> and the command <code>muster</code> do too.</p></div>`
   return framed({ title: 'Muster', version: '', content })
 }
