@@ -10,8 +10,8 @@ export const LONG_ENDING = '.long.test.ts'
 /** The event of a batch's process after its last file. */
 export const BATCH_END = 'batch end'
 const BATCH_FILES_MAX = 10
-/** Begins the line of a test file that says why it runs alone. */
-const ALONE = '// Runs in a process of its own:'
+/** The line of a test file that says why it runs alone. */
+const ALONE = /^\/\/ Runs in a process of its own: /m
 const BATCH = /(^|\/)batch-\d{3}\.test\.mjs$/
 
 export function isBatch(path: string): boolean {
@@ -47,7 +47,7 @@ async function readFiles(files: readonly string[]): Promise<TestFile[]> {
   return Promise.all(
     files.map(async (path) => ({
       path,
-      is_alone: path.endsWith(LONG_ENDING) || (await readFile(path, 'utf8')).includes(`\n${ALONE}`),
+      is_alone: path.endsWith(LONG_ENDING) || ALONE.test(await readFile(path, 'utf8')),
     })),
   )
 }

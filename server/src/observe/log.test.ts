@@ -1,3 +1,4 @@
+// Runs in a process of its own: what ran before would change the processor time that it measures.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

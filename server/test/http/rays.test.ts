@@ -1,5 +1,6 @@
 // Rays: the id that every answer of every listener carries, and where the time of a request went. The caller of the
 // request and administrators may read it.
+// Runs in a process of its own: what ran before would change the processor time that it measures.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'

@@ -1,3 +1,4 @@
+// Runs in a process of its own: what ran before would change the processor time that it measures.
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { cpuMsOf } from '../../../test/cpu-time.ts'
