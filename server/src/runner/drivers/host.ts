@@ -86,7 +86,7 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
   symlinkSync(process.execPath, node_link)
 
   const gives_uids = process.getuid?.() === 0
-  if (gives_uids && !hasSetpriv()) {
+  if (gives_uids && !hasProgram('setpriv')) {
     throw new StartError(
       'setpriv (of util-linux) is missing: as root the runner needs it to start lobbies as other users. Install it, or run as an ordinary user.',
     )
@@ -112,10 +112,10 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
   if (sandbox === 'required') {
     throw new StartError(`bubblewrap is required to run lobbies and does not work here: ${tried.failed}`)
   }
-  log.warn(
-    { reason: tried.failed },
-    'lobbies run without a sandbox because bubblewrap does not work; run only trusted builds',
-  )
+  const why = hasProgram('bwrap')
+    ? 'lobbies run without a sandbox because bubblewrap does not work; run only trusted builds'
+    : 'lobbies run without a sandbox: run only trusted builds, or install one: sudo apt-get install bubblewrap'
+  log.warn({ reason: tried.failed }, why)
   return { ...host, bubblewrap: null, networks: null }
 }
 
@@ -153,6 +153,6 @@ async function tryBubblewrap(
   return { failed }
 }
 
-function hasSetpriv(): boolean {
-  return MONITOR_ENV.PATH.split(':').some((folder) => existsSync(join(folder, 'setpriv')))
+function hasProgram(name: string): boolean {
+  return MONITOR_ENV.PATH.split(':').some((folder) => existsSync(join(folder, name)))
 }
