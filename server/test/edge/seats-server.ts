@@ -42,14 +42,25 @@ process.on('SIGTERM', () => process.exit(0))
 export type Line = { kind: string; from?: string; url?: string; text?: string; headers?: Record<string, string> }
 
 /** A connection that sends `first` and resolves with what comes back; null: it was ended without a byte. */
-export async function echoOf(url: string, first: string, options: { keep?: Socket[]; from?: string } = {}) {
+export async function echoOf(
+  url: string,
+  first: string,
+  options: { keep?: Socket[]; from?: string; characters?: number } = {},
+) {
   const { hostname, port } = new URL(url)
   const localAddress = options.from ?? '127.0.0.1'
   const socket = connect({ host: hostname, port: Number(port), localAddress })
   socket.on('error', () => {})
   socket.write(first)
+  const { characters = 1 } = options
+  let received = ''
   const answer = await new Promise<string | null>((resolve) => {
-    socket.once('data', (bytes) => resolve(String(bytes))).once('close', () => resolve(null))
+    socket
+      .on('data', (bytes) => {
+        received += bytes
+        if (received.length >= characters) resolve(received)
+      })
+      .once('close', () => resolve(received === '' ? null : received))
   })
   if (options.keep === undefined) socket.destroy()
   else options.keep.push(socket)

@@ -381,7 +381,9 @@ test('with keep_token the server receives the token as the player sent it', asyn
   assert.strictEqual(seen.url, `/?player_token=${token}&x=1`)
   assert.strictEqual(seen.headers!['x-player-token'], token)
   assert.strictEqual(seen.headers!['x-player-id'], playerOf(platform, seat))
-  assert.strictEqual(await echoOf(seat.ports.raw!.url, `${token}\nhello`), `${token}\nhello`)
+  const sent = `${token}\nhello`
+  // The edge may send the token and what follows apart.
+  assert.strictEqual(await echoOf(seat.ports.raw!.url, sent, { characters: sent.length }), sent)
   const udp = await openUdp()
   t.after(() => udp.close())
   assert.strictEqual(await handshake(udp, seat.ports.voice!.url, token), 4)
