@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { lacking } from '../optional-programs.ts'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { openBrowser, playerOf } from './browser.ts'
 import {
@@ -29,6 +30,8 @@ const PAGES = [...globSync('docs/*.md', { cwd: ROOT }).sort(), 'sdk/README.md']
 const OTHERS = PAGES.filter((page) => !NOT_OTHERS.includes(page))
 
 test('every block and example of the documentation works, in order, against one platform', async (t) => {
+  const missing = lacking('chromium', 'curl', 'git')
+  if (missing !== null) return t.skip(missing)
   const browser = await openBrowser(t)
   if (browser === null) return
   const folder = temporaryFolder(t)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { freePorts } from '../free-ports.ts'
+import { lacking } from '../optional-programs.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { openBrowser } from './browser.ts'
@@ -18,6 +19,8 @@ const DOTS_URL = 'http://dots.cdn.localhost/'
 const GUIDE_STEPS_MIN = 12
 
 test('the guide works to its last line in an empty folder, every block twice, and its change is deployed', async (t) => {
+  const missing = lacking('chromium', 'curl')
+  if (missing !== null) return t.skip(missing)
   const browser = await openBrowser(t)
   if (browser === null) return
   const folder = temporaryFolder(t)
@@ -42,6 +45,8 @@ test('a block that fails ends its shell, also beside a program in the background
 })
 
 test('a refusal is shown with its code and message, and without a stack trace', async (t) => {
+  const missing = lacking('curl')
+  if (missing !== null) return t.skip(missing)
   const first = stepsOf(readPage(GUIDE)).find((step) => step.kind === 'block')
   assert.ok(first?.language === 'sh')
   const folder = temporaryFolder(t)
