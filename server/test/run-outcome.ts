@@ -39,7 +39,9 @@ export default async function* writeLines(events: AsyncIterable<TestEvent>): Asy
     if (type === 'test:diagnostic' && data.file !== undefined) {
       diagnostics.set(data.file, [...(diagnostics.get(data.file) ?? []), data.message])
     }
-    for (const line of linesOf(event, diagnostics, files)) yield `${JSON.stringify(line)}\n`
+    const lines = linesOf(event, diagnostics, files).map((line) => `${JSON.stringify(line)}\n`)
+    // At once: a run that is ended between two writes would keep one line of an event without the other.
+    if (lines.length > 0) yield lines.join('')
   }
 }
 
