@@ -26,7 +26,7 @@ const TINY_DISK_BYTES = 64 * 1024 ** 2
 /** More than npm's cache of the three packages takes. */
 const FULL_CACHE_BYTES = 64 * 1024
 
-/** Of the user; npm pauses between attempts. */
+/** A setting of the user: npm pauses between attempts. */
 const ONE_ATTEMPT = { npm_config_fetch_retries: '0' }
 
 type Lock = { packages: Record<string, { version?: string; link?: boolean }> }

@@ -7,7 +7,7 @@ import { delimiter, join } from 'node:path'
 
 export type OptionalProgram = {
   words: string
-  /** Of Debian. */
+  /** The package of Debian. */
   package: string
   /** Names on PATH, or an absolute path with `*`. The first that is found is used. Default: the name of the row. */
   names?: readonly string[]

@@ -184,7 +184,7 @@ function printOutcome(outcome: Outcome, files: readonly string[]): void {
   for (const line of summariseSkips(skips)) console.error(line)
 }
 
-/** Of the run, its PostgreSQL and all processes that have ended below it. */
+/** Counts the run, its PostgreSQL and all processes that have ended below it. */
 function processorTime(): string {
   if (process.platform !== 'linux') return ''
   const { cpu_ms = 0 } = usageOfTrees([process.pid], readPageSize()).get(process.pid) ?? {}

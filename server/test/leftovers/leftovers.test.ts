@@ -107,7 +107,7 @@ async function startLeavingRun(t: TestContext): Promise<TestRun> {
   return { ...started, things }
 }
 
-/** Those of the things that exist. */
+/** The things that exist. */
 function present({ folder, pids, namespace, link, mount, groups }: Things): string[] {
   const mounts = readFileSync('/proc/self/mounts', 'utf8')
   return [

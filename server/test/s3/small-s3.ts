@@ -230,7 +230,7 @@ export class SmallS3 {
 
 type Signature = { credential: string; date: string; signed_headers: string[]; value: string; is_in_query: boolean }
 
-/** Of the header Authorization, or of a presigned address. */
+/** The signature in the header Authorization, or in a presigned address. */
 function readSignature(headers: IncomingHttpHeaders, query: ReadonlyMap<string, string>): Signature {
   const found = new RegExp(`^${ALGORITHM} Credential=(\\S+), ?SignedHeaders=(\\S+), ?Signature=(\\w+)$`).exec(
     headers.authorization ?? '',

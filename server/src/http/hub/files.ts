@@ -32,7 +32,7 @@ export type HubFiles = {
 export class Hub {
   readonly #folder: URL
   #files: Promise<HubFiles | null> = Promise.resolve(null)
-  /** Of the build that `#files` are from. */
+  /** The build that `#files` are from. */
   #version = ''
 
   constructor(folder = FOLDER) {
