@@ -19,6 +19,8 @@ const OTHERS = [
   'GET /docs/errors',
   'GET /docs/errors/:code',
   'GET /openapi.json',
+  // The command of this version, for `npm install`.
+  'GET /cli.tgz',
   // The token in its address names the game and the program; it confirms nothing without a session.
   'GET /devices/link/*',
   'GET /images/avatar.svg',
