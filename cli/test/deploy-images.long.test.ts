@@ -14,10 +14,10 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createGameNamespaceTokenPublic, findLobby, getGameById, listGameBuilds } from '@musterhost/contract'
 import { checkVersionConfig } from '@musterhost/contract/version-check'
+import { MUSTER } from '../../server/test/built-programs.ts'
 import {
   buildahImage,
   busyboxRoot,
@@ -39,7 +39,6 @@ const MATCHMAKER = `matchmaker:
 `
 const OPTIONS = { entrypoint: ['/bin/sh', '-c', 'exec /bin/busybox httpd -f -p "$PORT_GAME"'] }
 const USAGE = 2
-const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 /** All commands of the page. */
 const PAGE_MS_MAX = 120_000
 
@@ -91,7 +90,7 @@ async function page(t: TestContext, platform: Platform, folder: string): Promise
   const storage = `[storage]\ndriver = "vfs"\ngraphroot = "${folder}/page"\nrunroot = "${folder}/page-run"\n`
   writeFileSync(join(folder, 'storage.conf'), storage)
   const program = join(project.folder, 'bin/muster')
-  project.write('bin/muster', `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`)
+  project.write('bin/muster', `#!/bin/sh\nexec '${process.execPath}' '${MUSTER}' "$@"\n`)
   chmodSync(program, 0o755)
   const env = {
     ...project.muster.env,

@@ -4,13 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { MUSTER } from '../../server/test/built-programs.ts'
 import { withoutPrograms } from '../../server/test/hidden-programs.ts'
 import { lacking } from '../../server/test/optional-programs.ts'
 import { freeSettings, temporaryFolder } from '../../server/test/supervisor/started.ts'
 import { createMuster } from './program.ts'
-
-const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 type Finding = { check: string; status: string; remedy: string | null }
 
@@ -32,7 +30,7 @@ test('doctor finds a sandbox that is required and missing', async (t) => {
   const settings = await freeSettings(temporaryFolder(t))
   const layers = join(temporaryFolder(t), 'layers')
   // On a machine without bubblewrap nothing has to be hidden, and this needs no namespace.
-  const command = [process.execPath, PROGRAM, 'doctor', '--json'] as const
+  const command = [process.execPath, MUSTER, 'doctor', '--json'] as const
   const [program, ...args] = lacking('bwrap') === null ? withoutPrograms(layers, command) : command
   const env = {
     ...settings,

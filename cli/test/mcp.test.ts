@@ -1,7 +1,6 @@
 // `muster mcp` driven by the official client library: what an agent sees, what it may change, and what stays hidden.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import {
@@ -11,10 +10,9 @@ import {
   createGroup,
   getGameById,
 } from '@musterhost/contract'
+import { MUSTER } from '../../server/test/built-programs.ts'
 import { startPlatform } from '../../server/test/platform.ts'
 import { createMuster } from './program.ts'
-
-const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 type Result = { content: { text: string }[]; isError?: boolean }
 
@@ -34,7 +32,7 @@ test('an agent reads the platform by MCP, changes it only with --write, and sees
     const client = new Client({ name: 'test', version: '1' })
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: [PROGRAM, 'mcp', ...args],
+      args: [MUSTER, 'mcp', ...args],
       cwd,
       env: { ...env },
       stderr: 'ignore',

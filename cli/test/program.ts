@@ -5,13 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import { COMMAND_VARIABLE } from '../../server/test/built-command.ts'
+import { MUSTER } from '../../server/test/built-programs.ts'
 import { until } from '../../server/test/until.ts'
 
-/** A whole run of the tests has built the command (built-command.ts). */
-const PROGRAM = process.env[COMMAND_VARIABLE] ?? fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const COLUMNS_DEFAULT = 100
 const ROWS = 40
 const CTRL_C = '\u0003'
@@ -47,7 +44,7 @@ export function createMuster(t: TestContext, env: Env = {}): Muster {
     ...env,
   }
   const start: Muster['start'] = (args, options = {}) => {
-    const child = spawn(process.execPath, [PROGRAM, ...args], {
+    const child = spawn(process.execPath, [MUSTER, ...args], {
       cwd: options.cwd ?? folder,
       env: { ...own, ...options.env },
     })
@@ -138,7 +135,7 @@ function quoted(word: string): string {
 
 /** In variables, because `script` takes a command as one text. */
 function programNames(): Env {
-  return { TEST_NODE: process.execPath, TEST_PROGRAM: PROGRAM }
+  return { TEST_NODE: process.execPath, TEST_PROGRAM: MUSTER }
 }
 
 /** What the stream has written so far. */

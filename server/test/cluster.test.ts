@@ -9,13 +9,13 @@ import { type TestContext, test } from 'node:test'
 import { createGroup, listGroups } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
 import { sendSignal } from '../src/database/embedded/processes.ts'
+import { ROLE_PROGRAM } from './built-programs.ts'
 import { Cluster, OWN_ADDRESS } from './cluster.ts'
 import { Standbys } from './database/standbys.ts'
 import { inOwnNetwork } from './own-network.ts'
 import { outputOf } from './programs.ts'
 import { loadFactor, until } from './until.ts'
 
-const MAIN = join(import.meta.dirname, '..', 'src', 'main.ts')
 const DATABASES = ['db1', 'db2']
 const PLATFORMS = ['one', 'two']
 const CALL_MS_MAX = 3_000
@@ -114,7 +114,7 @@ async function startPlatform(
     MUSTER_IP_SEED: 'off',
     DATABASE_URL: database_url,
   }
-  const output = outputOf(cluster.run(name, [process.execPath, MAIN], { env }))
+  const output = outputOf(cluster.run(name, [process.execPath, ROLE_PROGRAM], { env }))
   const url = `http://${address}:8080`
   await until(`the platform ${name}`, () =>
     fetch(url, { redirect: 'manual' }).then(

@@ -15,7 +15,7 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readPageSize, usageOfTrees } from '../src/procfs.ts'
 import { LONG_ENDING, writeBatches } from './batches.ts'
-import { buildCommand, COMMAND_VARIABLE } from './built-command.ts'
+import { buildPrograms, PROGRAMS_VARIABLE } from './built-programs.ts'
 import { startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
 import { RUN_VARIABLE } from './leftovers/run.ts'
@@ -81,8 +81,8 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
       if (interrupt.signal.aborted) return UNFINISHED
       const is_batched = files.length > FILES_ALONE_MAX
       const entries = is_batched ? await writeBatches(files, server.data_dir) : files
-      const muster = is_batched ? await buildCommand(ROOT, join(server.data_dir, 'command')) : null
-      return await runFiles({ files, entries, muster }, server, interrupt.signal, options)
+      const programs = is_batched ? await buildPrograms(join(server.data_dir, 'programs')) : null
+      return await runFiles({ files, entries, programs }, server, interrupt.signal, options)
     } finally {
       await server.stopRun()
     }
@@ -100,9 +100,9 @@ function findFiles({ long, all }: Options): string[] {
     .sort()
 }
 
-/** `entries`: what the runner starts, a process each. `muster`: the built command; null: tests run its sources. */
+/** `entries`: what the runner starts, a process each. `programs`: the built ones; null: tests start the sources. */
 async function runFiles(
-  { files, entries, muster }: { files: readonly string[]; entries: readonly string[]; muster: string | null },
+  { files, entries, programs }: { files: readonly string[]; entries: readonly string[]; programs: string | null },
   server: TestServer,
   interrupt: AbortSignal,
   { failed_to, without_programs }: Options,
@@ -116,7 +116,7 @@ async function runFiles(
     env: {
       ...process.env,
       TEST_DATABASE_URL: server.url,
-      ...(muster === null ? {} : { [COMMAND_VARIABLE]: muster }),
+      ...(programs === null ? {} : { [PROGRAMS_VARIABLE]: programs }),
       [RUN_VARIABLE]: server.mark,
       TMPDIR: temporary,
       // Hundreds of processes load the same modules; this is a third of what loading takes them.

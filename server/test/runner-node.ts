@@ -4,12 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { ROLE_PROGRAM } from './built-programs.ts'
 import type { Platform } from './platform.ts'
 import { endProcessesOf, temporaryFolder } from './supervisor/started.ts'
 import { until } from './until.ts'
-
-const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 export class RunnerNode {
   readonly name: string
@@ -46,7 +44,7 @@ export class RunnerNode {
     const before = await this.#reportSeq()
     const { config } = this.#platform.ctx
     const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-    this.#child = spawn(process.execPath, [PROGRAM], {
+    this.#child = spawn(process.execPath, [ROLE_PROGRAM], {
       env: {
         ...{ PATH, HOME, NODE_COMPILE_CACHE },
         MUSTER_DATA: this.folder,

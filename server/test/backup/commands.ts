@@ -1,15 +1,13 @@
 // The commands as a person types them: real processes of `muster`, and what they print.
 import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-
-const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+import { MUSTER } from '../built-programs.ts'
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; output: string }
 export type Command = { kill: (signal: NodeJS.Signals) => void; ended: Promise<Ended> }
 
 export function startCommand(args: readonly string[], env: Record<string, string>): Command {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const child = spawn(process.execPath, [PROGRAM, ...args], {
+  const child = spawn(process.execPath, [MUSTER, ...args], {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import {
   completeUpload,
@@ -21,11 +20,11 @@ import {
 } from '@musterhost/contract'
 import { adminToken } from '../../src/supervisor/folders.ts'
 import { rotateRing, SPREAD_MS } from '../../src/tokens/ring.ts'
+import { MUSTER } from '../built-programs.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { arrives, buildBody, newGame, refused, tarGz, UNKNOWN_ID } from './steps.ts'
 
-const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 const LIVE_TOKENS = 1_000
 const AT_ONCE = 50
 const GRACE_MS = 60 * 60_000
@@ -116,9 +115,9 @@ test('tokens that were given out', async (t) => {
       MUSTER_DATA: data_dir,
       MUSTER_API_PORT: new URL(platform.api_url).port,
     }
-    const printed = await promisify(execFile)(process.execPath, [CLI, 'admin-token'], { env })
+    const printed = await promisify(execFile)(process.execPath, [MUSTER, 'admin-token'], { env })
     assert.equal(printed.stdout.trim(), token)
-    await promisify(execFile)(process.execPath, [CLI, 'admin-token', '--rotate'], { env })
+    await promisify(execFile)(process.execPath, [MUSTER, 'admin-token', '--rotate'], { env })
     const fresh = readFileSync(file, 'utf8').trim()
     assert.notEqual(fresh, token)
     await platform.as(fresh).call(listGroups, {})

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { MUSTER } from '../built-programs.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
-import { ROOT, readPage, stepsOf } from './documentation/page.ts'
+import { readPage, stepsOf } from './documentation/page.ts'
 import { openShell } from './documentation/shell.ts'
 
 const PAGE = 'docs/any-server.md'
@@ -18,7 +19,7 @@ test('the session of docs/any-server.md works to its last line from an empty fol
   const home = temporaryFolder(t)
   mkdirSync(join(home, 'bin'))
   const program = join(home, 'bin/muster')
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'cli/src/main.ts')}' "$@"\n`)
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${MUSTER}' "$@"\n`)
   chmodSync(program, 0o755)
   const shell = openShell(t, temporaryFolder(t), {
     HOME: home,

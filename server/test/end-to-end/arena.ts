@@ -3,12 +3,10 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { listLobbies, type ResponseOf } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
+import { DEPLOY_EXAMPLE } from '../built-programs.ts'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
-
-const DEPLOY = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))
 
 export type Arena = {
   folder: string
@@ -58,7 +56,7 @@ async function deploy(
 ): Promise<string> {
   const token = readFileSync(join(folder, 'admin-token'), 'utf8').trim()
   const { PATH, HOME } = process.env
-  const child = spawn(process.execPath, [DEPLOY, ...options], {
+  const child = spawn(process.execPath, [DEPLOY_EXAMPLE, ...options], {
     env: { PATH, HOME, MUSTER_URL: url, MUSTER_TOKEN: token, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -7,9 +7,9 @@ import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { SHARD_COUNT, shardOf } from '../../src/journal/pages.ts'
+import { ROLE_PROGRAM } from '../built-programs.ts'
 import { type DatabaseProxy, openDatabaseProxy } from '../matchmaker/database-proxy.ts'
 import { freeSettings } from '../supervisor/started.ts'
 import { until } from '../until.ts'
@@ -17,8 +17,6 @@ import { playerLoad } from './load/load.ts'
 import type { FaultyPlatform } from './platform.ts'
 import type { Round } from './report.ts'
 import { acknowledge, type Harm, playRounds, type RunOptions, type RunResult, withRun } from './run.ts'
-
-const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 const BEFORE_ACKNOWLEDGED_MAX = 60
 /** Matchmakers beside the platform's own. */
@@ -202,7 +200,7 @@ async function launch(
     const socket_folder = new URLSearchParams(proxy.url.split('?')[1]).get('host')!
     execFileSync('chmod', ['-R', 'a+rwX', socket_folder])
   }
-  const child = spawn(process.execPath, [PROGRAM], {
+  const child = spawn(process.execPath, [ROLE_PROGRAM], {
     env: {
       ...{ PATH, HOME },
       ...platform.settings,

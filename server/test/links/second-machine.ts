@@ -2,11 +2,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { MUSTER } from '../built-programs.ts'
 import { ip } from '../own-network.ts'
 import { until } from '../until.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 export const PLATFORM_ADDRESS = '10.77.0.1'
 const MACHINE_ADDRESS = '10.77.0.2'
 
@@ -77,7 +76,7 @@ async function run(
   env: Record<string, string>,
 ): Promise<Running> {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const inside = ['-t', String(holder_pid), '-n', process.execPath, PROGRAM, ...args]
+  const inside = ['-t', String(holder_pid), '-n', process.execPath, MUSTER, ...args]
   const child: ChildProcess = spawn('nsenter', inside, {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -93,7 +93,7 @@ test('each of two edges serves the lobbies of both machines, and players are sen
       await talkThrough(node_edge, on_platform)
     }
     await Promise.all(flows.map((flow) => flow.finish()))
-    const edges = () => processesOf(node_folder).filter(({ command }) => command.endsWith('main.ts edge'))
+    const edges = () => processesOf(node_folder).filter(({ command }) => /(main\.ts|role\.js) edge$/.test(command))
     await until('the former edge of the node has ended', () => edges().length === 1)
   })
 

@@ -13,6 +13,7 @@ import pg from 'pg'
 import { shardOf } from '../../src/journal/pages.ts'
 import { issueProcessCertificate } from '../../src/process-tls/certificate.ts'
 import { createKeys, type Keys, openKeys } from '../../src/tokens/keys.ts'
+import { ROLE_PROGRAM } from '../built-programs.ts'
 import { Cluster, OWN_ADDRESS } from '../cluster.ts'
 import { createDatabase } from '../database.ts'
 import { inOwnNetwork } from '../own-network.ts'
@@ -21,7 +22,6 @@ import { outputOf } from '../programs.ts'
 import { until } from '../until.ts'
 import { attempt, type Target } from './attempts.ts'
 
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 const MATCHMAKER_PORT = 8_081
 const EDGE_PORT = 8_000
 const GAMES_MAX = 24
@@ -99,7 +99,7 @@ async function startMachine(t: TestContext, { cluster, name, database_url, keys_
     DATABASE_URL: database_url,
     ...env,
   }
-  const output = outputOf(cluster.run(name, [process.execPath, MAIN], { env: settings }))
+  const output = outputOf(cluster.run(name, [process.execPath, ROLE_PROGRAM], { env: settings }))
   await until(`machine ${name}`, () => output().includes('"ready"')).catch((error: unknown) => {
     throw new Error(output(), { cause: error })
   })

@@ -5,16 +5,15 @@ import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Examination } from '../../src/doctor/examine.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { MUSTER } from '../built-programs.ts'
 import { lacking } from '../optional-programs.ts'
 import { freeSettings, killIfThere, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { makeWorld, NETWORK_NEEDS, namespacesOf, PUBLIC_ADDRESS, traces, type World } from './network-world.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 /** Prints whether the internet and the platform respond. */
 const PROBE = `
   import { connect } from 'node:net'
@@ -56,7 +55,7 @@ test('a firewall that takes the packets of lobbies is named, and its remedy give
     return (await host.call<{ match: string[] }>({ line: lobby_id, pattern: '^found (.*)$' })).match[1]!
   }
   const drops = async (): Promise<{ message: string; remedy: string }[]> => {
-    const args = [`--net=/run/netns/${world.machine}`, process.execPath, PROGRAM, 'doctor', '--json']
+    const args = [`--net=/run/netns/${world.machine}`, process.execPath, MUSTER, 'doctor', '--json']
     const { findings } = JSON.parse((await promisify(execFile)('nsenter', args, { env })).stdout) as Examination
     return findings.flatMap(({ message, remedy }) =>
       message.includes('drops their packets') ? [{ message, remedy: remedy! }] : [],
@@ -88,7 +87,7 @@ test('networks of a platform that does not come back are removed without a trace
   const { PATH } = process.env
   const env = { PATH, MUSTER_DATA: world.data_dir }
   const remove = async (): Promise<{ code: number; output: string }> => {
-    const args = [`--net=/run/netns/${world.machine}`, process.execPath, PROGRAM, 'doctor', '--remove-networks']
+    const args = [`--net=/run/netns/${world.machine}`, process.execPath, MUSTER, 'doctor', '--remove-networks']
     const child = spawn('nsenter', args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
     return { code: code as number, output: `${output}${errors}` }

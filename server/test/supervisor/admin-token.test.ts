@@ -4,23 +4,22 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { listGroups } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { pino } from 'pino'
 import { startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { readAdminToken } from '../../src/supervisor/credentials.ts'
+import { MUSTER } from '../built-programs.ts'
 import { until } from '../until.ts'
 import { runProgram } from './program.ts'
 import { freeSettings, temporaryFolder } from './started.ts'
 
 const NOBODY_UID = 65_534
-const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 
 function adminTokenCommand(settings: Record<string, string>, ...options: string[]) {
   const { PATH, NODE_COMPILE_CACHE } = process.env
   const env = { PATH, NODE_COMPILE_CACHE, ...settings }
-  const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, 'admin-token', ...options], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MUSTER, 'admin-token', ...options], {
     env,
     encoding: 'utf8',
   })

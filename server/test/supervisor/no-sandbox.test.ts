@@ -3,17 +3,15 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { MUSTER } from '../built-programs.ts'
 import { withoutPrograms } from '../hidden-programs.ts'
 import { until } from '../until.ts'
 import { freeSettings, temporaryFolder } from './started.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
-
 test('a start without bubblewrap says in one line what follows and which command installs it', async (t) => {
   const folder = temporaryFolder(t)
   const settings = { ...(await freeSettings(folder)), MUSTER_ROLES: 'runner' }
-  const [program, ...args] = withoutPrograms(join(temporaryFolder(t), 'layers'), [process.execPath, PROGRAM, 'start'])
+  const [program, ...args] = withoutPrograms(join(temporaryFolder(t), 'layers'), [process.execPath, MUSTER, 'start'])
   let output = ''
   const child = execFile(program, args, { env: { ...process.env, ...settings } })
   const closed = new Promise((resolve) => child.once('close', resolve))

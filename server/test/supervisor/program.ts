@@ -1,9 +1,7 @@
 // The program without a supervisor, as in production: some roles in one process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-
-const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+import { ROLE_PROGRAM } from '../built-programs.ts'
 
 export type Program = {
   /** Everything it printed. */
@@ -15,7 +13,7 @@ export type Program = {
 
 export function runProgram(settings: Record<string, string>): Program {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const child = spawn(process.execPath, [PROGRAM], {
+  const child = spawn(process.execPath, [ROLE_PROGRAM], {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -7,15 +7,14 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { MUSTER } from '../built-programs.ts'
 import { until } from '../until.ts'
 import { freeSettings, startMuster, temporaryFolder } from './started.ts'
 
-const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 const ROLE_COUNT = 4
 
 async function restart(settings: Record<string, string>): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, [CLI, 'restart'], { env: { PATH: process.env.PATH, ...settings } })
+  const child = spawn(process.execPath, [MUSTER, 'restart'], { env: { PATH: process.env.PATH, ...settings } })
   const output = Promise.all([text(child.stdout), text(child.stderr)])
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, output: (await output).join('') }

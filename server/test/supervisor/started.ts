@@ -6,13 +6,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { isLobbyId } from '../../src/lobby-logs/local.ts'
+import { MUSTER } from '../built-programs.ts'
 import { freePorts } from '../free-ports.ts'
 import { clearDataFolder } from '../leftovers/clear.ts'
 import { until } from '../until.ts'
-
-const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 
 export type Started = {
   pid: number
@@ -58,7 +56,7 @@ export async function freeSettings(folder: string) {
 
 export function startMuster(settings: Record<string, string>, words: readonly string[] = ['start']): Started {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const [program, ...args] = [...withThisProcess(), process.execPath, PROGRAM, ...words]
+  const [program, ...args] = [...withThisProcess(), process.execPath, MUSTER, ...words]
   const child: ChildProcess = spawn(program!, args, {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
     detached: true,
@@ -116,7 +114,7 @@ function lobbiesOf(folder: string): string[] {
 
 /** The pid of a role's process; undefined when it has none. */
 export function roleOf(folder: string, role: string): number | undefined {
-  return processesOf(folder).find(({ command }) => command.endsWith(`main.ts ${role}`))?.pid
+  return processesOf(folder).find(({ command }) => /(main\.ts|role\.js) (\w+)$/.exec(command)?.[2] === role)?.pid
 }
 
 export function isThere(pid: number): boolean {

@@ -4,6 +4,8 @@ import type { RangeTable } from './ranges.ts'
 
 /** Address ranges of the table, per IP version. */
 const RANGES_MAX = 4_000_000
+/** Two numbers of 32 bits: how many ranges of IPv4 and of IPv6 follow. */
+const HEAD_BYTES = 8
 
 /** Throws an Error with a sentence when the texts are not what they should be. */
 export function parseAsNumbers(ipv4_text: string, ipv6_text: string): RangeTable {
@@ -69,4 +71,29 @@ function countLines(text: string): number {
   let count = text.endsWith('\n') || text === '' ? 0 : 1
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++
   return count
+}
+
+/** The table as a file: its head, then each column as it is in memory, those of 64 bits first. */
+export function packAsNumbers({ ipv4, ipv6 }: RangeTable): Uint8Array {
+  const head = Uint32Array.of(ipv4.values.length, ipv6.values.length)
+  const columns = [head, ipv6.starts, ipv6.ends, ipv6.values, ipv4.starts, ipv4.ends, ipv4.values]
+  return Buffer.concat(columns.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength)))
+}
+
+/** Throws an Error with a sentence when the bytes are not what `packAsNumbers` makes. */
+export function unpackAsNumbers(bytes: Uint8Array): RangeTable {
+  // Columns of 64 bits must begin at a multiple of 8 bytes.
+  const { buffer } = new Uint8Array(bytes)
+  const [ipv4_count = 0, ipv6_count = 0] = new Uint32Array(buffer, 0, Math.min(2, Math.floor(buffer.byteLength / 4)))
+  if (buffer.byteLength !== HEAD_BYTES + 20 * ipv6_count + 12 * ipv4_count) throw new Error('its length is wrong')
+  let at = HEAD_BYTES
+  const next = (bytes_each: number, count: number): number => {
+    const start = at
+    at += bytes_each * count
+    return start
+  }
+  const longs = (count: number): BigUint64Array<ArrayBuffer> => new BigUint64Array(buffer, next(8, count), count)
+  const shorts = (count: number): Uint32Array<ArrayBuffer> => new Uint32Array(buffer, next(4, count), count)
+  const ipv6 = { starts: longs(ipv6_count), ends: longs(ipv6_count), values: shorts(ipv6_count) }
+  return { ipv4: { starts: shorts(ipv4_count), ends: shorts(ipv4_count), values: shorts(ipv4_count) }, ipv6 }
 }

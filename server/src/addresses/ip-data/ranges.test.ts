@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseAsNumbers } from './as-numbers.ts'
+import { packAsNumbers, parseAsNumbers, unpackAsNumbers } from './as-numbers.ts'
 import { parseList } from './list.ts'
 import { addressKey, createRangeTable, valueIn } from './ranges.ts'
 
@@ -77,4 +77,20 @@ test('AS numbers come from two files in order; anything else is refused', () => 
   for (const text of ['512,1023,1,A\n0,255,1,A', '5,1,1,A', '1,2,x,A', '1,2,0,A', 'a,b,c', '<html>']) {
     assert.throws(() => parseAsNumbers(text, ''), /not in order/, text)
   }
+})
+
+test('a packed table of AS numbers is the same after unpacking; other bytes are refused', () => {
+  const ipv6 = `${0x2001_0db8n << 96n},${(0x2001_0db9n << 96n) - 1n},64501,"Some, Inc."`
+  const table = parseAsNumbers('256,511,64500,A\n1024,1024,64502,B\n2048,2048,64500,A\n', ipv6)
+  const bytes = packAsNumbers(table)
+  // As a file of another length is read: not at the start of its memory.
+  for (const copy of [bytes, Buffer.concat([Buffer.from('abc'), bytes]).subarray(3)]) {
+    assert.deepEqual(unpackAsNumbers(copy), table)
+  }
+  const empty = parseAsNumbers('', '')
+  assert.deepEqual(unpackAsNumbers(packAsNumbers(empty)), empty)
+  for (const length of [0, 3, 7, bytes.length - 1]) {
+    assert.throws(() => unpackAsNumbers(bytes.subarray(0, length)), /length/)
+  }
+  assert.throws(() => unpackAsNumbers(Buffer.concat([bytes, Buffer.from('a')])), /length/)
 })

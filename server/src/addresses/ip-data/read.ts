@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
+import { unpackAsNumbers } from './as-numbers.ts'
 import type { AddressList } from './list.ts'
 import { type Mmdb, openMmdb } from './mmdb.ts'
 import type { RangeTable } from './ranges.ts'
@@ -11,6 +12,8 @@ export type ParsedList = { list: AddressList; bad_lines: number }
 export type ReaderTask = { kind: 'list'; path: string } | { kind: 'as_numbers'; ipv4_path: string; ipv6_path: string }
 export type ReaderAnswer = { list: ParsedList } | { as_numbers: RangeTable } | { failure: string }
 
+/** What the npm package of the platform has in place of the files. A checkout has no such file. */
+const PACKED_SEED = new URL('../../../as-numbers.bin', import.meta.url)
 /** Of the thread that parses. */
 const READER_MEMORY_MB_MAX = 1_024
 
@@ -27,15 +30,24 @@ export async function readList(path: string): Promise<ParsedList> {
 }
 
 /**
- * The AS numbers of all addresses, from the npm package that has them; null when it is not installed (it is an optional
- * dependency). Throws an Error with a sentence.
+ * The AS numbers of all addresses, which come with the platform; null in a checkout without the optional dependency that
+ * has them. Throws an Error with a sentence.
  */
 export async function readSeed(): Promise<RangeTable | null> {
+  const packed = await readIfThere(PACKED_SEED)
+  if (packed !== null) return unpackAsNumbers(packed)
   const paths = seedPaths()
   if (paths === null) return null
   const answer = await askReader({ kind: 'as_numbers', ...paths })
   if ('as_numbers' in answer) return answer.as_numbers
   throw new Error(failureOf(answer))
+}
+
+async function readIfThere(file: URL): Promise<Buffer | null> {
+  return readFile(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
 }
 
 function seedPaths(): { ipv4_path: string; ipv6_path: string } | null {

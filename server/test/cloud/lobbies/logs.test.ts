@@ -7,9 +7,9 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { deleteMatchmakerLobby, getLobbyLogs, writeLobbyInput } from '@musterhost/contract'
 import { KEPT_BYTES_BURST_MAX, LINE_BYTES_MAX } from '../../../src/runner/logs/lines.ts'
+import { ROLE_PROGRAM } from '../../built-programs.ts'
 import { failureOf, find } from '../../http/steps.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 import { until } from '../../until.ts'
@@ -276,7 +276,7 @@ test('a caller who hangs up does not stay a reader', async (t) => {
 /** Starts a runner in a process of its own, and returns what kills it. */
 async function startRunnerProcess(t: TestContext, { ctx, data_dir }: Platform): Promise<() => Promise<void>> {
   const { config } = ctx
-  const child = spawn(process.execPath, [fileURLToPath(new URL('../../../src/main.ts', import.meta.url))], {
+  const child = spawn(process.execPath, [ROLE_PROGRAM], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH ?? '',

@@ -7,16 +7,15 @@ import { readdir, stat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { completeUpload, createGameCdnSite } from '@musterhost/contract'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { isObjectKey } from '../../../src/objects/objects.ts'
+import { ROLE_PROGRAM } from '../../built-programs.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 import { statusOf } from '../../supervisor/started.ts'
 import { until } from '../../until.ts'
 import { arrives, newGame, type Presigned, refused } from '../steps.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const LENGTH = 2_000_000
 const DAY_MS = 24 * 3_600_000
 /** From the first moment to the last, when the whole file has been sent and has not been acknowledged. */
@@ -25,7 +24,7 @@ const POSITIONS = [0, randomInt(1, LENGTH), randomInt(1, LENGTH), LENGTH - 1, LE
 /** The api role of this platform as a process, ready. */
 async function startApi(t: TestContext, platform: Platform): Promise<ChildProcess> {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const child = spawn(process.execPath, [PROGRAM], {
+  const child = spawn(process.execPath, [ROLE_PROGRAM], {
     env: {
       ...{ PATH, HOME, NODE_COMPILE_CACHE },
       ...{ MUSTER_ROLES: 'api', MUSTER_DATA: platform.data_dir, MUSTER_LOG_LEVEL: 'error' },
