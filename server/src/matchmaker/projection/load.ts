@@ -150,8 +150,8 @@ async function readTables(
   await pool.query('insert into shards (shard, projected_seq) values ($1, 0) on conflict do nothing', [shard])
   return inSnapshot(pool, async (client) => {
     const { rows } = await client.query<{ projected_seq: number; are_filled: boolean[] }>(
-      `select projected_seq, array[${TABLE_NAMES.map(existsRow).join(', ')}] as are_filled from shards where shard = $1`,
-      [shard, ...TABLE_NAMES.map((name) => sinceOf(name, now_ms))],
+      `select projected_seq, ${areFilledSql('$1', '$2')} as are_filled from shards where shard = $1`,
+      [shard, loadedSince(now_ms)],
     )
     const { projected_seq, are_filled } = rows[0]!
     const stored = new Map<string, StoredRows>()
@@ -163,11 +163,18 @@ async function readTables(
   })
 }
 
-/** $1 is the shard; each table has a parameter of its own after it, which only some use. */
-function existsRow(name: TableName, index: number): string {
-  const since = `$${index + 2}::timestamptz`
-  const { where } = tableOf(name).loaded
-  return `${since} is not null and exists (select from ${name} where shard = $1 and (${where.replace('$2', since)}))`
+/** For each table whether it has a row that is loaded. `since`: the parameter with the values of loadedSince(). */
+export function areFilledSql(shard: string, since: string): string {
+  const exist = TABLE_NAMES.map((name, index) => {
+    const where = tableOf(name).loaded.where.replace('$2', `(${since}::timestamptz[])[${index + 1}]`)
+    return `exists (select from ${name} where ${name}.shard = ${shard} and (${where}))`
+  })
+  return `array[${exist.join(', ')}]`
+}
+
+/** For each table the time from which its rows are loaded. */
+export function loadedSince(now_ms: number): Date[] {
+  return TABLE_NAMES.map((name) => sinceOf(name, now_ms))
 }
 
 function sinceOf(name: TableName, now_ms: number): Date {

@@ -15,6 +15,7 @@ import type { Projection } from '../projection/projection.ts'
 import type { Decide } from './batch.ts'
 import { BookTime } from './book-time.ts'
 import { Capacity, type RegionUse } from './capacity.ts'
+import { type TakenShard, takeOverEmpty } from './empty-shards.ts'
 import { IdentityWatch } from './identity-watch.ts'
 import { readOtherShards } from './other-shards.ts'
 import { releaseClaims } from './port-claims.ts'
@@ -209,14 +210,29 @@ export class Books {
   }
 
   /**
+   * Takes over those of the shards that are empty, which takes little. `served`: until when each was served, in book time. Has
+   * no effect where it fails: take() does it.
+   */
+  async takeEmpty(served: ReadonlyMap<number, number>): Promise<void> {
+    const { pool, log } = this.#options
+    const wanted = new Map([...served].filter(([shard]) => !this.#shards.has(shard)))
+    try {
+      const all = await takeOverEmpty(pool, wanted, this.nowMs())
+      for (const [shard, taken] of all) await this.take(shard, served.get(shard)!, taken)
+    } catch (error) {
+      log.warn({ err: error }, 'empty shards could not be taken over together; taking over one by one')
+    }
+  }
+
+  /**
    * Takes a shard over and reads it; until then its commands wait. `served_ms`: until when it was served, in book time. Tries
    * until it succeeds. Returns whether the shard is here then: it may have been closed, or taken over by another process.
    */
-  async take(number: number, served_ms: number): Promise<boolean> {
+  async take(number: number, served_ms: number, taken: TakenShard | null = null): Promise<boolean> {
     if (this.#is_closed || this.#shards.has(number)) return false
     const shard = this.#createShard(number)
     this.#shards.set(number, shard)
-    await shard.open(served_ms)
+    await shard.open(served_ms, taken)
     return this.#shards.get(number) === shard && shard.state === 'writing'
   }
 

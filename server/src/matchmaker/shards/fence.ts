@@ -91,14 +91,29 @@ export async function takeOver(
     const last = await lastRow(pool, shard)
     if (mine !== null && last !== undefined && last.seq > mine.seq && !mine.writers.has(last.writer)) return null
     const seq = (last?.seq ?? 0) + 1
-    const before_ms = last === undefined ? now_ms : Math.max(served_ms, decodePage(last.payload).ms)
-    const ms = Math.max(now_ms, before_ms)
-    const payload = encodePage({ format: 1, ms, entries: [], moved_ms: ms - before_ms })
+    const last_ms = last === undefined ? null : decodePage(last.payload).ms
+    const { ms, moved_ms } = takeoverTimes({ now_ms, served_ms, last_ms })
+    const payload = encodePage({ format: 1, ms, entries: [], moved_ms })
     const outcome = await append(pool, { shard, seq, writer, payload })
     if (outcome.kind === 'committed') return { seq, ms }
     if (outcome.kind !== 'deposed') throw outcome.error
   }
   throw new Error(`shard ${shard} could not be taken over: another writer keeps appending`)
+}
+
+/** The times of a takeover row. `last_ms`: of the row before it; null: it is the first. */
+export function takeoverTimes({
+  now_ms,
+  served_ms,
+  last_ms,
+}: {
+  now_ms: number
+  served_ms: number
+  last_ms: number | null
+}): { ms: number; moved_ms: number } {
+  const before_ms = last_ms === null ? now_ms : Math.max(served_ms, last_ms)
+  const ms = Math.max(now_ms, before_ms)
+  return { ms, moved_ms: ms - before_ms }
 }
 
 async function lastRow(pool: Pool, shard: number) {

@@ -347,7 +347,10 @@ export class ShardLeases {
       for (const [shard, served_ms] of next) await this.#books.take(shard, served_ms)
     }
     // Not awaited: a shard that cannot be read must not keep the others from being taken.
-    const opened = Promise.all(Array.from({ length: OPENING_MAX }, openSome)).then(() => {})
+    const opened = this.#books
+      .takeEmpty(served)
+      .then(() => Promise.all(Array.from({ length: OPENING_MAX }, openSome)))
+      .then(() => {})
     for (const shard of served.keys()) this.#opening.set(shard, opened)
     void opened.then(() => this.#onOpened([...served.keys()]))
   }

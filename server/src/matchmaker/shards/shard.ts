@@ -20,12 +20,13 @@ import type { IdleRules } from '../book/idle.ts'
 import { BrokenLaw } from '../book/laws.ts'
 import { Book } from '../book/state.ts'
 import { noRowSnapshots, takeSnapshots } from '../projection/affected-rows.ts'
-import { bookOf, loadShard } from '../projection/load.ts'
+import { bookOf, type LoadedShard, loadShard } from '../projection/load.ts'
 import type { Projection } from '../projection/projection.ts'
 import { wakesOfChanges, wakesOfRows } from '../projection/wakes.ts'
 import { Batch, type Decide, type Pending } from './batch.ts'
 import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
+import type { TakenShard } from './empty-shards.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { type PortClaim, replaceClaims } from './port-claims.ts'
 import type { PortPool } from './port-pool.ts'
@@ -182,9 +183,13 @@ export class Shard {
     }
   }
 
-  /** Takes the shard over and reads it. `served_ms`: until when it was served before. */
-  async open(served_ms: number): Promise<void> {
-    await this.#reload(null, [], served_ms)
+  /** Takes the shard over and reads it. `served_ms`: until when it was served before. `taken`: it is, and was empty. */
+  async open(served_ms: number, taken: TakenShard | null): Promise<void> {
+    if (taken === null) await this.#reload(null, [], served_ms)
+    else {
+      this.#begin(taken.writer, taken.takeover, { books: new Map(), snapshots: noRowSnapshots() })
+      this.#acceptQueued()
+    }
     if (this.#gathering.pendings.length > 0) this.#appended = this.#appendAll()
   }
 
@@ -442,14 +447,19 @@ export class Shard {
 
   /** Reads the shard after a takeover, and writes from then on. */
   async #load(writer: string, takeover: Takeover): Promise<void> {
-    const { pool, shard, log, capacity, ports, metrics, projection, book_time, onReload } = this.#options
-    const { books, snapshots } = await loadShard(pool, shard, takeover, log, this.#newBook)
+    const { pool, shard, log, capacity } = this.#options
+    const loaded = await loadShard(pool, shard, takeover, log, this.#newBook)
     // It may have been closed meanwhile.
     if (this.#state !== 'recovering') return
+    this.#books = loaded.books
+    await replaceClaims(pool, shard, loaded.books.values(), takeover.ms)
+    await replaceRoom(pool, { shard, seq: takeover.seq }, loaded.books.values(), capacity.placesOf)
+    if (this.#state === 'recovering') this.#begin(writer, takeover, loaded)
+  }
+
+  #begin(writer: string, takeover: Takeover, { books, snapshots }: LoadedShard): void {
+    const { shard, capacity, ports, metrics, projection, book_time, onReload } = this.#options
     this.#books = books
-    await replaceClaims(pool, shard, books.values(), takeover.ms)
-    await replaceRoom(pool, { shard, seq: takeover.seq }, books.values(), capacity.placesOf)
-    if (this.#state !== 'recovering') return
     capacity.replace(shard, books.values())
     ports.replace(shard, books.values())
     this.#writer = writer
