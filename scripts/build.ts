@@ -1,4 +1,4 @@
-// Builds the programs of this checkout into dist/: `muster`, and what the platform starts as processes. With `--when-stale` it
+// Builds the programs of this checkout into dist/programs: `muster`, and what the platform starts as processes. With `--when-stale` it
 // builds only when a source has changed since the last build: the scripts `start` and `muster` call it so. Sources are compared
 // by size and time, which takes a tenth of what reading them takes.
 import { createHash } from 'node:crypto'
@@ -6,7 +6,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, stat
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '..')
-const DIST = join(ROOT, 'dist')
+const DIST = join(ROOT, 'dist/programs')
 /** The hash of the sources of the last build. */
 const BUILT_FROM = 'built-from.txt'
 const SOURCES = [
@@ -27,7 +27,7 @@ async function build(): Promise<void> {
   const { writePrograms } = await import('./package/packages.ts')
   const made = `${DIST}-${process.pid}`
   const replaced = `${made}-replaced`
-  mkdirSync(made)
+  mkdirSync(made, { recursive: true })
   await writePrograms(ROOT, made)
   writeFileSync(join(made, 'dist', BUILT_FROM), sources)
   if (existsSync(DIST)) renameSync(DIST, replaced)
