@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { endProcessesOf, freeSettings, processesOf } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/until.ts'
@@ -30,6 +30,9 @@ const NPM_MS_MAX = 300_000
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024
 const MEGABYTE = 1e6
 const VERSION = readVersion(ROOT)
+/** Functions of a newer Node than 20.19, which the command must run on. */
+const NEWER_THAN_THE_COMMAND =
+  /\b(Promise\.(withResolvers|try)|(Map|Object)\.groupBy|Array\.fromAsync|RegExp\.escape|globSync|import \{[^}]*Zstd)\b|\.(isSubsetOf|isSupersetOf|isDisjointFrom|symmetricDifference)\(|\.(keys|values|entries)\(\)\.(map|filter|take|some|find|every|toArray|reduce|flatMap|drop|forEach)\(/
 
 test('the packed muster starts from an empty folder, serves, and leaves no process', async (t) => {
   const folder = enterableFolder(t)
@@ -70,6 +73,20 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
     },
   )
 
+  await t.test(
+    'each of its modules loads with the Node of the machine, and uses nothing newer than Node 20.19',
+    async () => {
+      const dist = join(app, 'node_modules/musterhost/dist')
+      const modules = readdirSync(dist).filter((name) => name.startsWith('shared-'))
+      assert.ok(modules.length > 50, `${modules.length} modules`)
+      const lines = modules.map((name) => `await import('${pathToFileURL(join(dist, name))}')`)
+      await run(system_node, ['--input-type=module', '--eval', lines.join('\n')])
+      for (const name of modules) {
+        assert.doesNotMatch(readFileSync(join(dist, name), 'utf8'), NEWER_THAN_THE_COMMAND, name)
+      }
+    },
+  )
+
   await t.test('muster init writes a project, with the files that npm would leave out', async () => {
     await run(system_node, [muster, 'init', '--ci', '--template', 'node-ws', 'dots'], { cwd: app, env: systemEnv() })
     const files = readdirSync(join(app, 'dots'))
@@ -96,36 +113,60 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
     }
   })
 
-  await t.test('muster start becomes ready and serves, and Ctrl-C ends every process', async (step) => {
-    const data = join(folder, 'data')
-    step.after(() => endProcessesOf(data))
-    const settings = { ...(await freeSettings(data)), XDG_CACHE_HOME: cacheWithNode(folder) }
-    const started = startGroup('npm', ['exec', '--', 'muster', 'start'], { cwd: app, settings })
-    await until('the packed platform to be ready', () => {
-      assert.equal(started.child.exitCode, null, started.output())
-      return /^ready /m.test(started.output())
-    })
-    const page = await fetch(`http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}/`)
-    const [, script = ''] = /<script type="module"[^>]* src="(\/hub-assets\/[^"]+)"/.exec(await page.text()) ?? []
-    const asset = await fetch(new URL(script, page.url))
-    assert.match(asset.headers.get('content-type') ?? '', /^text\/javascript/, 'the hub is in the package')
-    await asset.body?.cancel()
+  await t.test(
+    'muster start becomes ready, two players get seats of a game, and Ctrl-C ends every process',
+    async (step) => {
+      const data = join(folder, 'data')
+      step.after(() => endProcessesOf(data))
+      const settings = { ...(await freeSettings(data)), XDG_CACHE_HOME: cacheWithNode(folder) }
+      const started = startGroup('npm', ['exec', '--', 'muster', 'start'], { cwd: app, settings })
+      await until('the packed platform to be ready', () => {
+        assert.equal(started.child.exitCode, null, started.output())
+        return /^ready /m.test(started.output())
+      })
+      const page = await fetch(`http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}/`)
+      const [, script = ''] = /<script type="module"[^>]* src="(\/hub-assets\/[^"]+)"/.exec(await page.text()) ?? []
+      const asset = await fetch(new URL(script, page.url))
+      assert.match(asset.headers.get('content-type') ?? '', /^text\/javascript/, 'the hub is in the package')
+      await asset.body?.cancel()
 
-    // An older Node starts this command again under a newer one.
-    const { stdout } = await run(system_node, [muster, 'admin-token'], { cwd: app, env: systemEnv(settings) })
-    assert.equal(stdout, readFileSync(join(data, 'admin-token'), 'utf8'))
-    const second = run(system_node, [muster, 'start'], { cwd: app, env: systemEnv(settings) })
-    await assert.rejects(second, (error: { code: number; stdout: string }) => {
-      assert.match(error.stdout, /Another Muster runs on the data folder/)
-      return error.code === 1
-    })
+      // An older Node starts this command again under a newer one.
+      const { stdout } = await run(system_node, [muster, 'admin-token'], { cwd: app, env: systemEnv(settings) })
+      assert.equal(stdout, readFileSync(join(data, 'admin-token'), 'utf8'))
+      const second = run(system_node, [muster, 'start'], { cwd: app, env: systemEnv(settings) })
+      await assert.rejects(second, (error: { code: number; stdout: string }) => {
+        assert.match(error.stdout, /Another Muster runs on the data folder/)
+        return error.code === 1
+      })
 
-    process.kill(-started.child.pid!, 'SIGINT')
-    await once(started.child, 'close')
-    assert.deepEqual(processesOf(data), [])
-    assert.match(started.output(), /everything has ended/)
-  })
+      const address = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`
+      const env = systemEnv({ MUSTER_URL: address, MUSTER_TOKEN: stdout.trim(), npm_config_registry: registry })
+      await run(system_node, [muster, 'deploy', '--ci'], { cwd: join(app, 'dots'), env })
+      const [one, two] = [await findSeat(address, 'dots'), await findSeat(address, 'dots')]
+      assert.equal(one.lobby_id, two.lobby_id)
+      assert.notEqual(one.token, two.token)
+
+      process.kill(-started.child.pid!, 'SIGINT')
+      await once(started.child, 'close')
+      assert.deepEqual(processesOf(data), [])
+      assert.match(started.output(), /everything has ended/)
+    },
+  )
 })
+
+/** As the page of the game asks for it. */
+async function findSeat(platform: string, game: string): Promise<{ lobby_id: string; token: string }> {
+  const page = new URL(platform)
+  page.hostname = `${game}.cdn.${page.hostname}`
+  const response = await fetch(`${platform}/matchmaker/lobbies/find`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: page.origin },
+    body: JSON.stringify({ game_modes: ['default'] }),
+  })
+  assert.equal(response.status, 200, await response.clone().text())
+  const { lobby, player } = (await response.json()) as { lobby: { lobby_id: string }; player: { token: string } }
+  return { lobby_id: lobby.lobby_id, token: player.token }
+}
 
 /** PostgreSQL and lobbies run as other users, so they must be able to enter it. */
 function enterableFolder(t: TestContext): string {

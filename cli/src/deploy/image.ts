@@ -5,7 +5,7 @@ import { lstat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
+import zlib from 'node:zlib'
 import tar from 'tar-stream'
 import { EXIT, Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
@@ -122,6 +122,19 @@ async function readMagic(file: LocalFile, signal: AbortSignal) {
   const length = Math.min(MAGIC_BYTES, file.bytes)
   let magic = ''
   for await (const chunk of readLocalFile(file, { start: 0, length, signal })) magic += chunk.toString('hex')
-  if (magic.startsWith('1f8b')) return createGunzip()
-  return magic === '28b52ffd' ? createZstdDecompress() : null
+  if (magic.startsWith('1f8b')) return zlib.createGunzip()
+  return magic === '28b52ffd' ? createZstdReader(file) : null
+}
+
+function createZstdReader({ source }: LocalFile): zlib.ZstdDecompress {
+  // Node has it from 22.15 on, and the command runs on older ones too.
+  const { createZstdDecompress }: Partial<typeof zlib> = zlib
+  if (createZstdDecompress !== undefined) return createZstdDecompress()
+  throw new Failure(
+    `server.image: ${source} is compressed with zstd, which Node ${process.versions.node} cannot read.`,
+    {
+      exit_code: EXIT.usage,
+      remedy: 'Run the command with Node 22.15 or newer, or save the image with gzip or uncompressed.',
+    },
+  )
 }
