@@ -1,5 +1,5 @@
 // Problems that a real process, provider or disk causes, each with the way to what mends it. The other kinds are in
-// first-hour.test.ts, platform.test.ts and certificate-problem.test.ts.
+// first-hour.long.test.ts, platform.test.ts and certificate-problem.test.ts.
 import assert from 'node:assert/strict'
 import { statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

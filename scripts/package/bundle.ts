@@ -65,7 +65,8 @@ function packagePaths({ root, to, programs, data, server_package }: BundleOption
       .join('/')
     const program = names.get(file)
     if (program !== undefined) return `./${program}.js`
-    if (data === null) return pathToFileURL(join(root, file)).href.replaceAll("'", '%27')
+    // The address of a folder ends with a slash.
+    if (data === null) return pathToFileURL(join(dirname(module), path)).href.replaceAll("'", '%27')
     for (const [from, target] of Object.entries(data)) {
       if (`${file}/` === from || file.startsWith(from)) return `../${target}${file.slice(from.length)}`
     }

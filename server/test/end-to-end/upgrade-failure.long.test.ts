@@ -6,10 +6,11 @@ import { test } from 'node:test'
 import { createClient } from '@musterhost/contract/client'
 import { HAND_OVER_VERSION, WIRE_VERSION } from '../../src/compatibility.ts'
 import { platformVersion } from '../../src/platform-version.ts'
+import { ROLE_PROGRAM } from '../built-programs.ts'
 import { processesOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { startArena } from './arena.ts'
-import { change, copyWithVersion, ROOT, setHandOver, setWireVersion, stayConnected, upgrade } from './next-version.ts'
+import { change, copyWithVersion, setHandOver, setWireVersion, stayConnected, upgrade } from './next-version.ts'
 
 const ROLES = ['api', 'edge', 'matchmaker', 'runner']
 const VERSION = platformVersion().replaceAll('.', '\\.')
@@ -85,7 +86,8 @@ test('a program that does not start leaves the version before running, and its p
       await until('no process of the next version is left', () =>
         processesOf(arena.folder).every(({ command }) => !command.includes(next)),
       )
-      for (const { pid } of after) assert.ok(readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(ROOT), String(pid))
+      for (const { pid } of after)
+        assert.ok(readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(ROLE_PROGRAM), String(pid))
     })
   }
 
