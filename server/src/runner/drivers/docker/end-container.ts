@@ -15,7 +15,7 @@ import {
   neverRuns,
   platformFilter,
 } from './container.ts'
-import { type EngineClient, ignoreDone } from './engine.ts'
+import { type EngineClient, EngineError, ignoreDone } from './engine.ts'
 import type { DockerHost } from './host.ts'
 import { markOutputWhole } from './output.ts'
 
@@ -41,7 +41,7 @@ export async function endContainer(
 ): Promise<void> {
   const path = `/containers/${container}`
   const signal = (name: string): Promise<unknown> =>
-    engine.call('POST', `${path}/kill`, { query: { signal: name } }).catch(ignoreDone)
+    engine.call('POST', `${path}/kill`, { query: { signal: name } }).catch(ignoreEnded)
   let is_terminated = false
   let poll_ms = POLL_MS_MIN
   while (isSeenAlive() || (await engine.find<ContainerInspect>(`${path}/json`))?.State.Running) {
@@ -55,6 +55,12 @@ export async function endContainer(
     await sleep(poll_ms)
     poll_ms = Math.min(POLL_MS_MAX, poll_ms * POLL_GROWTH)
   }
+}
+
+/** For a signal to a container that ends at this moment: Docker returns 409 then, and Podman sometimes 500. */
+function ignoreEnded(error: unknown): void {
+  const is_podmans = error instanceof EngineError && error.status === 500
+  if (!is_podmans || !error.message.includes('container state improper')) ignoreDone(error)
 }
 
 /** All containers of the platform, whatever their state. */
