@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { FILE_MS_MAX } from './run-limits.ts'
 
 /** How the names of the long proofs end. */
 export const LONG_ENDING = '.long.test.ts'
@@ -52,11 +53,11 @@ async function readFiles(files: readonly string[]): Promise<TestFile[]> {
   )
 }
 
-/** A suite ends before the next one begins. What nobody caught by then fails the file, and not the whole batch. */
+/** A suite ends before the next one begins. It needs a limit of its own, because it would get that of a test. What nobody caught by then fails the file, and not the whole batch. */
 function entryOf(files: readonly string[]): string {
   return `import { suite, test } from 'node:test'
 for (const [name, url] of ${JSON.stringify(files.map((path) => [relative('.', path), pathToFileURL(path).href]))}) {
-  await suite(name, { timeout: Infinity }, () => import(url))
+  await suite(name, { timeout: ${FILE_MS_MAX} }, () => import(url))
   if (process.exitCode === undefined) continue
   process.exitCode = undefined
   await test('an error that nobody caught', () => { throw new Error('It is printed above.') })
