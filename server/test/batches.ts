@@ -53,7 +53,10 @@ async function readFiles(files: readonly string[]): Promise<TestFile[]> {
   )
 }
 
-/** A suite ends before the next one begins. It needs a limit of its own, because it would get that of a test. What nobody caught by then fails the file, and not the whole batch. */
+/**
+ * A suite ends before the next one begins. It needs a limit of its own, because it would get that of a test. What nobody
+ * caught by then fails the file, and not the whole batch.
+ */
 function entryOf(files: readonly string[]): string {
   return `import { suite, test } from 'node:test'
 for (const [name, url] of ${JSON.stringify(files.map((path) => [relative('.', path), pathToFileURL(path).href]))}) {
