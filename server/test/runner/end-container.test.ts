@@ -1,4 +1,4 @@
-// The end of a container that ends by itself at the same moment. The engine is played, because no real one can be made to be late.
+// The end of a container that ends at the same moment. The engine is played, because no real one can be made to be late.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { endContainer } from '../../src/runner/drivers/docker/end-container.ts'
@@ -6,7 +6,7 @@ import { type EngineClient, EngineError } from '../../src/runner/drivers/docker/
 
 const LOBBY_ID = '00000000-0000-4000-8000-000000000001'
 
-/** It runs when it is looked at, and has ended when the signal comes. */
+/** It runs when it is read first, and has ended when the signal comes. */
 function engineWith(refusal: EngineError) {
   const calls: string[] = []
   const find = async (path: string) => {
