@@ -146,6 +146,11 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
       assert.equal(one.lobby_id, two.lobby_id)
       assert.notEqual(one.token, two.token)
 
+      // As docs/first-game.md says for other machines.
+      const prefix = join(folder, 'global')
+      await npm(['install', ...options, '--global', `--prefix=${prefix}`, `${address}/cli.tgz`], folder)
+      assert.equal((await run(join(prefix, 'bin/muster'), ['--version'], { env: systemEnv() })).stdout, `${VERSION}\n`)
+
       process.kill(-started.child.pid!, 'SIGINT')
       await once(started.child, 'close')
       assert.deepEqual(processesOf(data), [])
