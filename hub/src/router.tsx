@@ -6,7 +6,6 @@ import {
   type ErrorComponentProps,
   Link,
   lazyRouteComponent,
-  Outlet,
 } from '@tanstack/react-router'
 import { HOME, SIGN_IN } from './links.ts'
 import { gamePages } from './pages/game/pages.ts'
@@ -61,7 +60,6 @@ function NotFound() {
       <p>
         The address may be mistyped, or what it names was deleted. <Link to={HOME}>Go to the home page.</Link>
       </p>
-      <Outlet />
     </Page>
   )
 }

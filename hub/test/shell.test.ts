@@ -24,6 +24,47 @@ test('the frame of the hub', async (t) => {
     await view.context.close()
   })
 
+  await t.test('an address of no page says so once, and a malformed id is something that is not there', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    const { game_id, namespace_id, group_id } = game
+    for (const frame of [
+      '',
+      '/platform',
+      `/games/${game_id}`,
+      `/games/${game_id}/namespaces/${namespace_id}`,
+      `/groups/${group_id}`,
+    ]) {
+      await page.goto(`${hub.url}${frame}/nope`)
+      await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor()
+      assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, frame)
+    }
+    for (const [path, what] of [
+      ['/games/nope', 'game'],
+      [`/games/${game_id}/versions/nope`, 'version'],
+      [`/games/${game_id}/rays/nope`, 'request'],
+      [`/games/${game_id}/namespaces/nope`, 'namespace'],
+      [`/games/${game_id}/namespaces/${namespace_id}/lobbies/nope`, 'lobby'],
+      ['/groups/nope', 'group'],
+    ]) {
+      await page.goto(`${hub.url}${path}`)
+      await page.getByText(`There is no such ${what}.`).first().waitFor()
+    }
+    await view.context.close()
+  })
+
+  await t.test('a mistyped address is a page for a browser, and an error of the API for a program', async () => {
+    const statusOf = async (path: string, accept: string) => {
+      const response = await fetch(`${hub.url}${path}`, { headers: { accept } })
+      await response.arrayBuffer()
+      return [response.status, response.headers.get('content-type')?.split(';')[0]]
+    }
+    assert.deepEqual(await statusOf('/nope/x', 'text/html,*/*;q=0.8'), [404, 'text/html'])
+    assert.deepEqual(await statusOf('/nope/x', '*/*'), [404, 'application/json'])
+    assert.deepEqual(await statusOf('/cloud/nope', 'text/html'), [404, 'application/json'])
+  })
+
   await t.test('the sign-in leads only to pages of the hub', async () => {
     const view = await openView(hub)
     const { page } = view

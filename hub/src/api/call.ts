@@ -18,6 +18,10 @@ export type AnyInput = {
 }
 type QueryValue = string | number | boolean
 
+/** Ids in the addresses of pages, which people may mistype. Each is a lower-case UUID. */
+const IDS = ['game_id', 'namespace_id', 'group_id', 'version_id', 'lobby_id', 'ray_id']
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
 /** The path and the query of a call. */
 export function addressOf(operation: Described, input: AnyInput): string {
   const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(input.params?.[name] ?? ''))
@@ -82,6 +86,7 @@ async function request(
   token: string | null,
   signal?: AbortSignal,
 ): Promise<Response> {
+  requireIds(input.params ?? {})
   const headers: Record<string, string> = {}
   if (token !== null) headers.authorization = `Bearer ${token}`
   if (input.body !== undefined) headers['content-type'] = 'application/json'
@@ -94,4 +99,12 @@ async function request(
     if (signal?.aborted === true) throw error
     throw CallError.unreachable()
   })
+}
+
+/** What has a malformed id does not exist. The platform would return an error about the form of the request. */
+function requireIds(params: Record<string, string>): void {
+  const malformed = IDS.find((name) => params[name] !== undefined && !UUID.test(params[name]))
+  if (malformed === undefined) return
+  const what = malformed === 'ray_id' ? 'request' : malformed.replace('_id', '')
+  throw new CallError('NOT_FOUND', `There is no such ${what}.`, { status: 404 })
 }

@@ -1,6 +1,7 @@
 // The hub's pages. Every page has the same document: the script in it reads the address and calls the public API. The policy
 // allows scripts and styles of this origin only, beside styles that carry the nonce of the response.
 import { randomBytes } from 'node:crypto'
+import { OPERATIONS } from '@musterhost/contract/operations'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LINK_PATH } from '../../cloud/device-links.ts'
 import { mainUrl } from '../../config/addresses.ts'
@@ -22,6 +23,8 @@ const PAGES = [
   '/platform',
   '/platform/*',
 ] as const
+/** First segments of the paths of the API. */
+const API_ROOTS = new Set(OPERATIONS.map(({ path }) => path.split('/')[1]!))
 const TURNSTILE = 'https://challenges.cloudflare.com'
 const NONCE_BYTES = 16
 /** The browser asks again while the hub is being built. */
@@ -46,7 +49,18 @@ export async function registerHub(app: FastifyInstance, ctx: Context): Promise<v
     return reply.send(files.document.replaceAll('__NONCE__', nonce))
   }
   for (const path of PAGES) app.get(path, send)
+  // A person who mistyped an address gets a page, and a program the error of the API.
+  app.get('/*', async (request, reply) => {
+    if (isForPerson(request)) return send(request, reply.code(404))
+    reply.callNotFound()
+    return undefined
+  })
   registerAssets(app, hub)
+}
+
+function isForPerson({ url, headers }: FastifyRequest): boolean {
+  const [, root = ''] = url.split(/[/?]/)
+  return !API_ROOTS.has(root) && String(headers.accept ?? '').includes('text/html')
 }
 
 function registerAssets(app: FastifyInstance, hub: Hub): void {
