@@ -182,10 +182,18 @@ async function localPlatform(terminal: Surroundings): Promise<Credential | null>
   return { url, token, origin: "the operator's token of this machine" }
 }
 
+/** Of the platform that was started in the person's folder, or with `npm start` in the checkout that the command is of. */
 async function readOperatorToken({ env, cwd }: Surroundings): Promise<string | null> {
-  const file = resolve(cwd, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token')
+  for (const folder of new Set([cwd, process.cwd()])) {
+    const token = await readIfThere(resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token'))
+    if (token !== null) return token.trim()
+  }
+  return null
+}
+
+async function readIfThere(file: string): Promise<string | null> {
   try {
-    return (await readFile(file, 'utf8')).trim()
+    return await readFile(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     // Another user's platform, or none: then the command says how to log in.

@@ -11,6 +11,7 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
 export type Terminal = {
   env: Readonly<Record<string, string | undefined>>
+  /** The folder where the person typed the command. */
   cwd: string
   /** Whether stdin and stderr are terminals, and neither --ci nor CI is set. */
   is_interactive: boolean
@@ -52,10 +53,15 @@ const CODES: Record<Style, readonly [number, number]> = {
 }
 const YES = new Set(['y', 'yes'])
 
+/** `npm run muster` runs in the folder of the checkout, and npm names the folder where the person typed it. */
+function callersFolder({ npm_lifecycle_event, INIT_CWD }: NodeJS.ProcessEnv): string {
+  return npm_lifecycle_event === 'muster' && INIT_CWD !== undefined ? INIT_CWD : process.cwd()
+}
+
 /** The terminal of this process. */
 export class ProcessTerminal implements Terminal {
   readonly env: NodeJS.ProcessEnv
-  readonly cwd = process.cwd()
+  readonly cwd: string
   is_json = false
   outlives_output = false
   #is_ci = false
@@ -65,6 +71,7 @@ export class ProcessTerminal implements Terminal {
 
   constructor(env: NodeJS.ProcessEnv) {
     this.env = env
+    this.cwd = callersFolder(env)
   }
 
   /** Called once the options are parsed. */

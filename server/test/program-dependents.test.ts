@@ -25,7 +25,7 @@ test('files that ask for a program, that start lobbies, and that start the whole
     'cli/test/freeciv.test.ts',
     // Red on a bare machine before.
     'cli/test/doctor.test.ts',
-    'cli/test/screens-operate.long.test.ts',
+    'cli/test/screens-operate.test.ts',
     'server/test/doctor/doctor.test.ts',
     'server/test/edge/seats.test.ts',
     // Lobbies with nothing skipped.
