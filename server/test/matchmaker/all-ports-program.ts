@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createLobby } from '@musterhost/contract'
 import { RAW_HOST } from '../edge/platform.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
@@ -13,6 +14,9 @@ const [FIRST, COUNT] = [26_000, 6_000]
 const STRANGERS = 200
 const OF_A_LOBBY = 16
 const AT_ONCE = 60
+const RETRIES_MAX = 5
+/** As `retry_after_s` of the refusal says. */
+const RETRY_MS = 1_000
 const LIMITS = { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 }
 
 const gameWith = (count: number) => ({
@@ -28,15 +32,20 @@ async function create(game: TestGame, count: number): Promise<{ ports: number[];
   const ports: number[] = []
   const refusals: string[] = []
   let left = count
-  const work = async (): Promise<void> => {
-    while (left-- > 0) {
-      try {
-        const seat = await game.player.call(createLobby, { body: { game_mode: 'default' } })
-        ports.push(...Object.values(seat.ports).map(({ port }) => port ?? -1))
-      } catch (error) {
-        refusals.push(String((error as { code?: unknown }).code))
-      }
+  const createOne = async (tries_left: number): Promise<void> => {
+    try {
+      const seat = await game.player.call(createLobby, { body: { game_mode: 'default' } })
+      ports.push(...Object.values(seat.ports).map(({ port }) => port ?? -1))
+    } catch (error) {
+      const code = String((error as { code?: unknown }).code)
+      if (code !== 'API_NOT_AVAILABLE' || tries_left === 0) return void refusals.push(code)
+      // On a loaded machine a batch of so many may meet the time limit of the database. It asks the caller to come again.
+      await sleep(RETRY_MS)
+      await createOne(tries_left - 1)
     }
+  }
+  const work = async (): Promise<void> => {
+    while (left-- > 0) await createOne(RETRIES_MAX)
   }
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, count) }, work))
   return { ports, refusals }
