@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import {
   completeDeviceLink,
@@ -120,6 +120,11 @@ async function operator(t: TestContext, { platform, url }: World): Promise<void>
   const who = await muster.run(['whoami'])
   assert.equal(who.code, 0, who.stderr)
   assert.match(who.stdout, /the operator's token of this machine/)
+
+  // npm start in the checkout has made its data folder there, and the person is in the folder of a game.
+  const relative = { MUSTER_DATA: basename(platform.data_dir), npm_lifecycle_event: 'muster', INIT_CWD: muster.cwd }
+  const elsewhere = await muster.run(['whoami'], { cwd: dirname(platform.data_dir), env: relative })
+  assert.match(elsewhere.stdout, /the operator's token of this machine/, elsewhere.stderr)
 }
 
 async function deviceLink(t: TestContext, { platform, url, game_id }: World): Promise<void> {

@@ -95,3 +95,14 @@ test('muster config check and muster config schema work without a platform', asy
   const shipped = readFileSync(new URL('../../contract/muster.schema.json', import.meta.url), 'utf8')
   assert.equal(stdout, shipped, 'npm run generate writes the same')
 })
+
+test('npm run muster works in the folder where the person typed it, as npm names it', async (t) => {
+  const muster = createMuster(t)
+  const good = projectFolder(t, { 'muster.yaml': GOOD })
+  const env = { npm_lifecycle_event: 'muster', INIT_CWD: join(good, 'server') }
+  const checked = await muster.run(['config', 'check'], { env })
+  assert.deepEqual([checked.code, checked.stdout], [0, `${join(good, 'muster.yaml')} has no mistakes.\n`])
+  // A script of the person's own, which npm runs in the folder of its package.json.
+  const other = await muster.run(['config', 'check'], { env: { ...env, npm_lifecycle_event: 'deploy' } })
+  assert.match(other.stderr, /There is no muster\.yaml/)
+})
