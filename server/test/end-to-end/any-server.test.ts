@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { MUSTER } from '../built-programs.ts'
+import { lacking } from '../optional-programs.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { readPage, stepsOf } from './documentation/page.ts'
 import { openShell } from './documentation/shell.ts'
@@ -13,6 +14,8 @@ const PAGE = 'docs/any-server.md'
 const STEPS_MIN = 4
 
 test('the session of docs/any-server.md works to its last line from an empty folder', async (t) => {
+  const missing = lacking('curl', 'python3')
+  if (missing !== null) return t.skip(missing)
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
   await startMuster(settings).ready
