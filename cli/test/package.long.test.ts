@@ -263,9 +263,7 @@ async function npm(args: string[], cwd: string): Promise<string> {
 /** The environment of a stranger: without the folders that npm adds for scripts of this checkout. */
 function systemEnv(settings: Record<string, string> = {}): Record<string, string> {
   const { PATH = '', HOME = '' } = process.env
-  const folders = PATH.split(delimiter).filter(
-    (path) => !path.includes('node_modules') && path !== dirname(process.execPath),
-  )
+  const folders = PATH.split(delimiter).filter((path) => !path.includes('node_modules'))
   return { PATH: folders.join(delimiter), HOME, npm_config_update_notifier: 'false', ...settings }
 }
 
