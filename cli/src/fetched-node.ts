@@ -14,6 +14,7 @@ import { Failure } from './failure.ts'
 
 /** Time limit of npm's download of 60 MB. */
 const DOWNLOAD_MS_MAX = 600_000
+const START_MS_MAX = 60_000
 const PROGRAM = 'package/bin/node'
 const HASH = 'sha512'
 
@@ -44,6 +45,7 @@ export async function fetchNode(pinned: PinnedNode, env: NodeJS.ProcessEnv): Pro
     const part = join(part_folder, 'node')
     await extractProgram(file, part)
     await chmod(part, 0o755)
+    await requireStarting(part, pinned)
     // Two commands may fetch it at once. Either file is whole.
     await rename(part, program)
   } finally {
@@ -83,6 +85,24 @@ async function requireIntegrity({ name, version, integrity }: PinnedNode, file: 
   throw new Failure(`The file of ${name} ${version} that npm fetched has another hash than this program expects.`, {
     remedy: 'It was not used. Check the registry that npm uses here: npm config get registry',
   })
+}
+
+/** Node 26 needs a library that small systems lack. */
+async function requireStarting(program: string, { name, version }: PinnedNode): Promise<void> {
+  try {
+    await promisify(execFile)(program, ['--version'], { timeout: START_MS_MAX })
+  } catch (error) {
+    const { stderr = '', message } = error as Error & { stderr?: string }
+    const library = /(\S+\.so[.\d]*): cannot open shared object file/.exec(stderr)?.[1]
+    const reason = library === undefined ? message.split('\n')[0] : `${library} is not installed`
+    throw new Failure(`${name} ${version}, which npm fetched, does not start here: ${reason}.`, {
+      remedy:
+        library === 'libatomic.so.1'
+          ? 'Install it (apt-get install libatomic1, or dnf install libatomic), or a Node of your own, 24 or newer.'
+          : 'Install Node 24 or newer, and run the command with it. Then nothing is fetched.',
+      cause: error,
+    })
+  }
 }
 
 async function extractProgram(file: string, to: string): Promise<void> {

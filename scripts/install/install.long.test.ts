@@ -146,6 +146,28 @@ test('each obstacle is one sentence with the remedy', async (t) => {
     )
   })
 
+  await t.test('a Node of npm that lacks a library of the system', async (t) => {
+    const checkout = await makeCheckout(t)
+    const env = {
+      ...checkout.env,
+      npm_node_execpath: '/usr/bin/node',
+      npm_config_user_agent: 'npm/10.8.2 node/v20.19.0 linux',
+    }
+    assert.equal((await runStep({ ...checkout, env })).status, 0)
+    const says =
+      'node: error while loading shared libraries: libatomic.so.1: cannot open shared object file: No such file'
+    const node = join(checkout.root, 'runtime/node_modules', NODE_PACKAGE, 'bin/node')
+    writeFileSync(node, `#!/bin/sh\necho '${says}' >&2\nexit 127\n`)
+    rmSync(join(checkout.root, LINK))
+    for (let run = 0; run < 2; run++) {
+      const ended = await runStep({ ...checkout, env })
+      requireSentence(
+        ended,
+        /^The Node that npm installed needs libatomic\.so\.1, .*apt-get install libatomic1.*again\.$/,
+      )
+    }
+  })
+
   await t.test('no network', async (t) => {
     const checkout = await makeCheckout(t)
     const env = { ...checkout.env, ...ONE_ATTEMPT, npm_config_registry: 'http://127.0.0.1:9/' }
