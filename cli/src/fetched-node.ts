@@ -14,6 +14,7 @@ import { Failure } from './failure.ts'
 
 /** Time limit of npm's download of 60 MB. */
 const DOWNLOAD_MS_MAX = 600_000
+/** Time limit in which the fetched Node must print its version. */
 const START_MS_MAX = 60_000
 const PROGRAM = 'package/bin/node'
 const HASH = 'sha512'

@@ -182,7 +182,7 @@ async function localPlatform(terminal: Surroundings): Promise<Credential | null>
   return { url, token, origin: "the operator's token of this machine" }
 }
 
-/** Of the platform that was started in the person's folder, or with `npm start` in the checkout that the command is of. */
+/** The token of the platform that was started in the person's folder, or with `npm start` in the checkout of the command. */
 async function readOperatorToken({ env, cwd }: Surroundings): Promise<string | null> {
   for (const folder of new Set([cwd, process.cwd()])) {
     const token = await readIfThere(resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token'))

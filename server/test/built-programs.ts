@@ -1,6 +1,6 @@
-// The programs that tests start as processes. A whole run builds them as a checkout has them in dist/programs, since tests start them
-// hundreds of times: the command then starts in a quarter of the time that its sources take, and the platform in half. A run
-// of a few files starts the sources.
+// The programs that tests start as processes. A whole run builds them as a checkout has them in dist/programs, since tests
+// start them hundreds of times: the command then starts in a quarter of the time that its sources take, and the platform in
+// half. A run of a few files starts the sources.
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writePrograms } from '../../scripts/package/packages.ts'
