@@ -94,7 +94,7 @@ async function requireStarting(program: string, { name, version }: PinnedNode): 
     await promisify(execFile)(program, ['--version'], { timeout: START_MS_MAX })
   } catch (error) {
     const { stderr = '', message } = error as Error & { stderr?: string }
-    const library = /(\S+\.so[.\d]*): cannot open shared object file/.exec(stderr)?.[1]
+    const library = /(lib[\w+.-]{1,60}): cannot open shared/.exec(stderr)?.[1]
     const reason = library === undefined ? message.split('\n')[0] : `${library} is not installed`
     throw new Failure(`${name} ${version}, which npm fetched, does not start here: ${reason}.`, {
       remedy:

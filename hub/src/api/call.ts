@@ -1,6 +1,7 @@
 // Calls of the API with the token of the person. Everything that the hub shows or does goes through here or through the
 // WebSockets of socket.ts.
 import type { BodyOf, Operation, ParamsOf, QueryOf, ResponseOf } from '@musterhost/contract'
+import { isUuid } from '@musterhost/contract/formats'
 import { CallError, errorOf } from './call-error.ts'
 import type { Described } from './describe.ts'
 import { dropUserToken, userToken } from './session.ts'
@@ -20,7 +21,6 @@ type QueryValue = string | number | boolean
 
 /** Ids in the addresses of pages, which people may mistype. Each is a lower-case UUID. */
 const IDS = ['game_id', 'namespace_id', 'group_id', 'version_id', 'lobby_id', 'ray_id']
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** The path and the query of a call. */
 export function addressOf(operation: Described, input: AnyInput): string {
@@ -86,7 +86,7 @@ async function request(
   token: string | null,
   signal?: AbortSignal,
 ): Promise<Response> {
-  requireIds(input.params ?? {})
+  requireIds(operation, input.params ?? {})
   const headers: Record<string, string> = {}
   if (token !== null) headers.authorization = `Bearer ${token}`
   if (input.body !== undefined) headers['content-type'] = 'application/json'
@@ -102,8 +102,8 @@ async function request(
 }
 
 /** What has a malformed id does not exist. The platform would return an error about the form of the request. */
-function requireIds(params: Record<string, string>): void {
-  const malformed = IDS.find((name) => params[name] !== undefined && !UUID.test(params[name]))
+function requireIds({ path }: Described, params: Record<string, string>): void {
+  const malformed = IDS.find((name) => path.includes(`{${name}}`) && !isUuid(params[name] ?? ''))
   if (malformed === undefined) return
   const what = malformed === 'ray_id' ? 'request' : malformed.replace('_id', '')
   throw new CallError('NOT_FOUND', `There is no such ${what}.`, { status: 404 })

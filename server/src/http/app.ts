@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { ApiError, errorBody, type Operation } from '@musterhost/contract'
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { parseTrustedProxies } from '../addresses/client-ip.ts'
 import { createClientRateLimiter } from '../addresses/client-rate.ts'
 import { ClientShare } from '../addresses/client-share.ts'
@@ -60,6 +60,8 @@ export type AppOptions = {
   socket_operations: readonly Operation[]
   /** The error for a path that has no route. */
   refusalOf?: ((request: FastifyRequest) => ApiError) | undefined
+  /** Sends a page in place of that error. Returns null where none is sent. */
+  sendNotFound?: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null
   /** How processes of other machines reach the listener. Absent: lobbies connect to it, from wherever they are. */
   guard?: { tls: ProcessTls; hasFormer: () => boolean } | undefined
 }
@@ -124,12 +126,14 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
   parseJsonBodies(app, options.numbers)
   openRays(app, ctx, options.service)
   app.setErrorHandler(handleError)
-  const { refusalOf = () => new ApiError('API_NOT_FOUND') } = options
+  const { refusalOf = () => new ApiError('API_NOT_FOUND'), sendNotFound = () => null } = options
   const main_url = mainUrl(ctx.config)
   app.setNotFoundHandler((request, reply) => {
+    const page = sendNotFound(request, reply)
+    if (page !== null) return page
     const error = refusalOf(request)
     endRay(ctx, request, reply, error.code)
-    reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
+    return reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
   })
   return app
 }

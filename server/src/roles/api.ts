@@ -28,7 +28,7 @@ import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
 import { registerCommandPackage } from '../http/command-package.ts'
 import { allowOrigins } from '../http/cors.ts'
 import { registerExports } from '../http/exports.ts'
-import { registerHub } from '../http/hub/pages.ts'
+import { openHubPages } from '../http/hub/pages.ts'
 import { mount } from '../http/implement.ts'
 import { registerObjectRoutes } from '../http/objects.ts'
 import { registerPages } from '../http/pages.ts'
@@ -67,7 +67,9 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   const options = createMountOptions(ctx, () => null)
   const tls = new ProcessTls(ctx, 'api')
   background.defer(() => tls.close())
-  const app = createApp(options, { ...APP, guard: { tls, hasFormer: () => false } })
+  const hub = openHubPages(ctx)
+  const guard = { tls, hasFormer: () => false }
+  const app = createApp(options, { ...APP, guard, sendNotFound: hub.sendNotFound })
   addSecurityHeaders(app)
 
   const log_readers = openLogReaders(ctx)
@@ -110,7 +112,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerExports(app, ctx)
   await registerPages(app, ctx)
   registerCommandPackage(app, ctx)
-  await registerHub(app, ctx)
+  hub.register(app)
 
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
   background.defer(() => jobs.stop())

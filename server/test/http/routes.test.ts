@@ -34,8 +34,6 @@ const OTHERS = [
   'GET /platform/*',
   'GET /hub-assets/*',
   'GET /hub-icon.svg',
-  // A mistyped address: a page for a browser.
-  'GET /*',
   // A browser asks what it may send.
   'OPTIONS /*',
   'OPTIONS /kv/*',

@@ -31,7 +31,13 @@ const NONCE_BYTES = 16
 const NOT_BUILT_REFRESH_S = 3
 const ASSET_AGE_S = 365 * 24 * 60 * 60
 
-export async function registerHub(app: FastifyInstance, ctx: Context): Promise<void> {
+export type HubPages = {
+  register(app: FastifyInstance): void
+  /** Sends the hub's page about an unknown address. Returns null where the client expects the error of the API. */
+  sendNotFound(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> | null
+}
+
+export function openHubPages(ctx: Context): HubPages {
   const hub = new Hub()
   const main_url = mainUrl(ctx.config)
   const { host } = new URL(main_url)
@@ -48,19 +54,19 @@ export async function registerHub(app: FastifyInstance, ctx: Context): Promise<v
     reply.header('content-security-policy', policyOf(nonce, ctx.config))
     return reply.send(files.document.replaceAll('__NONCE__', nonce))
   }
-  for (const path of PAGES) app.get(path, send)
-  // A person who mistyped an address gets a page, and a program the error of the API.
-  app.get('/*', async (request, reply) => {
-    if (isForPerson(request)) return send(request, reply.code(404))
-    reply.callNotFound()
-    return undefined
-  })
-  registerAssets(app, hub)
+  return {
+    register(app) {
+      for (const path of PAGES) app.get(path, send)
+      registerAssets(app, hub)
+    },
+    sendNotFound: (request, reply) => (isForPerson(request) ? send(request, reply.code(404)) : null),
+  }
 }
 
-function isForPerson({ url, headers }: FastifyRequest): boolean {
+/** A person who mistyped an address gets a page, and a program the error of the API. */
+function isForPerson({ method, url, headers }: FastifyRequest): boolean {
   const [, root = ''] = url.split(/[/?]/)
-  return !API_ROOTS.has(root) && String(headers.accept ?? '').includes('text/html')
+  return method === 'GET' && !API_ROOTS.has(root) && String(headers.accept ?? '').includes('text/html')
 }
 
 function registerAssets(app: FastifyInstance, hub: Hub): void {
