@@ -88,19 +88,15 @@ async function requireIntegrity({ name, version, integrity }: PinnedNode, file: 
   })
 }
 
-/** Node 26 needs a library that small systems lack. */
+/** A system may lack a library that it needs. */
 async function requireStarting(program: string, { name, version }: PinnedNode): Promise<void> {
   try {
     await promisify(execFile)(program, ['--version'], { timeout: START_MS_MAX })
   } catch (error) {
     const { stderr = '', message } = error as Error & { stderr?: string }
-    const library = /(lib[\w+.-]{1,60}): cannot open shared/.exec(stderr)?.[1]
-    const reason = library === undefined ? message.split('\n')[0] : `${library} is not installed`
+    const reason = (stderr.trim() || message).split('\n')[0]
     throw new Failure(`${name} ${version}, which npm fetched, does not start here: ${reason}.`, {
-      remedy:
-        library === 'libatomic.so.1'
-          ? 'Install it (apt-get install libatomic1, or dnf install libatomic), or a Node of your own, 24 or newer.'
-          : 'Install Node 24 or newer, and run the command with it. Then nothing is fetched.',
+      remedy: 'Install Node 24 or newer, and run the command with it. Then nothing is fetched.',
       cause: error,
     })
   }

@@ -46,8 +46,8 @@ test('a Node that lacks a library of the system leads to a sentence with the rem
     'node: error while loading shared libraries: libatomic.so.1: cannot open shared object file: No such file'
   const { pinned, env, cache } = await prepare(t, `echo '${says}' >&2; exit 127`)
   await assert.rejects(fetchNode(pinned, env), (error: Failure) => {
-    assert.match(error.message, /does not start here: libatomic\.so\.1 is not installed\.$/)
-    assert.match(error.remedy ?? '', /apt-get install libatomic1/)
+    assert.match(error.message, /does not start here: .*libatomic\.so\.1: cannot open/)
+    assert.match(error.remedy ?? '', /Install Node 24 or newer/)
     return true
   })
   assert.deepEqual(readdirSync(join(cache, 'muster', `${NAME}-${VERSION}`)), [])

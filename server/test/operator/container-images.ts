@@ -7,9 +7,10 @@ import { type Engine, run } from '../container-engine.ts'
 
 const MODULES = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 /** The names of deploy/Containerfile and deploy/compose.yaml. */
-const NODE_IMAGE = 'docker.io/library/node:26.10.0-bookworm-slim'
+const NODE_IMAGE = 'docker.io/library/node:24.21.0-bookworm-slim'
 const POSTGRES_IMAGE = 'docker.io/library/postgres:18.4-bookworm'
 const DEBIAN = 'http://deb.debian.org/debian'
+/** Node 26 needs the second, where a contributor has it. */
 const PACKAGES = 'ca-certificates,libatomic1'
 /** Files that no program reads. */
 const NOT_NEEDED = ['usr/share/doc', 'usr/share/locale', 'usr/share/man', 'var/cache/apt']
