@@ -80,7 +80,7 @@ export function microsecondsText(us: number): string {
 
 /** What was decided, first; then what an error code means, and what the developer does about it. */
 export function explanationSentences(explanation: Explanation): string[] {
-  const { code, duration, attempts, captcha, verification } = explanation
+  const { code, duration, attempts, captcha, verification, unnamed_proxy } = explanation
   const last = attempts.at(-1)
   const sentences = [
     code === undefined
@@ -90,6 +90,11 @@ export function explanationSentences(explanation: Explanation): string[] {
   if (code !== undefined) {
     const help = Object.hasOwn(ERROR_HELP, code) ? ERROR_HELP[code as keyof typeof ERROR_HELP] : undefined
     if (help !== undefined) sentences.push(help.cause, help.remedy)
+  }
+  if (unnamed_proxy !== undefined) {
+    sentences.push(
+      `All players behind the proxy ${unnamed_proxy} count as one client, until its operator names it in MUSTER_TRUSTED_PROXIES.`,
+    )
   }
   if (captcha === 'passed') sentences.push('The captcha was passed.')
   if (captcha === 'refused') sentences.push('The captcha was refused.')

@@ -32,6 +32,7 @@ export const PROBLEM_KINDS = [
   'backup_missing',
   'verification_failed',
   'job_failing',
+  'unnamed_proxy',
 ] as const
 export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 
@@ -61,7 +62,7 @@ export const Problem = object(
   {
     kind: Type.Enum([...PROBLEM_KINDS], {
       description:
-        '`version_crashing`: lobby servers of the version failed in the last hour. `lobbies_stalled`: lobby servers do not respond. `captcha_provider_failing`: captchas could not be checked in the last ten minutes. `domain_unproven`: a custom domain has no proof. `certificate_expiring`: a certificate ends soon, or cannot be ordered. `lobby_limit_near`: the namespace has 80 % of its lobbies. `quota_near`: the group uses 80 % of a quota. For administrators only: `role_away`: a role of the platform does not run. `disk_low`: a runner has little disk space. `backup_missing`: no backup was made for a week. `verification_failed`: the last `muster verify` found something wrong. `job_failing`: a job of the platform failed.',
+        '`version_crashing`: lobby servers of the version failed in the last hour. `lobbies_stalled`: lobby servers do not respond. `captcha_provider_failing`: captchas could not be checked in the last ten minutes. `domain_unproven`: a custom domain has no proof. `certificate_expiring`: a certificate ends soon, or cannot be ordered. `lobby_limit_near`: the namespace has 80 % of its lobbies. `quota_near`: the group uses 80 % of a quota. For administrators only: `role_away`: a role of the platform does not run. `disk_low`: a runner has little disk space. `backup_missing`: no backup was made for a week. `verification_failed`: the last `muster verify` found something wrong. `job_failing`: a job of the platform failed. `unnamed_proxy`: a proxy in front of an edge is not named in the settings, so all its players count as one client.',
     }),
     severity: Type.Enum(['error', 'warning'], {
       description: '`error`: something fails now. `warning`: something may fail soon.',

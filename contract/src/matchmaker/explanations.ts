@@ -162,6 +162,12 @@ export const Explanation = object(
     verification: Type.Optional(Verified),
     attempts: Type.Array(Attempt, { description: 'Decisions about the request, in order; at most 8.' }),
     waits: Type.Array(Wait, { description: 'How long the request waited for lobbies to start.' }),
+    unnamed_proxy: Type.Optional(
+      Type.String({
+        description:
+          'Address of a proxy in front of an edge that no setting names, when a limit of the client refused the request: all players behind it count as one client.',
+      }),
+    ),
     lobbies: Type.Array(LobbyEnd, { description: 'The lobbies that were chosen.' }),
   },
   'Why a request for a seat ended as it did.',

@@ -877,7 +877,8 @@ type EdgePortTable = { node_id: string; transport: 'tcp' | 'udp'; port: number }
 /**
  * From before the edge accepts a connection until it has ended; the next edge of the same node removes it too. `edge_id`
  * is new with each registration. `silent_ts`: since when its reports are missing, written by the matchmaker. `public_host` and
- * the ports: where players reach this edge; null: at the addresses of the platform only.
+ * the ports: where players reach this edge; null: at the addresses of the platform only. `unnamed_proxy`: the address of a proxy
+ * in front of it that the operator has not named, last seen at `unnamed_proxy_ts`.
  */
 type EdgeTable = {
   edge_id: string
@@ -887,6 +888,8 @@ type EdgeTable = {
   public_host: string | null
   http_port: number | null
   https_port: number | null
+  unnamed_proxy: string | null
+  unnamed_proxy_ts: Date | null
 }
 
 /**

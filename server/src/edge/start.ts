@@ -37,6 +37,7 @@ import { Matchmakers } from './proxy/matchmakers.ts'
 import { roleAddresses } from './proxy/router.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
 import { reportConnections } from './report-connections.ts'
+import { reportUnnamedProxies } from './report-proxies.ts'
 import { reportTraffic } from './report-traffic.ts'
 import { createRoutes } from './routes.ts'
 import { keepPortsOpen } from './streams/edge-ports.ts'
@@ -194,6 +195,7 @@ async function openEdge(
     domains: createDomains(ctx, lookups),
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
     own_addresses: new OwnAddresses(ctx.elapsed),
+    unnamed_proxies: reportUnnamedProxies(ctx),
     matchmakers: new Matchmakers(ctx, roleAddresses(ctx.config).matchmaker),
   }
   opened.defer(() => edge.matchmakers.close())

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLobby } from '@musterhost/contract'
+import { type ErrorBody, explainRay, findLobby, getOverview } from '@musterhost/contract'
+import { explanationSentences } from '@musterhost/contract/explanation-words'
 import { buildBody } from '../cloud/steps.ts'
 import { rawClient } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -25,14 +26,18 @@ function clientsOf({ ctx }: Platform, count: number): Promise<string[]> {
   })
 }
 
-async function clientOfFind(url: string, game: TestGame, headers: Record<string, string>): Promise<string> {
+async function findFrom(url: string, game: TestGame, headers: Record<string, string>) {
   const response = await fetch(`${url}${findLobby.path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${game.public_token}`, ...headers },
     body: JSON.stringify({ game_modes: ['default'] }),
   })
-  const text = await response.text()
-  assert.equal(response.status, 200, text)
+  return { status: response.status, text: await response.text() }
+}
+
+async function clientOfFind(url: string, game: TestGame, headers: Record<string, string>): Promise<string> {
+  const { status, text } = await findFrom(url, game, headers)
+  assert.equal(status, 200, text)
   return (JSON.parse(text) as { lobby: { lobby_id: string } }).lobby.lobby_id
 }
 
@@ -42,10 +47,34 @@ test('the address of a client is what the edge says, and nobody else on the mach
     env: { MUSTER_TRUSTED_PROXIES: '' },
   })
   platform.playServers()
-  const game = await platform.game()
+  const game = await platform.game({ limits: { max_players_per_client: 3 } })
   await clientOfFind(platform.matchmaker_url, game, FORGED)
   await clientOfFind(platform.edge_url, game, FORGED)
   assert.deepEqual(await clientsOf(platform, 2), ['127.0.0.1', '127.0.0.1'])
+
+  await t.test('a proxy that nobody named is a problem, a warning of the edge, and part of the refusal', async () => {
+    const { client, edge_url, ctx } = platform
+    const { problems } = await client.call(getOverview, {})
+    assert.deepEqual(
+      problems.filter(({ kind }) => kind === 'unnamed_proxy'),
+      [],
+      'one client is no proxy',
+    )
+    await clientOfFind(edge_url, game, { 'x-forwarded-for': '198.51.100.1, 203.0.113.8' })
+    const refused = await findFrom(edge_url, game, { 'x-forwarded-for': '203.0.113.9' })
+    const refusal = JSON.parse(refused.text) as ErrorBody
+    assert.equal(refusal.code, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    const problem = await until('the edge reports the proxy', async () => {
+      const found = await client.call(getOverview, {})
+      return found.problems.find(({ kind }) => kind === 'unnamed_proxy')
+    })
+    assert.match(problem.text, /^Requests from 127\.0\.0\.1 name several clients .*MUSTER_TRUSTED_PROXIES/)
+    const { warnings } = await ctx.health.readiness()
+    assert.ok(warnings.includes(problem.text))
+    const { explanation } = await client.call(explainRay, { params: { ray_id: refusal.ray_id } })
+    assert.equal(explanation.unnamed_proxy, '127.0.0.1')
+    assert.match(explanationSentences(explanation).join(' '), /All players behind the proxy 127\.0\.0\.1 count as one/)
+  })
 })
 
 test('a proxy that the operator trusts is believed by the edge, and the edge by the matchmaker', async (t) => {

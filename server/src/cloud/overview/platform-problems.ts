@@ -1,5 +1,6 @@
-// What is wrong with the platform itself, for administrators: roles that do not run, and disks that are nearly full.
+// What is wrong with the platform itself, for administrators: roles that do not run, disks that are nearly full, and more.
 import type { Problem } from '@musterhost/contract'
+import { unnamedProxies, unnamedProxySentence } from '../../addresses/unnamed-proxies.ts'
 import type { Context } from '../../context.ts'
 import { DISK_LOW_FACTOR } from '../../observe/disk.ts'
 import { timestamp } from '../times.ts'
@@ -18,7 +19,10 @@ const JOBS_MAX = 20
 const BYTES_PER_GB = 1_000_000_000
 
 export async function platformProblems(ctx: Context): Promise<Problem[]> {
-  const kinds = [roleProblems(ctx), platformCertificateProblems(ctx), backupProblems(ctx), jobProblems(ctx)]
+  const kinds = [
+    ...[roleProblems(ctx), platformCertificateProblems(ctx), backupProblems(ctx), jobProblems(ctx)],
+    proxyProblems(ctx),
+  ]
   return (await Promise.all(kinds)).flat()
 }
 
@@ -136,5 +140,16 @@ async function jobProblems({ pool }: Context): Promise<Problem[]> {
     text: failure,
     ...{ role, since_ts: timestamp(end_ts) },
     remedy: { kind: 'open_page', page: 'jobs' },
+  }))
+}
+
+async function proxyProblems({ pool }: Context): Promise<Problem[]> {
+  return (await unnamedProxies(pool)).map(({ address, ts }) => ({
+    kind: 'unnamed_proxy',
+    severity: 'warning',
+    title: `${address} seems to be a proxy that no setting names`,
+    text: unnamedProxySentence(address),
+    ...{ role: 'edge', since_ts: timestamp(ts) },
+    remedy: { kind: 'open_page', page: 'checks' },
   }))
 }

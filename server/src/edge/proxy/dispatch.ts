@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { ApiError } from '@musterhost/contract'
 import { clientIp, clientKey, forwardedClient, isTrustedPeer, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { OwnAddresses } from '../../addresses/own-addresses.ts'
+import type { UnnamedProxies } from '../../addresses/unnamed-proxies.ts'
 import type { Cdn } from '../cdn/cdn.ts'
 import type { Media } from '../cdn/media.ts'
 import { type AdmittedConnection, PROXY_PEER } from '../connection-limits.ts'
@@ -38,6 +39,7 @@ export type Edge = Directory & {
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
   own_addresses: OwnAddresses
+  unnamed_proxies: UnnamedProxies
   limits: HttpLimits
 }
 
@@ -142,7 +144,7 @@ function identifyRequest(edge: Edge, exchange: Exchange): void {
 }
 
 /** Only a proxy that the operator trusts may name the client; X-Forwarded-For of every other peer is ignored. */
-function identifyClient({ trusted, own_addresses }: Edge, exchange: Exchange): void {
+function identifyClient({ trusted, own_addresses, unnamed_proxies }: Edge, exchange: Exchange): void {
   const { connection, head } = exchange
   const { peer } = connection
   if (connection.client_ip === '') {
@@ -155,6 +157,7 @@ function identifyClient({ trusted, own_addresses }: Edge, exchange: Exchange): v
   exchange.client_ip = is_forwarded ? clientIp({ peer, forwarded_for }, trusted) : connection.client_ip
   exchange.client_key = is_forwarded ? clientKey(exchange.client_ip) : connection.client_key
   if (is_forwarded && forwarded_proto?.toLowerCase() === 'https') exchange.is_secure = true
+  if (!is_forwarded && forwarded_for !== undefined) unnamed_proxies.note(connection.client_ip, forwarded_for)
 }
 
 /** Throws API_BAD_REQUEST when the proxy does not name its client: the request could not be counted. */

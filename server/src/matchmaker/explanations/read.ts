@@ -1,10 +1,13 @@
 // Reads an explanation: what was logged of a request, and how the lobbies that it was given ended.
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError, type Explanation } from '@musterhost/contract'
+import { ApiError, type ErrorCode, type Explanation } from '@musterhost/contract'
+import { unnamedProxies } from '../../addresses/unnamed-proxies.ts'
 import type { Context } from '../../context.ts'
 import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
 import { EXPLANATIONS_WANTED_CHANNEL, type ExplanationStore } from './store.ts'
 
+/** The refusal that players behind an unnamed proxy get. */
+const CLIENT_LIMIT: ErrorCode = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
 /** What the other processes are given to write what they have. */
 const WRITE_MS = 250
 
@@ -26,6 +29,7 @@ export async function readExplanation(
   }
   if (ray === undefined) throw new ApiError('RAY_NOT_FOUND')
   const logged = JSON.parse(ray.explanation) as Logged
+  const unnamed_proxy = ray.code === CLIENT_LIMIT ? (await unnamedProxies(ctx.pool))[0]?.address : undefined
   const failed = logged.attempts.map(({ failed_starts }) => ({ lobby_id: failed_starts?.last_lobby_id }))
   const lobby_ids = new Set([...logged.attempts, ...logged.waits, ...failed].flatMap(({ lobby_id }) => lobby_id ?? []))
   return {
@@ -38,6 +42,7 @@ export async function readExplanation(
       duration: Number(ray.duration_us),
       ...(ray.code === null ? {} : { code: ray.code }),
       ...logged,
+      ...(unnamed_proxy === undefined ? {} : { unnamed_proxy }),
       lobbies: await lobbyEnds(ctx, [...lobby_ids]),
     },
   }
