@@ -1,7 +1,10 @@
 // What a deploy sends: counted at the server, killed in the middle, and interrupted by Ctrl-C.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { getGameById } from '@musterhost/contract'
@@ -21,6 +24,8 @@ const LARGE_BYTES = LARGE_FILES * LARGE_FILE_BYTES
 /** Requests at once, each of one file: what a kill loses. */
 const IN_FLIGHT_BYTES_MAX = 4 * LARGE_FILE_BYTES
 
+const MEBIBYTE = 1024 * 1024
+
 type World = { platform: Platform; proxy: CountingProxy; url: string }
 
 test('what a deploy sends', async (t) => {
@@ -33,6 +38,9 @@ test('what a deploy sends', async (t) => {
   const world: World = { platform, proxy, url: `http://localhost:${proxy.port}` }
   await t.test('one changed file of 500 is the only one that is sent', (t) => oneOfMany(t, world))
   await t.test('a deploy of 300 MB that was killed by kill -9 continues', (t) => killed(t, world))
+  await t.test('what a proxy in front refuses is sent in shorter parts, or named as its refusal', (t) =>
+    behindProxy(t, world),
+  )
   await t.test('Ctrl-C says what is kept and how to go on', (t) => interrupted(t, world))
 })
 
@@ -92,6 +100,45 @@ async function killed(t: TestContext, { platform, proxy, url }: World): Promise<
   assert.equal(result.is_new, true)
   assert.ok(Number(result.sent_bytes) < LARGE_BYTES)
   assert.ok(first + second < LARGE_BYTES + 2 * IN_FLIGHT_BYTES_MAX, `${first} and ${second} bytes`)
+}
+
+async function behindProxy(t: TestContext, { platform, proxy, url }: World): Promise<void> {
+  const edge_port = Number(new URL(platform.edge_url).port)
+  let body_bytes_max = 0
+  const limiting = createServer((incoming, outgoing) => {
+    if (Number(incoming.headers['content-length'] ?? 0) > body_bytes_max) {
+      outgoing.writeHead(413, { server: 'nginx/1.26', 'content-type': 'text/html', connection: 'close' })
+      outgoing.end('<h1>413 Request Entity Too Large</h1>')
+      return
+    }
+    const { method, url: path, headers } = incoming
+    const onward = request({ port: edge_port, method, path, headers }, (response) => {
+      outgoing.writeHead(response.statusCode!, response.headers)
+      response.pipe(outgoing)
+    })
+    onward.once('error', () => outgoing.destroy())
+    incoming.pipe(onward)
+  })
+  limiting.listen(0, '127.0.0.1')
+  await once(limiting, 'listening')
+  t.after(() => limiting.close())
+  t.after(() => proxy.target(edge_port))
+  proxy.target((limiting.address() as AddressInfo).port)
+
+  const large = randomBytes(7 * MEBIBYTE)
+  const project = await createProject(t, platform, { url, site: {} })
+  project.write('site/large.bin', large)
+  body_bytes_max = 6 * MEBIBYTE
+  const sent = await project.run(['deploy', '--json', '--detach'])
+  assert.equal(sent.code, 0, sent.stderr)
+  assert.ok((JSON.parse(sent.stdout) as { sent_bytes: number }).sent_bytes >= large.length)
+  assert.match(sent.stderr, /status 413 from nginx\/1\.26 at localhost:\d+, not from Muster.*Parts of 5\.0 MiB are tried/s)
+
+  project.write('site/large.bin', randomBytes(2 * MEBIBYTE))
+  body_bytes_max = MEBIBYTE
+  const refused = await project.run(['deploy', '--detach'])
+  assert.notEqual(refused.code, 0)
+  assert.match(refused.stderr, /large\.bin was refused: status 413 from nginx\/1\.26 .*client_max_body_size/s)
 }
 
 async function interrupted(t: TestContext, { platform, url }: World): Promise<void> {

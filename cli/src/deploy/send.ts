@@ -5,7 +5,9 @@ import { request as requestHttps } from 'node:https'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
+import { sizeText } from '../progress.ts'
 import type { LocalFile } from './files.ts'
 import { readLocalFile } from './files.ts'
 
@@ -99,7 +101,7 @@ async function send(sending: Sending, { signal, advance }: SendOptions): Promise
     signal,
   })
   request.once('timeout', () => request.destroy(new Error(`nothing moved for ${SILENCE_MS_MAX / 1000} s`)))
-  const response = new Promise<{ status: number; text: string; ray_id: string | undefined }>((resolve, reject) => {
+  const response = new Promise<Refusal>((resolve, reject) => {
     request.once('error', reject)
     request.once('response', (message) => {
       let text = ''
@@ -108,10 +110,10 @@ async function send(sending: Sending, { signal, advance }: SendOptions): Promise
         if (text.length < RESPONSE_BYTES_MAX) text += chunk
       })
       message.once('error', reject)
-      const ray_id = message.headers['x-ray-id']
-      message.once('end', () =>
-        resolve({ status: message.statusCode ?? 0, text, ray_id: typeof ray_id === 'string' ? ray_id : undefined }),
-      )
+      const { 'x-ray-id': ray, server = 'a server' } = message.headers
+      const ray_id = typeof ray === 'string' ? ray : undefined
+      const responder = `${visibleText(String(server))} at ${url.host}`
+      message.once('end', () => resolve({ status: message.statusCode ?? 0, text, ray_id, responder }))
     })
   })
   response.catch(() => {})
@@ -126,10 +128,10 @@ async function send(sending: Sending, { signal, advance }: SendOptions): Promise
     const refusal = await Promise.race([response, sleep(REFUSAL_WAIT_MS_MAX, null, { ref: false })]).catch(() => null)
     if (refusal === null) throw new TemporaryError((error as Error).message, { cause: error })
   }
-  const { status, text, ray_id } = await response.catch((error: Error) => {
+  const refusal = await response.catch((error: Error) => {
     throw new TemporaryError(error.message, { cause: error })
   })
-  if (status < 200 || status > 299) throw refusalOf(file, { status, text, ray_id })
+  if (refusal.status < 200 || refusal.status > 299) throw refusalOf(sending, refusal)
 }
 
 async function* counted(chunks: AsyncIterable<Buffer>, advance: (bytes: number) => void): AsyncGenerator<Buffer> {
@@ -142,11 +144,31 @@ async function* counted(chunks: AsyncIterable<Buffer>, advance: (bytes: number) 
 const TOO_MANY_REQUESTS = 429
 const SERVER_ERRORS_MIN = 500
 
-type Refusal = { status: number; text: string; ray_id: string | undefined }
+const BODY_TOO_LARGE = 413
 
-function refusalOf(file: LocalFile, { status, text, ray_id }: Refusal): Error {
+/** `responder`: what responded, where it is not the platform: each response of the platform has a ray. */
+type Refusal = { status: number; text: string; ray_id: string | undefined; responder: string }
+
+/** Something in front of the platform accepts only shorter bodies than this one. */
+export class BodyTooLarge extends Failure {
+  readonly body_bytes: number
+
+  constructor(sentence: string, body_bytes: number) {
+    super(sentence, {
+      exit_code: EXIT.failed,
+      remedy: 'Its operator must allow longer bodies (nginx: client_max_body_size 0), or let uploads pass it by.',
+    })
+    this.body_bytes = body_bytes
+  }
+}
+
+function refusalOf({ file, content_length }: Sending, { status, text, ray_id, responder }: Refusal): Error {
   const { message, reason } = errorBodyOf(text)
-  const why = message ?? `status ${status}`
+  const why =
+    ray_id === undefined ? `status ${status} from ${responder}, not from Muster` : (message ?? `status ${status}`)
+  if (ray_id === undefined && status === BODY_TOO_LARGE) {
+    return new BodyTooLarge(`${file.path} was refused: ${why}. ${sizeText(content_length)} were sent.`, content_length)
+  }
   // A full disk does not empty within seconds.
   const is_full = reason === 'disk_full'
   if (!is_full && (status === TOO_MANY_REQUESTS || status >= SERVER_ERRORS_MIN)) return new TemporaryError(why)

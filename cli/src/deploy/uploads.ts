@@ -13,7 +13,6 @@ import {
   listGameBuilds,
   listGameCdnSites,
   MULTIPART_BYTES_MIN,
-  PART_BYTES,
   PARTS_MAX,
   type ResponseOf,
   UPLOAD_FILES_MAX,
@@ -25,11 +24,13 @@ import type { Terminal } from '../terminal.ts'
 import { bytesOf, contentHashOf, type HashedFile } from './files.ts'
 import { type ImageKind, imageKindOf, type ServerImage } from './image.ts'
 import { packFiles } from './pack.ts'
-import { type Sending, sendAll } from './send.ts'
+import { BodyTooLarge, type Sending, sendAll } from './send.ts'
 import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
 
 /** Parts of an upload that are read. */
 const PARTS_READ_MAX = UPLOAD_FILES_MAX + PARTS_MAX
+/** Lengths of parts. The first is used; the next where something in front of the platform refuses longer bodies. */
+const PARTS_BYTES = [32, 16, 8, 5].map((mebibytes) => mebibytes * 1024 * 1024)
 /** The tag of a build that says which files it has. */
 const CONTENT_TAG = 'muster-content'
 /** The tag of a build with the SHA-256 of its archive: only the same bytes continue an upload. */
@@ -68,14 +69,13 @@ export async function uploadServer(ctx: UploadContext, server: ServerSource): Pr
   const { kind, file } = await source.prepare()
   const begun = builds.find(({ tags }) => tags[ARCHIVE_TAG] === file.sha256)
   const rest = begun === undefined ? null : await missingParts(ctx, begun.upload_id)
-  const build =
-    begun !== undefined && rest !== null
-      ? { id: begun.build_id, upload_id: begun.upload_id, presigned: rest }
-      : await createBuild(ctx, { kind, file, tag: source.tag })
-  const sent_bytes = await sendFiles(ctx, 'server', [file], build.presigned)
-  await completeBuild(ctx, server, build.upload_id)
+  const create = (part_bytes: number) => createBuild(ctx, { kind, file, tag: source.tag, part_bytes })
+  const prepared =
+    begun !== undefined && rest !== null ? { id: begun.build_id, upload_id: begun.upload_id, presigned: rest } : null
+  const { upload_id, ...uploaded } = await sendInParts(ctx, { title: 'server', files: [file], prepared, create })
+  await completeBuild(ctx, server, upload_id)
   if (file.source.startsWith(`${target}${sep}`)) await rm(file.source, { force: true })
-  return { id: build.id, sent_bytes }
+  return uploaded
 }
 
 /** `folder`: for an archive that is packed. */
@@ -140,11 +140,40 @@ export async function* uploadPages(session: Session, upload_id: string): AsyncGe
 }
 
 type Presigned = ResponseOf<typeof createGameCdnSite>['presigned_requests']
+type Prepared = { id: string; upload_id: string; presigned: Presigned }
+
+/** Prepares an upload again with shorter parts, while something in front of the platform refuses the longer ones. */
+async function sendInParts(
+  ctx: UploadContext,
+  { title, files, prepared, create }: SendPlan,
+): Promise<Uploaded & { upload_id: string }> {
+  let upload = prepared ?? (await create(PARTS_BYTES[0]!))
+  // Each repetition has shorter parts than the one before.
+  for (;;) {
+    const { id, upload_id, presigned } = upload
+    try {
+      return { id, upload_id, sent_bytes: await sendFiles(ctx, title, files, presigned) }
+    } catch (error) {
+      const shorter = error instanceof BodyTooLarge ? PARTS_BYTES.find((bytes) => bytes < error.body_bytes) : undefined
+      if (!(error instanceof BodyTooLarge) || shorter === undefined) throw error
+      ctx.terminal.note(`${title}: ${error.message} Parts of ${sizeText(shorter)} are tried.`)
+      upload = await create(shorter)
+    }
+  }
+}
+
+/** `prepared`: an upload that was interrupted, with what is missing. */
+type SendPlan = {
+  title: string
+  files: readonly HashedFile[]
+  prepared: Prepared | null
+  create: (part_bytes: number) => Promise<Prepared>
+}
 
 async function createBuild(
   ctx: UploadContext,
-  { kind, file, tag }: { kind: BuildKind; file: HashedFile; tag: string },
-) {
+  { kind, file, tag, part_bytes }: { kind: BuildKind; file: HashedFile; tag: string; part_bytes: number },
+): Promise<Prepared> {
   const { terminal, session, game } = ctx
   const in_parts = file.bytes >= MULTIPART_BYTES_MIN
   const short = tag.slice(tag.indexOf('-') + 1).slice(0, SHORT_HASH)
@@ -156,6 +185,7 @@ async function createBuild(
       image_file: { path: file.path, content_length: file.bytes, sha256: file.sha256 },
       kind,
       multipart_upload: in_parts,
+      ...(in_parts ? { part_bytes } : {}),
       tags: { [CONTENT_TAG]: tag, [ARCHIVE_TAG]: file.sha256 },
     },
   })
@@ -178,26 +208,26 @@ export async function uploadSite(ctx: UploadContext, files: readonly HashedFile[
     return { id: there.site_id, sent_bytes: 0 }
   }
   const rest = known === undefined ? null : await missingParts(ctx, known.upload_id)
-  const site =
-    known !== undefined && rest !== null
-      ? { id: known.id, upload_id: known.upload_id, presigned: rest }
-      : await createSite(ctx, files, content_hash)
-  const sent_bytes = await sendFiles(ctx, 'site', files, site.presigned)
-  await session.client.call(completeUpload, { params: { upload_id: site.upload_id } })
-  return { id: site.id, sent_bytes }
+  const create = (part_bytes: number) => createSite(ctx, { files, content_hash, part_bytes })
+  const prepared =
+    known !== undefined && rest !== null ? { id: known.id, upload_id: known.upload_id, presigned: rest } : null
+  const { upload_id, ...uploaded } = await sendInParts(ctx, { title: 'site', files, prepared, create })
+  await session.client.call(completeUpload, { params: { upload_id } })
+  return uploaded
 }
 
 async function createSite(
   { session, game, folder }: UploadContext,
-  files: readonly HashedFile[],
-  content_hash: string,
-) {
+  { files, content_hash, part_bytes }: { files: readonly HashedFile[]; content_hash: string; part_bytes: number },
+): Promise<Prepared> {
+  const in_parts = files.some(({ bytes }) => bytes > part_bytes)
   const { site_id, upload_id, presigned_requests } = await session.client.call(createGameCdnSite, {
     params: game,
     body: {
       display_name: `${game.name_id} ${content_hash.slice(0, SHORT_HASH)}`,
       files: files.map(({ path, bytes, sha256 }) => ({ path, content_length: bytes, sha256 })),
-      multipart_upload: files.some(({ bytes }) => bytes > PART_BYTES),
+      multipart_upload: in_parts,
+      ...(in_parts ? { part_bytes } : {}),
     },
   })
   const { game_id } = game

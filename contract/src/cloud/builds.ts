@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { BuildId, GameId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Before, Bytes, DisplayName, described, IsCut, object, PageLimit, Timestamp } from '../records.ts'
-import { PrepareFile, PresignedRequest } from './uploads.ts'
+import { PartBytes, PrepareFile, PresignedRequest } from './uploads.ts'
 
 /** Characters of the display name of a build. */
 export const BUILD_DISPLAY_NAME_LENGTH_MAX = 128
@@ -63,9 +63,10 @@ export const createGameBuild = operation({
     multipart_upload: Type.Optional(
       Type.Boolean({
         description:
-          'Whether the file is uploaded in parts of 100 MiB (the last one shorter). Requires a file of at least 5 MiB. Default false.',
+          'Whether the file is uploaded in parts of `part_bytes` (the last one shorter). Requires a file of at least 5 MiB. Default false.',
       }),
     ),
+    part_bytes: Type.Optional(PartBytes),
     kind: Type.Optional(
       Type.Enum(['archive', 'docker_image', 'oci_bundle'], {
         description:

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { GameId, SiteId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Before, Bytes, DisplayName, IsCut, object, PageLimit, Timestamp } from '../records.ts'
-import { PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
+import { PartBytes, PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
 
 /** Characters of the display name of a site. */
 export const SITE_DISPLAY_NAME_LENGTH_MAX = 128
@@ -46,9 +46,10 @@ export const createGameCdnSite = operation({
     multipart_upload: Type.Optional(
       Type.Boolean({
         description:
-          'Whether files larger than 100 MiB are uploaded in parts of 100 MiB (the last one shorter). Default false.',
+          'Whether files longer than `part_bytes` are uploaded in parts of it (the last one shorter). Default false.',
       }),
     ),
+    part_bytes: Type.Optional(PartBytes),
   }),
   response: object({
     site_id: SiteId,

@@ -10,9 +10,9 @@ export const UPLOAD_FILES_MAX = 10_000
 /** Bytes of the path of an uploaded file. */
 export const UPLOAD_PATH_BYTES_MAX = 1_024
 
-/** Length of every part of a file except the last. */
+/** Length of every part of a file except the last, where the request names none. It is also the longest. */
 export const PART_BYTES = 100 * 1024 * 1024
-/** Smaller builds are not uploaded in parts. */
+/** Smaller builds are not uploaded in parts. S3 accepts no shorter parts either. */
 export const MULTIPART_BYTES_MIN = 5 * 1024 * 1024
 /** Parts of a multipart upload. */
 export const PARTS_MAX = 10_000
@@ -57,6 +57,13 @@ const Content = object(
   },
   'The content of a file, whatever its path.',
 )
+
+export const PartBytes = Type.Integer({
+  minimum: MULTIPART_BYTES_MIN,
+  maximum: PART_BYTES,
+  description:
+    'With `multipart_upload`: length of each part but the last, in bytes, from 5 MiB to 100 MiB. A proxy in front of the platform may refuse longer bodies. Default 100 MiB.',
+})
 
 export const PresignedRequest = object(
   {

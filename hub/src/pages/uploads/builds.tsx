@@ -24,13 +24,15 @@ export default function Builds() {
   })
   const builds = useEntries(read.data?.pages, (page) => page.builds)
 
-  async function announce([archive]: readonly LocalFile[], name: string): Promise<Announced> {
+  async function announce([archive]: readonly LocalFile[], name: string, part_bytes: number): Promise<Announced> {
     const { file } = archive!
+    const in_parts = file.size >= PARTS_BYTES_MIN
     const body = {
       display_name: name === '' ? file.name : name,
       image_tag: `${game.name_id}:hub-${tagNumber()}`,
       image_file: await prepareFile(archive!),
-      multipart_upload: file.size >= PARTS_BYTES_MIN,
+      multipart_upload: in_parts,
+      ...(in_parts ? { part_bytes } : {}),
     }
     const made = await call(createGameBuild, { params, body })
     const { image_presigned_request: one, image_presigned_requests: parts = [] } = made

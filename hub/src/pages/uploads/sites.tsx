@@ -20,11 +20,11 @@ export default function Sites() {
   })
   const sites = useEntries(read.data?.pages, (page) => page.sites)
 
-  async function announce(files: readonly LocalFile[], name: string): Promise<Announced> {
+  async function announce(files: readonly LocalFile[], name: string, part_bytes: number): Promise<Announced> {
     const display_name = name === '' ? (await call(reserveVersionName, { params })).version_display_name : name
     const prepared = []
     for (const file of files) prepared.push(await prepareFile(file))
-    const body = { display_name, files: prepared, multipart_upload: true }
+    const body = { display_name, files: prepared, multipart_upload: true, part_bytes }
     const { upload_id, presigned_requests } = await call(createGameCdnSite, { params, body })
     return { upload_id, parts: presigned_requests }
   }

@@ -7,7 +7,10 @@ import type { LocalFile } from './local-files.ts'
 
 export type Part = ResponseOf<typeof createGameCdnSite>['presigned_requests'][number]
 
+/** Lengths of parts. The first is used; the next where something in front of the platform refuses longer bodies. */
+export const PARTS_BYTES = [32, 16, 8, 5].map((mebibytes) => mebibytes * 1024 * 1024) as [number, ...number[]]
 const PARTS_AT_ONCE_MAX = 3
+const BODY_TOO_LARGE = 413
 const TRIES_MAX = 4
 const WAIT_MS = 1_000
 /** A response lists this many parts of an upload. */
@@ -95,11 +98,11 @@ function put(part: Part, file: File, signal: AbortSignal, onSent: (bytes: number
     signal.addEventListener('abort', abort, { once: true })
     request.addEventListener('loadend', () => signal.removeEventListener('abort', abort))
     request.upload.addEventListener('progress', ({ loaded }) => onSent(Math.min(loaded, part.content_length)))
-    request.addEventListener('error', () => reject(CallError.unreachable()))
+    request.addEventListener('error', () => reject(unreachable(part.url)))
     request.addEventListener('abort', () => reject(new CallError('CANCELLED', 'The upload was paused.')))
     request.addEventListener('load', () => {
       if (request.status >= 200 && request.status < 300) resolve()
-      else reject(errorOfText(request.status, request.responseText))
+      else reject(errorOf(request, part))
     })
     request.open('PUT', part.url)
     // The type of the part is that of the file as it was announced.
@@ -108,11 +111,33 @@ function put(part: Part, file: File, signal: AbortSignal, onSent: (bytes: number
   })
 }
 
-function errorOfText(status: number, text: string): CallError {
+function errorOf({ status, responseText }: XMLHttpRequest, { url, content_length }: Part): CallError {
   try {
-    const { code, message, ray_id } = JSON.parse(text) as { code: string; message: string; ray_id?: string }
+    const { code, message, ray_id } = JSON.parse(responseText) as { code: string; message: string; ray_id?: string }
     return new CallError(code, message, { status, ray_id: ray_id ?? null })
   } catch {
-    return new CallError('UPLOAD_FAILED', `The platform returned status ${status}.`, { status })
+    const { host } = new URL(url)
+    const sentence = `Something in front of the platform at ${host} returned status ${status}, not Muster.`
+    if (status !== BODY_TOO_LARGE) return new CallError('UPLOAD_FAILED', sentence, { status })
+    const remedy = 'Its operator must allow longer bodies (nginx: client_max_body_size 0).'
+    return new BodyTooLarge(`${sentence} ${remedy}`, content_length)
   }
+}
+
+/** Something in front of the platform accepts only shorter bodies than this one. */
+export class BodyTooLarge extends CallError {
+  readonly body_bytes: number
+
+  constructor(message: string, body_bytes: number) {
+    super('UPLOAD_FAILED', message, { status: BODY_TOO_LARGE })
+    this.body_bytes = body_bytes
+  }
+}
+
+/** A browser hides why a request to another host failed. A bucket without a rule for this page is the usual cause. */
+function unreachable(url: string): CallError {
+  const { origin } = new URL(url, location.href)
+  if (origin === location.origin) return CallError.unreachable()
+  const rule = `the CORS rules of the bucket must allow PUT with content-type from ${location.origin} (docs/objects.md)`
+  return new CallError('UPLOAD_FAILED', `The file could not be sent to ${origin}. It may be unreachable, or ${rule}.`)
 }

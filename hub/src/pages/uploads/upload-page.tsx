@@ -32,7 +32,7 @@ type Props<O extends Operation> = {
   /** Why these files cannot be uploaded. */
   refusalOf?: (files: readonly LocalFile[]) => string | null
   /** Prepares an upload of the files under a name, which is empty when the person gave none. */
-  announce: (files: readonly LocalFile[], name: string) => Promise<Announced>
+  announce: (files: readonly LocalFile[], name: string, part_bytes: number) => Promise<Announced>
 }
 
 export function UploadPage<O extends Operation>(props: Props<O>) {
@@ -89,7 +89,7 @@ function UploadSection(props: SectionProps) {
     }
     setFiles(chosen)
     if (continued === null) {
-      void upload.start(chosen, () => announce(chosen, name))
+      void upload.start(chosen, (part_bytes) => announce(chosen, name, part_bytes))
       return
     }
     void upload.continueUpload(continued.upload_id, chosen)

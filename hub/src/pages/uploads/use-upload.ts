@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react'
 import { CallError } from '../../api/call-error.ts'
 import { showToast } from '../../toasts.ts'
 import type { LocalFile } from './local-files.ts'
-import { type Part, resume, sendAll, type Transfer } from './transfer.ts'
+import { BodyTooLarge, PARTS_BYTES, type Part, resume, sendAll, type Transfer } from './transfer.ts'
 
 export type UploadRow = { path: string; length: number; sent: number }
 
@@ -74,17 +74,8 @@ export function useUpload(done: string) {
     state,
     /** For uploads that are announced and completed in their own way. */
     runStep: (files: readonly LocalFile[], step: (transfer: StepTransfer) => Promise<void>) => run(files, step, null),
-    start: (files: readonly LocalFile[], announce: () => Promise<Announced>) =>
-      run(
-        files,
-        async (transfer) => {
-          const { upload_id, parts } = await announce()
-          transfer.onAnnounced(upload_id)
-          markStored(transfer, parts)
-          await sendAll(upload_id, parts, transfer)
-        },
-        null,
-      ),
+    start: (files: readonly LocalFile[], announce: (part_bytes: number) => Promise<Announced>) =>
+      run(files, (transfer) => announceAndSend(announce, transfer), null),
     continueUpload: (upload_id: string, files: readonly LocalFile[]) =>
       run(
         files,
@@ -96,6 +87,25 @@ export function useUpload(done: string) {
       ),
     pause: () => stop.current?.abort(),
     reset: () => setState({ kind: 'none' }),
+  }
+}
+
+/** Announces the files again with shorter parts, while something in front of the platform refuses the longer ones. */
+async function announceAndSend(
+  announce: (part_bytes: number) => Promise<Announced>,
+  transfer: StepTransfer,
+): Promise<void> {
+  let part_bytes: number | undefined = PARTS_BYTES[0]
+  while (part_bytes !== undefined) {
+    const { upload_id, parts } = await announce(part_bytes)
+    transfer.onAnnounced(upload_id)
+    markStored(transfer, parts)
+    try {
+      return await sendAll(upload_id, parts, transfer)
+    } catch (error) {
+      part_bytes = error instanceof BodyTooLarge ? PARTS_BYTES.find((bytes) => bytes < error.body_bytes) : undefined
+      if (part_bytes === undefined) throw error
+    }
   }
 }
 

@@ -35,7 +35,7 @@ export async function prepareImage(
   const { response } = await changes(ctx, { game_id }, async (trx) => {
     await lockGroupOf(trx, game_id)
     await abandonOldest(ctx, trx, game_id, kind)
-    const upload = await prepareUpload(ctx, trx, { game_id, kind, files, in_parts: false, pathOf, reused: new Map() })
+    const upload = await prepareUpload(ctx, trx, { game_id, kind, files, part_bytes: null, pathOf, reused: new Map() })
     const { upload_id } = upload
     const after = { upload_id, kind, path, content_length }
     return { before: {}, after, response: { upload_id, presigned_request: upload.presigned_requests[0]! } }

@@ -10,7 +10,7 @@ import { notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { reuseStored } from './stored-contents.ts'
-import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
+import { checkUpload, partBytesOf, prepareUpload, type UploadPlan } from './uploads.ts'
 
 type BuildKind = NonNullable<BodyOf<typeof createGameBuild>['kind']>
 type Compression = NonNullable<BodyOf<typeof createGameBuild>['compression']>
@@ -26,10 +26,11 @@ export async function createBuild(
   body: BodyOf<typeof createGameBuild>,
 ): Promise<ResponseOf<typeof createGameBuild>> {
   await requireGame(ctx, caller, game_id)
-  const { display_name, image_tag, image_file, kind = 'archive', tags = {}, multipart_upload: in_parts = false } = body
+  const { display_name, image_tag, image_file, kind = 'archive', tags = {} } = body
+  const part_bytes = partBytesOf(body)
   checkCompression(kind, body.compression)
   const pathOf = () => ['image_file', 'path']
-  const wanted = { game_id, kind: 'build', files: [image_file], in_parts, pathOf } as const
+  const wanted = { game_id, kind: 'build', files: [image_file], part_bytes, pathOf } as const
   checkUpload(wanted)
   const twin = await ctx.db
     .selectFrom('builds')
@@ -61,9 +62,10 @@ export async function createBuild(
           tags: JSON.stringify(tags),
         })
         .execute()
-      const addresses = in_parts
-        ? { image_presigned_requests: presigned_requests }
-        : presigned_requests[0] && { image_presigned_request: presigned_requests[0] }
+      const addresses =
+        part_bytes !== null
+          ? { image_presigned_requests: presigned_requests }
+          : presigned_requests[0] && { image_presigned_request: presigned_requests[0] }
       const after = { build_id, display_name, image_tag, kind, upload_id }
       return { before: {}, after, response: { build_id, upload_id, ...addresses } }
     }),

@@ -9,7 +9,7 @@ import { requireGame } from '../access.ts'
 import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { reuseStored } from './stored-contents.ts'
-import { checkUpload, prepareUpload } from './uploads.ts'
+import { checkUpload, partBytesOf, prepareUpload } from './uploads.ts'
 
 /** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function createSite(
@@ -21,9 +21,10 @@ export async function createSite(
   await requireGame(ctx, caller, game_id)
   const now = ctx.now()
   const site_id = newId(now)
-  const { display_name, files, multipart_upload: in_parts = false } = body
+  const { display_name, files } = body
+  const part_bytes = partBytesOf(body)
   const pathOf = (index: number): string[] => ['files', String(index), 'path']
-  const wanted = { game_id, kind: 'site', files, in_parts, pathOf } as const
+  const wanted = { game_id, kind: 'site', files, part_bytes, pathOf } as const
   checkUpload(wanted)
   const reused = await reuseStored(ctx, game_id, files)
   const { response } = await changes(ctx, { game_id }, async (trx) => {

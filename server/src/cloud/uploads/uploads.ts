@@ -17,6 +17,7 @@ import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
 import { newObjectKey } from '../../objects/objects.ts'
 import { presignPut } from '../../objects/presign.ts'
+import { refuse } from '../field-errors.ts'
 import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { forgetNotes } from '../sweep/removed-objects.ts'
 import { diskFull, isDiskFull, requireDisk } from './disk.ts'
@@ -37,8 +38,8 @@ export type UploadPlan = {
   game_id: string
   kind: keyof typeof BYTES_LIMITS
   files: readonly File[]
-  /** Files that are long enough arrive in parts. */
-  in_parts: boolean
+  /** Longer files arrive in parts of this length. Null: each file is sent as a whole. */
+  part_bytes: number | null
   /** The files whose content the group stores already (stored-contents.ts). */
   reused: ReusedFiles
   /** Where the path of a file stands in the request, for the error that names it. */
@@ -63,7 +64,7 @@ export function checkUpload(plan: Omit<UploadPlan, 'reused'>): { content_length:
     const message = `The upload has ${content_length} bytes; a ${plan.kind} must have fewer than ${limit}.`
     throw new ApiError('UPLOAD_TOO_LARGE', { content_length, content_length_max: limit - 1 }, { message })
   }
-  if (plan.in_parts && plan.kind === 'build' && content_length < MULTIPART_BYTES_MIN) {
+  if (plan.part_bytes !== null && plan.kind === 'build' && content_length < MULTIPART_BYTES_MIN) {
     const message = `A file of ${content_length} bytes is not uploaded in parts; from ${MULTIPART_BYTES_MIN} on it may be.`
     const path = [...plan.pathOf(0).slice(0, -1), 'content_length']
     throw new ApiError('UPLOAD_INVALID', { errors: [{ path, reason: 'too_low', message }] }, { message })
@@ -71,15 +72,26 @@ export function checkUpload(plan: Omit<UploadPlan, 'reused'>): { content_length:
   return { content_length }
 }
 
+/** Throws VALIDATION_ERROR: `part_bytes` is for uploads in parts. */
+export function partBytesOf(body: { multipart_upload?: boolean; part_bytes?: number }): number | null {
+  const { multipart_upload = false, part_bytes } = body
+  if (multipart_upload) return part_bytes ?? PART_BYTES
+  if (part_bytes !== undefined) {
+    const message = 'Without multipart_upload no file is sent in parts. Set multipart_upload to true.'
+    refuse([{ path: ['part_bytes'], reason: 'not_allowed', message }])
+  }
+  return null
+}
+
 /** Where the parts of a file begin, and how long they are. */
-function partsOf(file: File, in_parts: boolean): { byte_offset: number; content_length: number }[] {
+function partsOf(file: File, part_bytes: number | null): { byte_offset: number; content_length: number }[] {
   const { content_length } = file
-  if (!in_parts || content_length <= PART_BYTES) return [{ byte_offset: 0, content_length }]
-  const count = Math.ceil(content_length / PART_BYTES)
+  if (part_bytes === null || content_length <= part_bytes) return [{ byte_offset: 0, content_length }]
+  const count = Math.ceil(content_length / part_bytes)
   if (count > PARTS_MAX) throw new Error(`A file below the limits has ${count} parts.`)
   return Array.from({ length: count }, (_, index) => {
-    const byte_offset = index * PART_BYTES
-    return { byte_offset, content_length: Math.min(PART_BYTES, content_length - byte_offset) }
+    const byte_offset = index * part_bytes
+    return { byte_offset, content_length: Math.min(part_bytes, content_length - byte_offset) }
   })
 }
 
@@ -107,7 +119,7 @@ export async function prepareUpload(
   const upload_id = newId(now)
   const files = plan.files.flatMap((file, index) => {
     const reused_key = plan.reused.get(index)
-    return partsOf(file, plan.in_parts && reused_key === undefined).map((part) => ({
+    return partsOf(file, reused_key === undefined ? plan.part_bytes : null).map((part) => ({
       upload_id,
       path: file.path,
       ...part,
@@ -130,7 +142,7 @@ export async function prepareUpload(
   const reused_keys = new Set(plan.reused.values())
   await forgetNotes(trx, [...reused_keys])
   const sent = files.filter(({ object_key }) => !reused_keys.has(object_key))
-  return { upload_id, presigned_requests: await presignFiles(ctx, sent, plan.in_parts) }
+  return { upload_id, presigned_requests: await presignFiles(ctx, sent, plan.part_bytes !== null) }
 }
 
 type SentFile = {

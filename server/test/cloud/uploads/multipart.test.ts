@@ -9,6 +9,7 @@ import {
   createGameBuild,
   createGameCdnSite,
   listGameBuilds,
+  MULTIPART_BYTES_MIN,
   PART_BYTES,
   type PrepareFile,
 } from '@musterhost/contract'
@@ -21,6 +22,8 @@ import { until } from '../../until.ts'
 import { arrives, buildBody, detailsOf, newGame, type Presigned, putFile, refused } from '../steps.ts'
 
 const HOUR_MS = 3_600_000
+const SHORT_PART_BYTES = MULTIPART_BYTES_MIN
+const SHORT_PARTS = { part_bytes: SHORT_PART_BYTES }
 
 /** An archive of more than one part: a file that does not compress, and a server. */
 async function longArchive(bytes: number): Promise<Buffer> {
@@ -75,14 +78,30 @@ test('uploads in parts', async (t) => {
     await refused('UPLOAD_TOO_LARGE', prepare({ path: 'a.zip', content_length: 8_000_000_000 }))
   })
 
-  const archive = await longArchive(PART_BYTES + 1_000_000)
+  await t.test('the request may ask for shorter parts, and only with parts', async () => {
+    const content_length = 2 * SHORT_PART_BYTES + 5
+    const build = await prepare({ path: 'a.tar.gz', content_length }, SHORT_PARTS)
+    assert.deepEqual(
+      build.image_presigned_requests!.map((part) => [part.byte_offset, part.content_length]),
+      [0, 1, 2].map((part) => [part * SHORT_PART_BYTES, part === 2 ? 5 : SHORT_PART_BYTES]),
+    )
+    const whole = { ...SHORT_PARTS, multipart_upload: false }
+    const error = await refused('VALIDATION_ERROR', prepare({ path: 'a.tar.gz', content_length }, whole))
+    assert.deepEqual(detailsOf(error), [{ path: ['part_bytes'], reason: 'not_allowed' }])
+    for (const part_bytes of [SHORT_PART_BYTES - 1, PART_BYTES + 1]) {
+      await refused('VALIDATION_ERROR', prepare({ path: 'a.tar.gz', content_length }, { part_bytes }))
+    }
+  })
+
+  // The platform treats long parts as short ones, and short ones take less time.
+  const archive = await longArchive(SHORT_PART_BYTES + 1_000_000)
   const slices = (bytes: Buffer, parts: readonly Presigned[]) =>
     parts.map((part) => bytes.subarray(part.byte_offset, part.byte_offset + part.content_length))
 
   await t.test(
     'parts in any order become one archive, which is looked through, unpacked and hashed as one',
     async () => {
-      const build = await prepare({ path: 'a.tar.gz', content_length: archive.length })
+      const build = await prepare({ path: 'a.tar.gz', content_length: archive.length }, SHORT_PARTS)
       const parts = build.image_presigned_requests!
       const [first, second] = slices(archive, parts)
       await arrives(platform, parts[1]!, second!)
@@ -123,7 +142,7 @@ test('uploads in parts', async (t) => {
   )
 
   await t.test('parts that are no archive together are refused, and may be sent again', async () => {
-    const build = await prepare({ path: 'a.tar.gz', content_length: archive.length })
+    const build = await prepare({ path: 'a.tar.gz', content_length: archive.length }, SHORT_PARTS)
     const parts = build.image_presigned_requests!
     const [first, second] = slices(archive, parts)
     await arrives(platform, parts[0]!, first!)
@@ -138,21 +157,21 @@ test('uploads in parts', async (t) => {
   await t.test('of a site only the files that are longer than a part arrive in parts', async () => {
     const files = [
       { path: 'index.html', content_length: 2 },
-      { path: 'game.data', content_length: PART_BYTES + 1 },
+      { path: 'game.data', content_length: SHORT_PART_BYTES + 1 },
     ]
-    const body = { display_name: 'Site', files, multipart_upload: true }
+    const body = { display_name: 'Site', files, multipart_upload: true, ...SHORT_PARTS }
     const { upload_id, presigned_requests } = await client.call(createGameCdnSite, { params, body })
     assert.deepEqual(
       presigned_requests.map((part) => [part.path, part.byte_offset, part.content_length]),
       [
         ['index.html', 0, 2],
-        ['game.data', 0, PART_BYTES],
-        ['game.data', PART_BYTES, 1],
+        ['game.data', 0, SHORT_PART_BYTES],
+        ['game.data', SHORT_PART_BYTES, 1],
       ],
     )
-    const data = Buffer.concat([archive.subarray(0, PART_BYTES), Buffer.from('!')])
+    const data = Buffer.concat([archive.subarray(0, SHORT_PART_BYTES), Buffer.from('!')])
     await arrives(platform, presigned_requests[0]!, 'hi')
-    await arrives(platform, presigned_requests[1]!, data.subarray(0, PART_BYTES))
+    await arrives(platform, presigned_requests[1]!, data.subarray(0, SHORT_PART_BYTES))
     await arrives(platform, presigned_requests[2]!, '!')
     await complete(upload_id)
     const rows = await filesOf(upload_id)
