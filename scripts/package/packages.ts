@@ -28,6 +28,8 @@ const DATA = {
   'hub/dist/': 'hub/',
   'cli/dist/': 'command/',
   'server/as-numbers.bin': 'as-numbers.bin',
+  'docs/': 'docs/',
+  'sdk/README.md': 'docs/sdk.md',
   // These stay in the checkout. The platform looks for them, and does not find them.
   'scripts/': 'scripts/',
   'examples/arena/': 'examples/arena/',
@@ -64,9 +66,16 @@ export async function writePlatformPackage(root: string, to: string): Promise<vo
   cpSync(join(root, 'hub/dist'), join(to, 'hub'), { recursive: true })
   writeAddressTable(to)
   copyFileSync(join(root, 'docs/NOTICE.md'), join(to, 'NOTICE.md'))
+  writeGuides(root, to)
   writeTexts(root, to, modules)
   const files = exports.map(({ path, file }) => [path, `./dist/${file}.js`] as const)
   writeManifest(to, platformManifest(root, Object.fromEntries(files)))
+}
+
+/** The pages that a running platform serves at /docs. */
+function writeGuides(root: string, to: string): void {
+  for (const file of globSync('docs/{,commands/}*.md', { cwd: root })) cpSync(join(root, file), join(to, file))
+  copyFileSync(join(root, 'sdk/README.md'), join(to, 'docs/sdk.md'))
 }
 
 /** A tenth of the package that it is made of, and read without parsing. */

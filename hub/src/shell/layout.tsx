@@ -100,6 +100,9 @@ function Bar() {
         <nav aria-label="Main" className="ml-auto flex items-center gap-1 sm:gap-3">
           {is_admin ? <BarLink to={PLATFORM}>Platform</BarLink> : null}
           <span className="max-sm:hidden">
+            <a href="/docs" className="px-1 text-ink no-underline hover:underline">
+              Docs
+            </a>
             <a href="/docs/api" className="px-1 text-ink no-underline hover:underline">
               API
             </a>

@@ -17,6 +17,7 @@ import { errorsOf, openapiDocument, operationOf } from '@musterhost/contract/ope
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { sectionId, sectionsOf } from '@musterhost/contract/sections'
+import { readGuides } from '../../src/http/guides/files.ts'
 import { curlOf, responseExample } from '../../src/http/reference/example.ts'
 import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
 import { lacking } from '../optional-programs.ts'
@@ -26,7 +27,14 @@ import { createWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
 const SECTIONS = sectionsOf(OPERATIONS).map(({ id }) => `/docs/api/${id}`)
-const PAGES = ['/docs/api', ...SECTIONS, '/docs/errors', ...ERROR_CODES.map((code) => `/docs/errors/${code}`)]
+const GUIDES = readGuides().map(({ name }) => (name === '' ? '/docs' : `/docs/${name}`))
+const PAGES = [
+  ...GUIDES,
+  '/docs/api',
+  ...SECTIONS,
+  '/docs/errors',
+  ...ERROR_CODES.map((code) => `/docs/errors/${code}`),
+]
 const CALLS_AT_ONCE = 8
 
 test('the reference', async (t) => {
@@ -50,12 +58,33 @@ test('the reference', async (t) => {
       for (const [, href = ''] of text.matchAll(/<a [^>]*href="([^"]*)"/g)) {
         const [path = '', id] = href.split('#', 2)
         const to = path === '' ? from : path
-        if (to === '/openapi.json') continue
+        if (to === '/openapi.json' || /^https?:/.test(to)) continue
         assert.ok(ids.has(to), `${from} links to ${href}`)
         if (id !== undefined) assert.ok(ids.get(to)!.has(id), `${from} links to ${href}`)
       }
     }
   })
+
+  await t.test(
+    'the guides are served with a search, and nothing that a visitor writes becomes part of a page',
+    async () => {
+      assert.ok(GUIDES.includes('/docs/first-game') && GUIDES.includes('/docs/commands/deploy'))
+      const read = async (path: string) => (await ask(`${platform.api_url}${path}`)).text
+      const guide = await read('/docs/first-game')
+      assert.match(guide, /<h1 id="[^"]+">/)
+      assert.doesNotMatch(guide, /run by:|<!--/, 'comments of the file are left out')
+      const found = await read('/docs?q=udp%20PORT')
+      assert.match(found, /<a href="\/docs\/ports(#[^"]*)?">/)
+      assert.match(await read('/docs?q=nosuchword'), /0 sections have/)
+      const marked = await read(`/docs?q=${encodeURIComponent('"><script>alert(1)</script>')}`)
+      assert.doesNotMatch(marked, /<script>/)
+      for (const path of ['/docs/nothing', '/docs/commands/nothing', '/docs/design', '/docs/..%2f..%2fpackage.json']) {
+        assert.equal((await ask(`${platform.api_url}${path}`)).status, 404, path)
+      }
+      const long = await ask(`${platform.api_url}/docs?q=${'long%20'.repeat(1000)}`)
+      assert.equal(long.status, 200)
+    },
+  )
 
   await t.test('documentation of a refusal is the address of a page that names the code', async () => {
     const refused = await ask(`${platform.api_url}/cloud/games`)

@@ -14,6 +14,9 @@ const OTHERS = [
   'GET /exports/*',
   // Pages and files for people, the same for all.
   'GET /',
+  'GET /docs',
+  'GET /docs/:name',
+  'GET /docs/commands/:name',
   'GET /docs/api',
   'GET /docs/api/:section',
   'GET /docs/errors',

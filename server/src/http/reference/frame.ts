@@ -5,16 +5,21 @@ import { readFileSync } from 'node:fs'
 import type { Operation } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { sectionId, sectionsOf } from '@musterhost/contract/sections'
+import { GUIDES_PATH } from '../guides/addresses.ts'
 import { type Html, html, verbatim } from './html.ts'
 
 /** In the order of the cascade. */
-const style = [
+const style = joined([
   new URL('./frame.css', import.meta.url),
   new URL('./page.css', import.meta.url),
   new URL('./media.css', import.meta.url),
-]
-  .map((file) => readFileSync(file, 'utf8'))
-  .join('\n')
+])
+/** For the guides, in the same frame. */
+export const guide_style = joined([
+  new URL('./frame.css', import.meta.url),
+  new URL('./media.css', import.meta.url),
+  new URL('./guide.css', import.meta.url),
+])
 const script = readFileSync(new URL('./script.js', import.meta.url), 'utf8')
 
 export const REFERENCE_PATH = '/docs/api'
@@ -40,7 +45,7 @@ export const POLICY = [
 ].join('; ')
 
 /** A data URL, so that the page requests no file. */
-const ICON =
+export const ICON =
   'data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"%3E%3Crect width="16" height="16" rx="4" fill="%230b5cad"/%3E%3Cpath d="M4 12V4.500l4 4 4-4V12" fill="none" stroke="%23fff" stroke-width="2"/%3E%3C/svg%3E'
 
 /** A whole document. `content` is its main part. */
@@ -84,7 +89,8 @@ function operationList(): Html {
   )
   return html`<nav aria-label="All operations"><ul>${sections}
 <li><a class="section" href="${ERRORS_PATH}">Error codes</a></li>
-<li><a class="section" href="/openapi.json">openapi.json</a></li></ul></nav>`
+<li><a class="section" href="/openapi.json">openapi.json</a></li>
+<li><a class="section" href="${GUIDES_PATH}">Guides</a></li></ul></nav>`
 }
 
 function shortName(id: string): Html {
@@ -100,6 +106,11 @@ export function methodBadge(method: string): Html {
   return html`<span class="method ${method.toLowerCase()}">${method}</span>`
 }
 
-function hashOf(text: string): string {
+function joined(files: readonly URL[]): string {
+  return files.map((file) => readFileSync(file, 'utf8')).join('\n')
+}
+
+/** As a content security policy names an inline style or script. */
+export function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`
 }
