@@ -66,6 +66,8 @@ export const SELF_TEST_MS_MAX = 5_000
 export const FIRST_BYTE_MS_MAX = 30_000
 /** First bytes of a client that are kept back until it is known which host, if any, a browser named in them. */
 export const NAMED_HOST_BYTES_MAX = 8 * 1024
+/** Milliseconds for which such bytes are kept back, unless they may contain a cookie. */
+export const FIRST_BYTES_MS_MAX = 100
 /** Connections to one raw port: one lobby cannot starve another. */
 export const PORT_CONNECTIONS_MAX = 4_096
 /** Connections of one client to one raw port: one player cannot lock the others out of a lobby. */

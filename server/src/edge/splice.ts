@@ -8,8 +8,10 @@ import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTcp, startReading, stopReading } from './handles.ts'
 import {
+  FIRST_BYTES_MS_MAX,
   HALF_CLOSED_MS_MAX,
   HALF_CLOSED_TOTAL_MS_MAX,
+  HEADER_MS_MAX,
   HOLD_MS_MAX,
   HOLD_PAUSE_MS,
   SPLICE_IDLE_MS_MAX,
@@ -20,12 +22,16 @@ import { breakOff, isSecure } from './tls/tls.ts'
 /** Maxima of silence. `first_byte_ms`: for a connection that has not carried a byte yet. */
 export type SpliceTimes = { idle_ms: number; first_byte_ms?: number }
 
-/** Inspects the first bytes of the client, until it has let some pass. */
+/** Inspects the first bytes of the client, until it has decided about them. */
 export type FirstBytesFilter = {
-  /** Returns all bytes so far when they may pass. `held`: more bytes decide. */
+  /** Returns the bytes that may pass now. `held`: none, more bytes decide. */
   take: (chunk: Buffer) => FilterVerdict
+  /** The same after bytes were held for FIRST_BYTES_MS_MAX. */
+  late: () => FilterVerdict
   /** The same when the client has ended. */
   end: () => FilterVerdict
+  /** Whether all further bytes pass. */
+  isDecided: () => boolean
 }
 
 export type FilterVerdict = Buffer | 'held' | 'refused'
@@ -52,8 +58,10 @@ type SpliceOptions = { times: SpliceTimes; filter: FirstBytesFilter | null; is_h
 export class Splice {
   readonly client: Socket
   readonly upstream: Socket
-  /** Null once the first bytes have passed, and where none are inspected. */
+  /** Null once the first bytes have been decided, and where none are inspected. */
   #undecided: FirstBytesFilter | null
+  /** Runs while bytes are held. */
+  #held_timer: NodeJS.Timeout | null = null
   #is_half_closed = false
   #is_held: boolean
   readonly #unlisten: (() => void)[] = []
@@ -76,6 +84,7 @@ export class Splice {
     this.#forward(client, upstream)
     this.#forward(upstream, client)
     this.#listen(client, 'close', () => {
+      this.#stopHeldTimer()
       if (!upstream.destroyed) this.#breakOff(upstream)
     })
     this.#listen(upstream, 'close', () => {
@@ -141,26 +150,43 @@ export class Splice {
       // Bytes that arrive after the other side is gone are dropped, and must not delay the end.
       if (to.writable && !to.write(chunk)) from.pause()
     }
-    const passFilter = (verdict: FilterVerdict): void => {
-      if (verdict === 'held') return
-      this.#undecided = null
+    const passFilter = (filter: FirstBytesFilter, verdict: FilterVerdict): void => {
+      if (verdict === 'held') {
+        this.#held_timer ??= setTimeout(() => passLate(filter), FIRST_BYTES_MS_MAX)
+        return
+      }
+      this.#stopHeldTimer()
+      if (filter.isDecided() || verdict === 'refused') this.#undecided = null
       if (verdict === 'refused') this.#resetBoth()
       else if (verdict.length > 0) pass(verdict)
+    }
+    const passLate = (filter: FirstBytesFilter): void => {
+      const verdict = filter.late()
+      if (verdict === 'held') this.#held_timer = setTimeout(() => this.#resetBoth(), HEADER_MS_MAX)
+      else passFilter(filter, verdict)
     }
     const resume = (): void => {
       if (!this.#is_held) from.resume()
     }
     this.#listen(from, 'data', (chunk: Buffer) => {
-      if (is_client && this.#undecided !== null) passFilter(this.#undecided.take(chunk))
+      if (is_client && this.#undecided !== null) passFilter(this.#undecided, this.#undecided.take(chunk))
       else pass(chunk)
     })
     this.#listen(to, 'drain', resume)
     this.#listen(to, 'close', resume)
     this.#listen(from, 'end', () => {
-      if (is_client && this.#undecided !== null) passFilter(this.#undecided.end())
+      if (is_client && this.#undecided !== null) {
+        passFilter(this.#undecided, this.#undecided.end())
+        this.#undecided = null
+      }
       to.end()
       this.#startHalfClosed()
     })
+  }
+
+  #stopHeldTimer(): void {
+    if (this.#held_timer !== null) clearTimeout(this.#held_timer)
+    this.#held_timer = null
   }
 
   #startHalfClosed(): void {

@@ -90,6 +90,34 @@ test('either side may end its direction first and still receive from the other',
   assert.strictEqual(await seen.promise, 'and the client after it')
 })
 
+test('first bytes that could begin a request or a handshake reach the server soon, and its greeting before them', async (t) => {
+  const server = await startServer(t, (socket) => {
+    socket.write('!')
+    socket.pipe(socket)
+  })
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('tcp', server.port)
+  for (const text of ['P', 'D', 'G', 'H', 'O', '\x16', 'GET /', 'PUT /key', '\x16\x03\x01\x02\0\x01']) {
+    const socket = dial(t, number).setEncoding('latin1')
+    assert.strictEqual(String(await once(socket, 'data')), '!', 'the server speaks first')
+    socket.write(Buffer.from(text, 'latin1'))
+    assert.strictEqual(String(await once(socket, 'data')), text)
+    // Later bytes that complete no request of a browser pass as well.
+    socket.write('\n')
+    assert.strictEqual(String(await once(socket, 'data')), '\n')
+  }
+  const late = dial(t, number).setEncoding('latin1')
+  await once(late, 'data')
+  late.write('GET / HTTP')
+  assert.strictEqual(String(await once(late, 'data')), 'GET / HTTP')
+  const over = overOf(late)
+  late.write('/1.1\r\nCookie: a=secret\r\nHost: localhost\r\n\r\n')
+  const rest: string[] = []
+  late.on('data', (bytes) => void rest.push(String(bytes)))
+  await over
+  assert.deepStrictEqual(rest, [], 'a request for another host is still refused')
+})
+
 test('a connection that breaks on one side is broken on the other', async (t) => {
   const server = await startServer(t, () => {})
   const edge = await startTestEdge(t)

@@ -48,7 +48,9 @@ function passed(bytes: Buffer, size: number): string | 'refused' {
   for (let at = 0; at < bytes.length; at += size) {
     const verdict = filter.take(bytes.subarray(at, at + size))
     if (verdict === 'refused') return 'refused'
-    if (verdict !== 'held') return Buffer.concat([verdict, bytes.subarray(at + size)]).toString('latin1')
+    if (verdict === 'held') continue
+    assert.ok(filter.isDecided())
+    return Buffer.concat([verdict, bytes.subarray(at + size)]).toString('latin1')
   }
   const rest = filter.end()
   return rest === 'refused' || rest === 'held' ? 'refused' : rest.toString('latin1')
@@ -105,6 +107,37 @@ test('of a client that ends before its request names a host, only bytes without 
   assert.strictEqual(passed(Buffer.from('GET /'), 1), 'GET /')
   assert.strictEqual(passed(Buffer.from('GET / HTTP/1.1\r\nCookie: a=secret\r\n'), 100), 'refused')
   assert.strictEqual(passed(Buffer.from('\x16\x03\x01\x02\0\x01', 'latin1'), 100), '\x16\x03\x01\x02\0\x01')
+})
+
+test('after the deadline only bytes without a cookie pass, and a host that is named later is still refused', async () => {
+  const all = [request('muster.example'), await hello('muster.example'), request(OWN), await hello(OWN)]
+  for (const bytes of all) {
+    const is_tls = bytes[0] === 0x16
+    const is_own = bytes.includes(OWN)
+    for (let at = 1; at < bytes.length; at += 61) {
+      const filter = createHostFilter(meaningOf)
+      const [first, rest] = [bytes.subarray(0, at), bytes.subarray(at)]
+      if (filter.take(first) !== 'held') break
+      const passed_late = filter.late()
+      const has_line = !is_tls && first.includes('\n')
+      assert.deepStrictEqual(passed_late, has_line ? 'held' : first)
+      assert.strictEqual(filter.isDecided(), false)
+      const passed_first = passed_late === 'held' ? Buffer.alloc(0) : first
+      const verdict = filter.take(rest)
+      if (is_own) assert.deepStrictEqual(verdict, bytes.subarray(passed_first.length))
+      else assert.strictEqual(verdict, 'refused')
+      // The same byte by byte: no cookie passes before the host, whatever the order of the lines.
+      if (is_own) continue
+      const slow = createHostFilter(meaningOf)
+      const bytewise = [...bytes].flatMap((byte) => {
+        const one = slow.take(Buffer.from([byte]))
+        const now = one === 'held' ? slow.late() : one
+        return typeof now === 'string' ? [] : [now]
+      })
+      assert.ok(!Buffer.concat(bytewise).includes('secret'))
+      assert.ok(Buffer.concat(bytewise).length < bytes.length)
+    }
+  }
 })
 
 test('no more bytes than the limit are kept back', () => {

@@ -84,20 +84,46 @@ function nameIn(hello: Buffer): NamedHost {
   return null
 }
 
-/** Keeps a client's first bytes back until they show which host they name. Refuses every host but those of raw ports. */
+/**
+ * Keeps a client's first bytes back until they show which host they name. Refuses every host but those of raw ports.
+ *
+ * After FIRST_BYTES_MS_MAX, bytes that contain no cookie are no longer kept back: a request's incomplete first line, and an
+ * incomplete handshake. They are still read, so a host that later bytes name is refused before these bytes pass. A request
+ * whose first line is complete is kept back until it names its host.
+ */
 export function createHostFilter(meaningOf: (host: string) => HostMeaning | null): FirstBytesFilter {
-  let held: Buffer = Buffer.alloc(0)
+  let read: Buffer = Buffer.alloc(0)
+  let passed_length = 0
+  let is_late = false
+  let is_decided = false
+  const pass = (): Buffer => {
+    const bytes = passed_length === 0 ? read : read.subarray(passed_length)
+    passed_length = read.length
+    return bytes
+  }
+  const passIfHarmless = (): Buffer | 'held' => (hasCookie(read) ? 'held' : pass())
   return {
     take(chunk) {
-      held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
-      const named = namedHost(held)
-      if (named === null) return held
-      if (named.kind === 'host') return isAllowed(named.host, meaningOf) ? held : 'refused'
-      return held.length < NAMED_HOST_BYTES_MAX ? 'held' : 'refused'
+      read = read.length === 0 ? chunk : Buffer.concat([read, chunk])
+      const named = namedHost(read)
+      is_decided = named?.kind !== 'unknown'
+      if (named === null) return pass()
+      if (named.kind === 'host') return isAllowed(named.host, meaningOf) ? pass() : 'refused'
+      if (read.length >= NAMED_HOST_BYTES_MAX) return 'refused'
+      return is_late ? passIfHarmless() : 'held'
     },
-    // A request whose first line is complete may already contain a cookie. An incomplete handshake contains none.
-    end: () => (held[0] !== HANDSHAKE_RECORD && held.includes('\n') ? 'refused' : held),
+    late() {
+      is_late = true
+      return passIfHarmless()
+    },
+    end: () => (hasCookie(read) ? 'refused' : pass()),
+    isDecided: () => is_decided,
   }
+}
+
+/** Whether undecided bytes may contain a cookie: those of a request may once its first line is complete. */
+function hasCookie(bytes: Buffer): boolean {
+  return bytes[0] !== HANDSHAKE_RECORD && bytes.includes('\n')
 }
 
 /** An address is allowed, because the platform serves no page under one. In development raw ports have their own address. */
