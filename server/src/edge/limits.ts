@@ -89,6 +89,12 @@ export const PORTS_EVERY_MS = 1_000
 export const PORTS_START_MS_MAX = 2_000
 /** Milliseconds between two reads of the owners of ports, however many connections ask. */
 export const PORTS_READ_PAUSE_MS = 20
+/** Milliseconds of silence after which a port, to which clients of an ended lobby still sent, is free again. */
+export const PORT_SILENT_MS = 120_000
+/** Such ports of each kind. */
+export const PORTS_RESTING_MAX = 256
+/** The share of MUSTER_EDGE_PORTS that such ports may be, so that there are always ports for lobbies. */
+export const PORTS_RESTING_SHARE = 0.25
 /** Raw ports that are opened at once. */
 export const PORTS_OPENING_MAX = 16
 /** Milliseconds between two reports of the bytes carried for lobbies (report-traffic.ts). */

@@ -4,10 +4,10 @@ import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
 import { type TestContext, test } from 'node:test'
-import { UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
+import { PORT_SILENT_MS, UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { openDatagrams } from '../end-to-end/raw-server.ts'
 import { until } from '../until.ts'
-import { RAW_HOST, startTestEdge } from './platform.ts'
+import { RAW_HOST, rawClient, startTestEdge } from './platform.ts'
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a'
 
@@ -146,6 +146,39 @@ test('after its lobby has stopped a port forwards nothing, not even for its play
     return seen === before
   })
 })
+
+for (const transport of ['udp', 'tcp'] as const) {
+  test(`a ${transport} port to which a client of an ended lobby still sends is given to no other lobby`, async (t) => {
+    const edge = await startTestEdge(t, { env: { MUSTER_EDGE_PORTS_SPARE: '16' } })
+    const { number, lobby_id } = await edge.raw(transport, 1)
+    const socket = await openDatagrams(t, at(number))
+    // As a client does that connects again and again.
+    const send = async (): Promise<void> => {
+      if (transport === 'udp') socket.send(Buffer.from('still here'))
+      else await rawClient(t, number, RAW_HOST).end()
+    }
+    const isOffered = async (): Promise<boolean> => (await edge.openPorts(transport)).includes(number)
+    await edge.stopLobby(lobby_id)
+    await until('the port rests', async () => {
+      await send()
+      return !(await isOffered())
+    })
+    const rest_ms = PORT_SILENT_MS - 10_000
+    // Longer than the quarantine: what is heard prolongs the rest.
+    for (let round = 0; round < 2; round++) {
+      edge.advance(rest_ms)
+      await send()
+      const { length } = await edge.openPorts(transport)
+      await edge.raw(transport, 1)
+      await until('the edge has opened a port for the next lobby', async () => {
+        return (await edge.openPorts(transport)).length > length
+      })
+      assert.strictEqual(await isOffered(), false)
+    }
+    edge.advance(PORT_SILENT_MS)
+    await until('the silent port is offered again', isOffered)
+  })
+}
 
 test('the sources of one client are limited; active ones stay, and other clients still get in', async (t) => {
   const server = await startServer(t, echo)

@@ -3,7 +3,7 @@
 //
 // Open ports are recorded in edge_ports, and only recorded ports are given to lobbies (matchmaker/shards/port-pool.ts). A port
 // is opened, recorded, and stays open until the edge ends, because it may be given out at any moment. The next edge opens all
-// recorded ports, those of live lobbies first.
+// recorded ports, those of live lobbies first. A port that rests (port-owners.ts) stays open, and is not recorded meanwhile.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -156,7 +156,9 @@ class PortKeeper {
     const opened = this.#opened[transport]
     const { spare } = this.#ctx.config.edge_ports
     const { length } = this.#candidates
-    const isSpare = (port: number): boolean => !owned.live.has(port) && !owned.quarantined.has(port)
+    const resting = this.#owners.resting(transport)
+    const isSpare = (port: number): boolean =>
+      !owned.live.has(port) && !owned.quarantined.has(port) && !resting.has(port)
     const missing = (): number => spare - [...opened.keys()].filter(isSpare).length
     for (let tried = 0; tried < length && this.#has_address && !this.#is_closed; ) {
       const count = missing()
@@ -172,12 +174,13 @@ class PortKeeper {
     }
   }
 
-  /** Makes edge_ports match the open ports. */
+  /** Makes edge_ports match the open ports, without those that rest. */
   async #record(owned: Owners): Promise<void> {
     const { db, log, listener, config } = this.#ctx
     const { node_id } = config
-    const rows = missingFrom(this.#opened, this.#recorded)
-    const lost = missingFrom(this.#recorded, this.#opened)
+    const usable = { tcp: this.#usable('tcp', owned), udp: this.#usable('udp', owned) }
+    const rows = missingFrom(usable, this.#recorded)
+    const lost = missingFrom(this.#recorded, usable)
     for (const { transport, port } of lost) {
       const lobby_id = owned[transport].live.get(port)?.lobby_id
       if (lobby_id) log.warn({ transport, port, lobby_id }, 'another program has the port of a lobby; retrying')
@@ -198,6 +201,13 @@ class PortKeeper {
       for (const { transport, port } of rows) this.#recorded[transport].add(port)
     }
     if (rows.length + lost.length > 0) await listener.notify('edge_ports')
+  }
+
+  /** The open ports that lobbies have or may get. */
+  #usable(transport: Transport, owned: Owners): Set<number> {
+    const resting = this.#owners.resting(transport)
+    const ports = [...this.#opened[transport].keys()]
+    return new Set(ports.filter((port) => owned[transport].live.has(port) || !resting.has(port)))
   }
 }
 

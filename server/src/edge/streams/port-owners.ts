@@ -1,11 +1,15 @@
 // Which lobbies have the edge's tcp and udp ports: what the matchmaker wrote into lobbies, kept in memory. It is read again
 // at every notification and every second (edge-ports.ts). It is also read when a connection arrives at a port without an
 // owner: the port's address may have been returned to a player a moment ago.
+//
+// A client may go on sending to the port of a lobby that has ended. Such a port rests until it was silent: the matchmaker
+// gives it to no other lobby (edge-ports.ts). Only a client that is heard during the quarantine begins a rest, so clients
+// that try many ports make few of them rest.
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePortNumber } from '../../database/schema.ts'
-import { PORTS_READ_PAUSE_MS } from '../limits.ts'
+import { PORT_SILENT_MS, PORTS_READ_PAUSE_MS, PORTS_RESTING_MAX, PORTS_RESTING_SHARE } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import type { LobbyPort } from '../routes.ts'
 
@@ -21,10 +25,13 @@ export type PortOwners = {
   known: (transport: Transport, port: number) => LobbyPort | null
   /** Reads the owners as they are now or later. Rejects while the database is down. */
   read: () => Promise<Owners>
+  /** Ports to which clients of an ended lobby still send. */
+  resting: (transport: Transport) => ReadonlySet<number>
 }
 
 export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
   let owners: Owners = { tcp: noPorts(), udp: noPorts() }
+  const resting = { tcp: createRestingPorts(ctx), udp: createRestingPorts(ctx) }
   const under_way = new Map<string, Promise<LobbyPort | null>>()
   let reading: Promise<Owners> | null = null
   let next: Promise<Owners> | null = null
@@ -73,9 +80,33 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
   }
 
   return {
-    find: (transport, port, client_key) => known(transport, port) ?? lookUp(transport, port, client_key),
+    find(transport, port, client_key) {
+      const owner = known(transport, port)
+      if (owner !== null) return owner
+      resting[transport].heard(port, owners[transport].quarantined.has(port))
+      return lookUp(transport, port, client_key)
+    },
     known,
     read,
+    resting: (transport) => resting[transport].ports(),
+  }
+}
+
+function createRestingPorts({ config, elapsed }: Context) {
+  const { min, max } = config.edge_ports
+  const resting_max = Math.min(PORTS_RESTING_MAX, Math.floor((max - min + 1) * PORTS_RESTING_SHARE))
+  /** When each was last heard. */
+  const heard = new Map<number, number>()
+  return {
+    /** A client was heard at a port without a lobby. */
+    heard(port: number, is_quarantined: boolean): void {
+      if (heard.has(port) || (is_quarantined && heard.size < resting_max)) heard.set(port, elapsed())
+    },
+    ports(): ReadonlySet<number> {
+      const now_ms = elapsed()
+      for (const [port, heard_ms] of heard) if (now_ms - heard_ms >= PORT_SILENT_MS) heard.delete(port)
+      return new Set(heard.keys())
+    },
   }
 }
 
