@@ -32,6 +32,12 @@ export const admissionMembers = {
       description: 'With `seats` `edge`: whether the server receives the token too. Default false: it is removed.',
     }),
   ),
+  several_connections: Type.Optional(
+    Type.Boolean({
+      description:
+        'With `seats` `edge`: whether a player may have several TCP connections or WebSockets to the port at once. Default false: a new one that shows the same player token ends the one before, so a player whose connection has died gets in at once.',
+    }),
+  ),
 }
 
 /** Members of a docker block. */
@@ -59,10 +65,22 @@ export const seatsMembers = {
 }
 
 /** How a port admits players. */
-export type Admission = { by: readonly AdmitBy[]; name: string; keep_token: boolean; has_addresses: boolean }
+export type Admission = {
+  by: readonly AdmitBy[]
+  name: string
+  keep_token: boolean
+  has_addresses: boolean
+  has_several_connections: boolean
+}
 
 type Seats = { seats?: 'sdk' | 'edge'; hold_ms?: number; player_addresses?: boolean }
-type PortAdmission = { protocol?: string; admit_by?: AdmitBy[]; token_name?: string; keep_token?: boolean }
+type PortAdmission = {
+  protocol?: string
+  admit_by?: AdmitBy[]
+  token_name?: string
+  keep_token?: boolean
+  several_connections?: boolean
+}
 
 const HTTP_WAYS: readonly AdmitBy[] = ['query', 'cookie', 'subprotocol', 'header']
 
@@ -86,5 +104,6 @@ export function admissionOf(docker: Seats, port: PortAdmission, protocol: string
     name: port.token_name ?? TOKEN_NAME_DEFAULT,
     keep_token: port.keep_token ?? false,
     has_addresses: docker.player_addresses ?? false,
+    has_several_connections: port.several_connections ?? false,
   }
 }

@@ -10,13 +10,14 @@ function refusalsOf(docker: Docker): string[] {
 }
 
 test('members of seats that the platform checks are refused where the server checks them', () => {
-  const port = { admit_by: ['query' as const], token_name: 'seat', keep_token: true }
+  const port = { admit_by: ['query' as const], token_name: 'seat', keep_token: true, several_connections: true }
   assert.deepEqual(refusalsOf({ hold_ms: 1, player_addresses: true, ports: { game: port } }), [
     'docker.hold_ms needs_edge_seats',
     'docker.player_addresses needs_edge_seats',
     'docker.ports.game.admit_by needs_edge_seats',
     'docker.ports.game.token_name needs_edge_seats',
     'docker.ports.game.keep_token needs_edge_seats',
+    'docker.ports.game.several_connections needs_edge_seats',
   ])
   assert.deepEqual(refusalsOf({ seats: 'edge', hold_ms: 1, player_addresses: true, ports: { game: port } }), [])
 })
@@ -27,12 +28,13 @@ test('a port admits players only in ways that its protocol has', () => {
     page: { protocol: 'https', admit_by: ['address'] },
     raw: { protocol: 'tcp', admit_by: ['handshake'] },
     both: { protocol: 'tcp_tls', admit_by: ['first_line', 'address'] },
-    voice: { protocol: 'udp', admit_by: ['address'] },
+    voice: { protocol: 'udp', admit_by: ['address'], several_connections: true },
   }
   assert.deepEqual(refusalsOf({ seats: 'edge', ports }), [
     'docker.ports.page.admit_by not_allowed',
     'docker.ports.raw.admit_by not_allowed',
     'docker.ports.both.admit_by too_many',
+    'docker.ports.voice.several_connections not_allowed',
   ])
 })
 

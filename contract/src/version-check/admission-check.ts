@@ -4,7 +4,7 @@ import type { ErrorDetail } from '../errors.ts'
 import { PORT_PROTOCOL_DEFAULT, type VersionConfig } from '../version-config.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
-const PORT_MEMBERS = ['admit_by', 'token_name', 'keep_token'] as const
+const PORT_MEMBERS = ['admit_by', 'token_name', 'keep_token', 'several_connections'] as const
 const DOCKER_MEMBERS = ['hold_ms', 'player_addresses'] as const
 
 /** `path` is the docker block's. */
@@ -24,6 +24,10 @@ export function checkAdmission(docker: Docker, path: readonly string[]): ErrorDe
     }
     const protocol = port.protocol ?? PORT_PROTOCOL_DEFAULT
     const { all } = waysOf(protocol)
+    if (port.several_connections !== undefined && protocol === 'udp') {
+      const message = `UDP has no connections. Leave several_connections out of the port ${port_name}.`
+      errors.push({ path: [...at, 'several_connections'], reason: 'not_allowed', message })
+    }
     const wrong = port.admit_by?.find((way) => !all.includes(way))
     const is_http = protocol === 'http' || protocol === 'https'
     if (wrong === undefined && !is_http && port.admit_by !== undefined && port.admit_by.length > 1) {

@@ -10,12 +10,13 @@ import { breakOff } from './tls/tls.ts'
 /** `is_by_address`: the client's address admitted the player, and no token. */
 export type FlowPlayer = PlayerId & { address: string | null; is_by_address: boolean }
 
-/** `peer`: by which the edge's connections are limited. `number`: of the raw port; null: HTTP. */
+/** `peer`: by which the edge's connections are limited. `number`: of the raw port; null: HTTP. `port_name`: of an HTTP port. */
 export type FlowFacts = {
   kind: ConnectionKind
   peer: string
   client_key: string
   number: number | null
+  port_name?: string
   lobby_id: string
   /** Null: the lobby's server checks the seats. */
   player: FlowPlayer | null
@@ -36,6 +37,8 @@ export type FlowsOptions = {
 export class Flows {
   readonly #options: FlowsOptions
   readonly #open = new Set<Flow>()
+  /** Flows that a token admitted, by player and port. */
+  readonly #by_player = new Map<string, Set<Flow>>()
   /** Links of joined nodes. */
   readonly #links = new Set<Socket>()
 
@@ -60,7 +63,27 @@ export class Flows {
     const flow = { splice, facts }
     this.#open.add(flow)
     splice.client.once('close', () => this.#open.delete(flow))
+    const { player } = facts
+    if (player !== null && !player.is_by_address) this.#addOfPlayer(keyOf(player.player_id, facts), flow)
     return flow
+  }
+
+  /**
+   * Ends the player's connections to the port, for one that takes their place. Resolves when they are closed towards the
+   * lobby's server. The client may have lost the network without closing them.
+   */
+  async endOf(player_id: string, port: Pick<FlowFacts, 'number' | 'port_name'>): Promise<void> {
+    const before = this.#by_player.get(keyOf(player_id, port)) ?? []
+    await Promise.all([...before].map(({ splice }) => splice.end()))
+  }
+
+  #addOfPlayer(key: string, flow: Flow): void {
+    const flows = this.#by_player.get(key) ?? new Set()
+    this.#by_player.set(key, flows.add(flow))
+    flow.splice.client.once('close', () => {
+      flows.delete(flow)
+      if (flows.size === 0 && this.#by_player.get(key) === flows) this.#by_player.delete(key)
+    })
   }
 
   close(): void {
@@ -89,4 +112,8 @@ export class Flows {
     if (player?.is_by_address && number !== null) client.once('close', admission.adopt(number, player))
     return this.add(spliceHeld(client, upstream), facts)
   }
+}
+
+function keyOf(player_id: string, { number, port_name }: Pick<FlowFacts, 'number' | 'port_name'>): string {
+  return `${player_id} ${number ?? port_name}`
 }

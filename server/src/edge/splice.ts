@@ -4,6 +4,7 @@
 //
 // A splice can be held: it reads nothing more, and everything it has read is written. Then both sockets may continue in
 // another process (hand-over/).
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTcp, startReading, stopReading } from './handles.ts'
@@ -122,6 +123,13 @@ export class Splice {
   resume(): void {
     this.#is_held = false
     for (const socket of [this.client, this.upstream]) if (!socket.destroyed) startReading(socket)
+  }
+
+  /** Breaks both sides. Resolves when the upstream is closed. */
+  async end(): Promise<void> {
+    const closed = this.upstream.closed ? null : once(this.upstream, 'close')
+    this.#resetBoth()
+    await closed
   }
 
   /** Closes the descriptors of this process. Another process has both connections, and they stay open. */

@@ -4,32 +4,47 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { until } from '../until.ts'
 
-/** It prints a line for everything that reaches it, and returns what it receives. */
+/**
+ * It prints a line for everything that reaches it, and returns what it receives. `how many` returns the number of its open TCP
+ * connections. A WebSocket gets the number of open ones.
+ */
 export const PLAIN_SERVER = `
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { createServer as createHttp } from 'node:http'
 import { createServer } from 'node:net'
-const { PORT_WEB, PORT_RAW, PORT_VOICE, HOST } = process.env
+const { PORT_CHAT, PORT_WEB, PORT_RAW, PORT_VOICE, HOST } = process.env
 const print = (what) => console.log(JSON.stringify(what))
 const web = createHttp((request, response) => {
   const seen = { kind: 'http', url: request.url, headers: request.headers, from: request.socket.remoteAddress }
   print(seen)
   response.end(JSON.stringify(seen))
 })
+const open = new Map()
+const count = (socket) => {
+  const sockets = open.get(socket.localPort) ?? new Set()
+  open.set(socket.localPort, sockets.add(socket))
+  for (const event of ['end', 'error', 'close']) socket.once(event, () => sockets.delete(socket))
+  return sockets
+}
 web.on('upgrade', (request, socket) => {
+  const sockets = count(socket)
   print({ kind: 'websocket', url: request.url, headers: request.headers })
   const accept = createHash('sha1').update(request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11')
   socket.on('error', () => {})
   socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n' +
     'Sec-WebSocket-Accept: ' + accept.digest('base64') + '\\r\\n\\r\\n')
+  // A text frame of one digit.
+  socket.write(Buffer.concat([Buffer.from([0x81, 1]), Buffer.from(String(sockets.size))]))
 })
 web.listen(PORT_WEB, HOST)
-createServer((socket) => {
+const onTcp = (socket) => {
+  const sockets = count(socket)
   print({ kind: 'tcp', from: socket.remoteAddress })
   socket.on('error', () => {})
-  socket.on('data', (bytes) => socket.write(bytes))
-}).listen(PORT_RAW, HOST)
+  socket.on('data', (bytes) => socket.write(String(bytes) === 'how many' ? String(sockets.size) : bytes))
+}
+for (const port of [PORT_RAW, PORT_CHAT]) if (port) createServer(onTcp).listen(port, HOST)
 const voice = createSocket('udp4')
 voice.on('message', (datagram, { address, port }) => {
   print({ kind: 'udp', from: address, text: datagram.toString('latin1') })

@@ -264,6 +264,37 @@ test('the first connection connects, the last one leaves after the hold, and a r
   await until('the end is written', async () => (await reason.executeTakeFirst())?.remove_reason === 'disconnected')
 })
 
+test('a new connection with the token takes the place of the one before, which the server sees closed first', async (t) => {
+  const ports: Docker['ports'] = { ...PORTS, chat: { protocol: 'tcp', several_connections: true } }
+  const { platform, game } = await startGame(t, { ports, hold_ms: 0 })
+  const seat = await find(game)
+  const { token } = seat.player
+  const kept: Socket[] = []
+  const sockets: WebSocket[] = []
+  t.after(() => {
+    for (const one of kept) one.destroy()
+    for (const one of sockets) one.terminate()
+  })
+  const openWeb = async (): Promise<string> => {
+    const socket = new WebSocket(`${seat.ports.web!.url.replace('http', 'ws')}/?player_token=${token}`)
+    sockets.push(socket)
+    socket.on('error', () => {})
+    return String((await once(socket, 'message'))[0])
+  }
+  for (let round = 0; round < 5; round++) {
+    assert.strictEqual(await echoOf(seat.ports.raw!.url, `${token}\nhow many`, { keep: kept }), '1')
+    assert.strictEqual(await openWeb(), '1')
+  }
+  // The connections of another player, and those to another port, stay.
+  const other = await find(game)
+  assert.strictEqual(await echoOf(other.ports.raw!.url, `${other.player.token}\nhow many`, { keep: kept }), '2')
+  assert.strictEqual(sockets.at(-1)!.readyState, WebSocket.OPEN)
+  assert.strictEqual((await connectedIn(platform, game, seat)).length, 2, 'both players still have their seats')
+  for (const count of ['1', '2']) {
+    assert.strictEqual(await echoOf(seat.ports.chat!.url, `${token}\nhow many`, { keep: kept }), count)
+  }
+})
+
 test('players without a hold keep their seats through a planned restart of the edge', async (t) => {
   const { platform, game } = await startGame(t, { hold_ms: 0 })
   const seats = [await find(game), await find(game), await find(game)] as const

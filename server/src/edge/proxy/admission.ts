@@ -3,10 +3,11 @@
 // server learns who the player is by X-Player-Id. A player is connected while a request is under way, or a client's
 // connection is open whose last request was the player's.
 import type { Admission } from '@musterhost/contract'
+import type { Flows } from '../flows.ts'
 import type { AdmittedPlayer, Connection, Exchange } from '../http/exchange.ts'
 import { headerOf, linesOf, linesWithout } from '../http/headers.ts'
 import type { Players } from '../players.ts'
-import type { Address } from '../routes.ts'
+import type { Address, LobbyPort } from '../routes.ts'
 import { breakOff } from '../tls/tls.ts'
 
 const PLAYER_HEADER = 'x-player-id'
@@ -14,15 +15,21 @@ const PROTOCOL_HEADER = 'sec-websocket-protocol'
 
 export class HttpAdmission {
   readonly #players: Players
+  readonly #flows: Flows
   /** Connections whose close ends the presence of their player. */
   readonly #watched = new WeakSet<Connection>()
 
-  constructor(players: Players) {
+  constructor({ players, flows }: { players: Players; flows: Flows }) {
     this.#players = players
+    this.#flows = flows
   }
 
   /** Returns the address to connect to. Throws the refusal of the request. */
-  async admit(exchange: Exchange, lobby_id: string, address: Address & { admission: Admission }): Promise<Address> {
+  async admit(
+    exchange: Exchange,
+    { lobby_id, port_name }: LobbyPort,
+    address: Address & { admission: Admission },
+  ): Promise<Address> {
     const { connection } = exchange
     const { admission } = address
     const player = this.#players.playerOf(takeToken(exchange, admission), lobby_id)
@@ -33,6 +40,9 @@ export class HttpAdmission {
       : await this.#players.admit(player, () => endOf(exchange), address.player_network ?? null)
     if (!is_same) this.#follow(connection, admitted)
     exchange.player_lines = linesOf(['X-Player-Id', admitted.player_id])
+    if (exchange.head.is_upgrade && !admission.has_several_connections) {
+      await this.#flows.endOf(admitted.player_id, { number: null, port_name })
+    }
     return admitted.address === null ? address : { ...address, local_address: admitted.address }
   }
 

@@ -67,7 +67,7 @@ export function createDispatch(edge: Edge): Dispatch {
     ...{ ticks, refuse, pool: edge.limits.arriving_pool },
     large_bytes_per_second_min: edge.ctx.config.uploads.bytes_per_second_min,
   })
-  const admission = new HttpAdmission(edge.players)
+  const admission = new HttpAdmission(edge)
   const connections = new Connections({ ticks, refuse, bodies, onRequest })
 
   function onRequest(exchange: Exchange): void {
@@ -95,7 +95,7 @@ export function createDispatch(edge: Edge): Dispatch {
       else if (target.address.admission === undefined) send()
       else {
         admission
-          .admit(exchange, target.lobby.lobby_id, { ...target.address, admission: target.address.admission })
+          .admit(exchange, target.lobby, { ...target.address, admission: target.address.admission })
           .then((address) => exchange.is_over || send(address))
           .catch((error: unknown) => exchange.is_over || refuse.request(exchange, error))
       }

@@ -24,7 +24,7 @@ import {
   SOCKETS_PER_TARGET_MAX,
 } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
-import type { Address } from '../routes.ts'
+import type { Address, LobbyPort } from '../routes.ts'
 import { splice } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
 import { type Backend, ForwardedRequest } from './forwarded-request.ts'
@@ -378,17 +378,17 @@ export class Forwarder {
     if (first.length > 0) client.write(first)
     if (sent_ahead !== null) upstream.socket.write(sent_ahead)
     const joined = splice(client, upstream.socket)
-    if (exchange.lobby !== null) this.#flows.add(joined, factsOf(exchange, exchange.lobby.lobby_id))
+    if (exchange.lobby !== null) this.#flows.add(joined, factsOf(exchange, exchange.lobby))
     else if (backend.role === null) this.#flows.addLink(client)
     client.resume()
     upstream.socket.resume()
   }
 }
 
-function factsOf({ connection, client_key }: Exchange, lobby_id: string): FlowFacts {
+function factsOf({ connection, client_key }: Exchange, { lobby_id, port_name }: LobbyPort): FlowFacts {
   const { peer, player } = connection
   return {
-    ...{ kind: 'http', peer, client_key, number: null, lobby_id },
+    ...{ kind: 'http', peer, client_key, number: null, port_name, lobby_id },
     player: player && { ...identityOf(player), is_by_address: false },
   }
 }

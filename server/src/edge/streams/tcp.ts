@@ -128,6 +128,9 @@ export class Tcp {
     const open = is_secure ? await this.#secure(client) : client
     const admitted = await this.#admit(open, target, { lobby_id: owner.lobby_id, port: number, client_key })
     const player = admitted?.player ?? null
+    if (player !== null && !player.is_by_address && target.admission?.has_several_connections !== true) {
+      await flows.endOf(player.player_id, { number })
+    }
     const header = target.proxy_protocol ? proxyHeader('stream', source, local, player?.player_id ?? null) : null
     const local_address = player?.address ?? undefined
     const upstream = await connectTo(local_address === undefined ? target : { ...target, local_address }, open)
