@@ -147,6 +147,26 @@ test('a player is admitted over every protocol, the server sees who it is, and n
     seen.map((one) => one.url),
     ['/a?x=1&y=2', '/b', '/c'],
   )
+  // From a page of another origin: the preflight shows no token, and the page can read responses and refusals.
+  const origin = 'https://portal.example'
+  const asked = { 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x-player-token' }
+  const preflight = await fetch(`${url}/d`, { method: 'OPTIONS', headers: { origin, ...asked } })
+  assert.strictEqual(preflight.status, 204)
+  assert.strictEqual(preflight.headers.get('access-control-allow-origin'), '*')
+  assert.match(preflight.headers.get('access-control-allow-methods')!, /\bPUT\b/)
+  assert.match(preflight.headers.get('access-control-allow-headers')!, /\bx-player-token\b/)
+  for (const [sent, status] of [
+    [token, 200],
+    ['forged', 400],
+  ] as const) {
+    const response = await fetch(`${url}/e`, { method: 'PUT', headers: { origin, 'x-player-token': sent } })
+    assert.strictEqual(response.status, status)
+    assert.strictEqual(response.headers.get('access-control-allow-origin'), '*')
+    await response.bytes()
+  }
+  // Any other OPTIONS is a request like all others.
+  const options = await fetch(`${url}/d`, { method: 'OPTIONS', headers: { origin } })
+  assert.strictEqual(options.status, 400)
   for (const one of seen) assert.strictEqual(one.headers!['x-player-id'], player_id)
   const socket = new WebSocket(url.replace('http', 'ws'), ['player_token', token])
   await once(socket, 'open')
@@ -169,6 +189,7 @@ test('a player is admitted over every protocol, the server sees who it is, and n
     return found.some(({ kind }) => kind === 'udp') ? found : null
   })
   assert.ok(!JSON.stringify(lines).includes(token), 'no token reached the server')
+  assert.ok(!lines.some((line) => line.url === '/d'), 'no preflight reached the server')
   socket.terminate()
 })
 

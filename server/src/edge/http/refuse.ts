@@ -5,6 +5,7 @@ import { ApiError, errorBody } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { RAY_HEADER } from '../../tokens/edge-proof.ts'
+import { READABLE } from './cors.ts'
 import type { Exchange } from './exchange.ts'
 import { linesOf } from './headers.ts'
 import { breakResponse, sendResponse } from './response.ts'
@@ -44,7 +45,8 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
       ctx.recorder.end(exchange.ray, code)
       // After a malformed request it is unknown where the next one begins.
       if (status === 400 || status === 431) exchange.keeps_alive = false
-      sendResponse(exchange, status, [...headers, ...more], body)
+      const readable = exchange.lobby !== null || code === 'LOBBY_NOT_FOUND' ? READABLE : []
+      sendResponse(exchange, status, [...headers, ...readable, ...more], body)
     },
     socket: (socket, error, is_head) => {
       if (!socket.writable) return

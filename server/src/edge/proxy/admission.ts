@@ -4,8 +4,10 @@
 // connection is open whose last request was the player's.
 import type { Admission } from '@musterhost/contract'
 import type { Flows } from '../flows.ts'
+import { isPreflight, preflightHeaders } from '../http/cors.ts'
 import type { AdmittedPlayer, Connection, Exchange } from '../http/exchange.ts'
 import { headerOf, linesOf, linesWithout } from '../http/headers.ts'
+import { sendResponse } from '../http/response.ts'
 import type { Players } from '../players.ts'
 import type { Address, LobbyPort } from '../routes.ts'
 import { breakOff } from '../tls/tls.ts'
@@ -24,15 +26,20 @@ export class HttpAdmission {
     this.#flows = flows
   }
 
-  /** Returns the address to connect to. Throws the refusal of the request. */
+  /** Returns the address to connect to. Null: the request was a preflight, and has its response. Throws the refusal. */
   async admit(
     exchange: Exchange,
     { lobby_id, port_name }: LobbyPort,
     address: Address & { admission: Admission },
-  ): Promise<Address> {
+  ): Promise<Address | null> {
     const { connection } = exchange
     const { admission } = address
-    const player = this.#players.playerOf(takeToken(exchange, admission), lobby_id)
+    const token = takeToken(exchange, admission)
+    if (token === null && isPreflight(exchange)) {
+      sendResponse(exchange, 204, preflightHeaders(tokenHeader(admission)), null)
+      return null
+    }
+    const player = this.#players.playerOf(token, lobby_id)
     const before = connection.player
     const is_same = before?.player_id === player.player_id && before.lobby_id === lobby_id
     const admitted = is_same
@@ -70,9 +77,10 @@ function leaveNow(connection: Connection): void {
 }
 
 /** Returns the player token of a request, and removes what the server must not receive. */
-function takeToken(exchange: Exchange, { by, name, keep_token }: Admission): string | null {
+function takeToken(exchange: Exchange, admission: Admission): string | null {
+  const { by, name, keep_token } = admission
   const { head } = exchange
-  const header = `x-${name.replaceAll('_', '-')}`
+  const header = tokenHeader(admission)
   const [path, query_token] = splitQuery(exchange.path, name)
   const tokens = {
     query: query_token,
@@ -94,6 +102,10 @@ function takeToken(exchange: Exchange, { by, name, keep_token }: Admission): str
     exchange.token_protocol = name
   }
   return tokens[way]
+}
+
+function tokenHeader({ name }: Admission): string {
+  return `x-${name.replaceAll('_', '-')}`
 }
 
 /** The path without the parameter, and its value. Of several the first one counts, and all are removed. */

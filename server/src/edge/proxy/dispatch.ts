@@ -96,7 +96,7 @@ export function createDispatch(edge: Edge): Dispatch {
       else {
         admission
           .admit(exchange, target.lobby, { ...target.address, admission: target.address.admission })
-          .then((address) => exchange.is_over || send(address))
+          .then((address) => address === null || exchange.is_over || send(address))
           .catch((error: unknown) => exchange.is_over || refuse.request(exchange, error))
       }
     } else if (target.kind === 'site') edge.cdn.serve(exchange, target)

@@ -9,6 +9,7 @@ import type { Recorder } from '../../observe/recorder.ts'
 import { PARKING_OFFER } from '../../parking-protocol.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
 import { createBody, forwardBody, lastChunk } from '../http/body.ts'
+import { READABLE_LINE } from '../http/cors.ts'
 import type { AdmittedPlayer, Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import { findHeadEnd, mayBecomeHead } from '../http/lines.ts'
@@ -279,7 +280,9 @@ export class Forwarder {
     if (head.shard !== null) backend.learnShard?.(exchange, Number(head.shard))
     const date = head.has_date ? '' : this.#ticks.date_line
     const chunks = upstream.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
-    const lines = `${head.lines}${backend.response_added}${date}${chunks}${connectionLines(exchange)}`
+    const is_silent = exchange.player_lines !== '' && headerOf(head, 'access-control-allow-origin') === undefined
+    const cors = is_silent ? READABLE_LINE : ''
+    const lines = `${head.lines}${backend.response_added}${cors}${date}${chunks}${connectionLines(exchange)}`
     return `HTTP/1.1 ${head.status} ${head.reason}\r\n${lines}\r\n`
   }
 
