@@ -121,7 +121,10 @@ export function addRequestCommands(program: Command, terminal: Terminal): void {
     .option('--mode <name...>', 'acceptable game modes', ['default'])
     .option('--region <name...>', 'acceptable regions; default: all')
     .option('--tag <name=value...>', 'tags that the lobby has')
-    .option('--address <ip>', 'the address of the player, for limits and the nearest region', '127.0.0.1')
+    .option(
+      '--address <ip>',
+      'the address of the player, for limits, the nearest region and ports that admit by address; default: that of this machine, as the platform sees it',
+    )
     .option('--no-create', 'fail instead of starting a lobby')
     .action(async (options: FindOptions) => (await import('../watch/find.ts')).find(terminal, options))
 }

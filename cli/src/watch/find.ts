@@ -12,24 +12,26 @@ export type FindOptions = GlobalOptions & {
   mode: string[]
   region?: string[]
   tag?: string[]
-  address: string
+  address?: string
   create: boolean
 }
 
 /** A find waits 50 s for a lobby; the token lives a little longer. */
 const TOKEN_TTL_MS = 2 * 60_000
+/** For a platform of a version that does not say which address it sees. */
+const LOOPBACK = '127.0.0.1'
 
 export async function find(terminal: Terminal, options: FindOptions): Promise<void> {
   const { session, params, where } = await openNamespace(terminal, options)
   terminal.note(`Finding a lobby for ${options.mode.join(' or ')} in ${where}`)
-  const token = await cloudToken(session, params.game_id)
+  const { token, client_ip } = await cloudToken(session, params.game_id)
   const client = createCommandClient(session.url, token, terminal.signal)
   const started_ms = performance.now()
   const seat = await client.call(findLobby, {
     body: {
       game_modes: options.mode,
       namespace_id: params.namespace_id,
-      clients: [{ address: options.address }],
+      clients: [{ address: options.address ?? client_ip ?? LOOPBACK }],
       prevent_auto_create_lobby: !options.create,
       ...(options.region === undefined ? {} : { regions: options.region }),
       ...(options.tag === undefined ? {} : { tags: Object.fromEntries(options.tag.map(parseTag)) }),
@@ -46,11 +48,15 @@ export async function find(terminal: Terminal, options: FindOptions): Promise<vo
   terminal.note('The seat stays reserved until the player connects, or the deadline has passed.')
 }
 
-/** Find takes a token of the game. For a person or an administrator, one is made that expires soon. */
-async function cloudToken({ client, token }: Session, game_id: string): Promise<string> {
-  const { agent } = await client.call(inspectAuth, {})
-  if (agent.game_cloud !== undefined) return token
-  return (await client.call(createCloudToken, { params: { game_id }, body: { ttl: TOKEN_TTL_MS } })).token
+/** `client_ip`: the address of this machine, as the platform sees it. Find takes a token of the game. For a person or an administrator, one is made that expires soon. */
+async function cloudToken(
+  { client, token }: Session,
+  game_id: string,
+): Promise<{ token: string; client_ip: string | undefined }> {
+  const { agent, client_ip } = await client.call(inspectAuth, {})
+  if (agent.game_cloud !== undefined) return { token, client_ip }
+  const created = await client.call(createCloudToken, { params: { game_id }, body: { ttl: TOKEN_TTL_MS } })
+  return { token: created.token, client_ip }
 }
 
 function parseTag(text: string): [string, string] {

@@ -108,5 +108,8 @@ export const inspectAuth = operation({
       },
       'The caller. It has one member; for an administrator who has logged in, two.',
     ),
+    client_ip: Type.Optional(
+      Type.String({ description: 'Address of the client, as the platform sees it. Example: `203.0.113.7`.' }),
+    ),
   }),
 })

@@ -915,7 +915,14 @@ type EdgeAdmissionTable = { edge_id: string; player_id: string; change_seq: numb
 type EdgeReportTable = { edge_id: string; report_seq: number; change_seq: number }
 
 /** Bytes between clients and a lobby, over all edges. Not logged. One without traffic for an hour is removed. */
-type LobbyTrafficTable = { lobby_id: string; bytes_in: number; bytes_out: number; ts: Generated<Date> }
+type LobbyTrafficTable = {
+  lobby_id: string
+  bytes_in: number
+  bytes_out: number
+  ts: Generated<Date>
+  refused_count: Generated<number>
+  refused_client: string | null
+}
 
 /** What a running lobby uses, as of its newest sample: busy cores, and bytes of memory. Not logged. */
 type LobbyUsageTable = { lobby_id: string; namespace_id: string; cpu_cores: number; memory_bytes: number }

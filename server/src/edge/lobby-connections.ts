@@ -13,7 +13,14 @@ export type CountedConnection = { readonly socket: Socket; lobby_id: string | nu
 /** What a connection has carried since it was opened: a socket, or a UDP session. */
 export type ByteCounts = { readonly bytesRead: number; readonly bytesWritten: number }
 
-export type LobbyTraffic = { lobby_id: string; bytes_in: number; bytes_out: number }
+/** `refused_count`: connections of addresses without a seat. `refused_client`: the newest of these. */
+export type LobbyTraffic = {
+  lobby_id: string
+  bytes_in: number
+  bytes_out: number
+  refused_count: number
+  refused_client: string | null
+}
 
 type CountedBytes = { lobby_id: string; bytes_in: number; bytes_out: number }
 
@@ -65,7 +72,14 @@ export class LobbyConnections {
     return changes
   }
 
-  /** Returns the bytes of each lobby since the previous call. */
+  /** No player with this address has a seat in the lobby, which admits players by address. */
+  refused(lobby_id: string, client_key: string): void {
+    const carried = this.#carriedFor(lobby_id)
+    carried.refused_count++
+    carried.refused_client = client_key
+  }
+
+  /** Returns the bytes and refusals of each lobby since the previous call. */
   takeTraffic(): LobbyTraffic[] {
     for (const connection of this.#counted.keys()) this.#count(connection)
     const carried = [...this.#carried.values()]
@@ -82,10 +96,16 @@ export class LobbyConnections {
     const grown_out = Math.max(0, bytes_out - before.bytes_out)
     if (grown_in + grown_out === 0) return
     Object.assign(before, { bytes_in, bytes_out })
-    const sum = this.#carried.get(lobby_id) ?? { lobby_id, bytes_in: 0, bytes_out: 0 }
+    const sum = this.#carriedFor(lobby_id)
     sum.bytes_in += grown_in
     sum.bytes_out += grown_out
-    this.#carried.set(lobby_id, sum)
+  }
+
+  #carriedFor(lobby_id: string): LobbyTraffic {
+    const none = { lobby_id, bytes_in: 0, bytes_out: 0, refused_count: 0, refused_client: null }
+    const carried = this.#carried.get(lobby_id) ?? none
+    this.#carried.set(lobby_id, carried)
+    return carried
   }
 
   /** Returns all open connections, and forgets earlier changes. */

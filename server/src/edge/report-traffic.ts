@@ -1,5 +1,5 @@
-// Adds the bytes that this edge has carried for each lobby to the counts in the database, every five seconds. The runner reads
-// them there for the metrics of its lobbies. What a failed report had is not reported again, so no byte is counted twice.
+// Adds the bytes that this edge has carried for each lobby, and the connections of addresses without a seat that it has refused,
+// to the counts in the database, every five seconds. The runner reads them there for the metrics and logs of its lobbies. What a failed report had is not reported again, so no byte is counted twice.
 import type { Context } from '../context.ts'
 import { watchEvery } from '../database/poller.ts'
 import { TRAFFIC_REPORT_EVERY_MS } from './limits.ts'
@@ -12,11 +12,15 @@ const REMOVED_MAX = 1_000
 
 /** In the order of the ids: two edges that report the same lobbies never wait for each other in a circle. */
 const ADD_SQL = `
-  insert into lobby_traffic (lobby_id, bytes_in, bytes_out)
-  select lobby_id, bytes_in, bytes_out from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as carried (lobby_id, bytes_in, bytes_out)
+  insert into lobby_traffic (lobby_id, bytes_in, bytes_out, refused_count, refused_client)
+  select lobby_id, bytes_in, bytes_out, refused_count, refused_client
+  from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+    as carried (lobby_id, bytes_in, bytes_out, refused_count, refused_client)
   order by lobby_id
   on conflict (lobby_id) do update set
-    bytes_in = lobby_traffic.bytes_in + excluded.bytes_in, bytes_out = lobby_traffic.bytes_out + excluded.bytes_out, ts = now()`
+    bytes_in = lobby_traffic.bytes_in + excluded.bytes_in, bytes_out = lobby_traffic.bytes_out + excluded.bytes_out, ts = now(),
+    refused_count = lobby_traffic.refused_count + excluded.refused_count,
+    refused_client = coalesce(excluded.refused_client, lobby_traffic.refused_client)`
 
 const REMOVE_SQL = `
   delete from lobby_traffic where lobby_id in (
@@ -35,6 +39,8 @@ export function reportTraffic(ctx: Context, connections: LobbyConnections): { cl
           carried.map(({ lobby_id }) => lobby_id),
           carried.map(({ bytes_in }) => bytes_in),
           carried.map(({ bytes_out }) => bytes_out),
+          carried.map(({ refused_count }) => refused_count),
+          carried.map(({ refused_client }) => refused_client),
         ],
       })
     }

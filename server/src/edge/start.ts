@@ -168,7 +168,7 @@ async function openEdge(
   const players = new Players(ctx)
   opened.defer(() => players.close())
   const seats = createSeats(ctx)
-  const admission = new StreamAdmission(players, seats)
+  const admission = new StreamAdmission(players, seats, lobby_connections)
   const port_limits = new PortConnectionLimits()
   const flows = new Flows({ connection_limits, lobby_connections, port_limits, admission, players })
   const internals = await checkNodeInternals(ctx.log)

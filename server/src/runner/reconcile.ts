@@ -8,7 +8,7 @@
 // or from a write whose response was lost. Its end is recorded. A lobby is started once and never again.
 import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
-import { seatsWarning, stopWarning } from '../lobby-logs/connection-warnings.ts'
+import { addressWarning, seatsWarning, stopWarning } from '../lobby-logs/connection-warnings.ts'
 import { logTail } from '../lobby-logs/tail.ts'
 import { adoptRenamedRuns } from './adopt-renamed.ts'
 import type { BuildState, Builds } from './builds.ts'
@@ -30,7 +30,7 @@ const WANTED_MAX = 64
 const RUN_GRACE_MS = 30_000
 /** From SIGTERM to SIGKILL, when the whole platform ends. */
 const SHUTDOWN_GRACE_MS = 5_000
-/** Lines in the log of one lobby that warn of expired seats. */
+/** Lines in the log of one lobby that warn of expired seats, and of refused addresses. */
 const SEAT_WARNINGS_MAX = 20
 /** How often `endAll` asks for each exit. The first time may join a request that began before the end. */
 const LAST_REQUESTS = 2
@@ -47,10 +47,16 @@ type ActiveRun = StallRun &
     checking: Promise<void> | null
     warnings: SeatWarnings
   }
-/** Expired seats that the lobby's log has warned of, and in how many lines. */
-type SeatWarnings = { seats: number; lines: number }
+/** Expired seats and refused connections that the lobby's log has warned of, and in how many lines. */
+type SeatWarnings = { seats: number; refused: number; lines: number; refused_lines: number }
 
-const NEW_RUN = { is_stalled: false, is_ready: false, is_seen_ready: false, seats_expired_while_connected: 0 }
+const NEW_RUN = {
+  is_stalled: false,
+  is_ready: false,
+  is_seen_ready: false,
+  seats_expired_while_connected: 0,
+  refused_count: 0,
+}
 
 export class ReconcileLoop {
   /** There may be something to do. Cheap, and never waits. */
@@ -192,9 +198,11 @@ export class ReconcileLoop {
     }
   }
 
-  #track(run: Run, { is_stalled, is_ready, is_seen_ready, seats_expired_while_connected: seats } = NEW_RUN): void {
+  #track(run: Run, row: Pick<OpenRun, keyof typeof NEW_RUN> = NEW_RUN): void {
+    const { is_stalled, is_ready, is_seen_ready } = row
+    const counts = { seats: row.seats_expired_while_connected, refused: row.refused_count }
     const state = { is_stalled, is_ready, is_seen_ready, is_ending: false, is_recorded: false, checking: null }
-    const active = { ...run, ...state, warnings: { seats, lines: 0 } }
+    const active = { ...run, ...state, warnings: { ...counts, lines: 0, refused_lines: 0 } }
     this.#runs.set(run.handle.lobby_id, active)
     this.#readiness.need()
     void this.#recordStarted(active)
@@ -230,6 +238,10 @@ export class ReconcileLoop {
     const seats = row.seats_expired_while_connected
     if (seats > warnings.seats && warnings.lines++ < SEAT_WARNINGS_MAX) this.#note(handle, seatsWarning(row))
     warnings.seats = seats
+    const refused = row.refused_count
+    if (refused > warnings.refused && warnings.refused_lines++ < SEAT_WARNINGS_MAX)
+      this.#note(handle, addressWarning(row))
+    warnings.refused = refused
     if (!row.is_wanted && !is_ending) this.#note(handle, stopWarning(row))
   }
 

@@ -86,9 +86,11 @@ export async function readOpenRuns(ctx: Context, node_ids: readonly string[]): P
       select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started, r.stall_ts is not null as is_stalled,
         l.ready_ts is not null as is_ready, r.seen_ready_ts is not null as is_seen_ready, r.ready_check,
         l.lobby_id is not null and l.stop_ts is null as is_wanted, l.stop_reason, l.connections_at_stop,
-        coalesce(l.seats_expired_while_connected, 0) as seats_expired_while_connected
+        coalesce(l.seats_expired_while_connected, 0) as seats_expired_while_connected,
+        coalesce(t.refused_count, 0)::double precision as refused_count, t.refused_client
       from lobby_runs r
       left join lobbies l on l.lobby_id = r.lobby_id
+      left join lobby_traffic t on t.lobby_id = r.lobby_id
       where r.runner_id = any($1) and r.exit_ts is null`,
     values: [node_ids],
   })

@@ -50,7 +50,7 @@ test('a program without a browser is let in by a link', async (t) => {
     assert.ok(performance.now() - begin_ms < 3_000, 'The wake-up came, not the look after four seconds.')
     assert.ok(cloud_token !== undefined && watch.index !== pending.watch.index)
     const cloud = createClient({ url: platform.api_url, token: cloud_token })
-    assert.deepEqual(await cloud.call(inspectAuth, {}), { agent: { game_cloud: { game_id } } })
+    assert.deepEqual(await cloud.call(inspectAuth, {}), { agent: { game_cloud: { game_id } }, client_ip: '127.0.0.1' })
     await cloud.call(getGameById, { params: { game_id } })
     // An answer that was lost is answered again, the same.
     assert.deepEqual(await get(device_link_token, pending.watch.index), { cloud_token, watch })

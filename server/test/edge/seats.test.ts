@@ -11,6 +11,7 @@ import { type TestContext, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
 import {
   deleteMatchmakerLobbyPlayer,
+  explainRay,
   findLobby,
   listMatchmakerLobbyPlayers,
   type ResponseOf,
@@ -368,6 +369,16 @@ test('by address, each connection of an address gets a player of its own, and ot
   assert.deepStrictEqual(answers, ['one', 'two'])
   assert.strictEqual((await connectedIn(platform, game, seat)).length, 2)
   assert.strictEqual(await echoOf(seat.ports.raw!.url, 'stranger', { from: '127.0.0.9' }), null)
+  const refused = /1 connection was refused, because the address has no seat .* from 127\.0\.0\.9/
+  await until('the log of the lobby names the refused address', async () => {
+    const { lines: notes } = await platform.ctx.lobby_logs.last(seat.lobby.lobby_id, 'stderr', 10)
+    return notes.some(({ bytes }) => refused.test(bytes.toString()))
+  })
+  const ray_id = await until('the explanation of the find is written', async () => {
+    return (await platform.ctx.db.selectFrom('explanations').select('ray_id').executeTakeFirst())?.ray_id
+  })
+  const { explanation } = await platform.client.call(explainRay, { params: { ray_id } })
+  assert.match(explanation.lobbies.flatMap(({ warnings }) => warnings).join('\n'), refused)
   const udp = await openUdp()
   t.after(() => udp.close())
   const { hostname, port } = new URL(seat.ports.voice!.url)

@@ -11,6 +11,7 @@ import {
   TOKEN_LINE_BYTES_MAX,
   TOKEN_MS_MAX,
 } from '../limits.ts'
+import type { LobbyConnections } from '../lobby-connections.ts'
 import type { Admitted, PlayerId, Players } from '../players.ts'
 import type { Seats } from './seats.ts'
 
@@ -23,11 +24,13 @@ export type StreamAdmitted = Admitted & { is_by_address: boolean }
 export class StreamAdmission {
   readonly #players: Players
   readonly #seats: Pick<Seats, 'playersAt'>
+  readonly #refusals: Pick<LobbyConnections, 'refused'>
   /** Connections that an address admitted, by port and player. */
   readonly #counts = new Map<string, number>()
 
-  constructor(players: Players, seats: Pick<Seats, 'playersAt'>) {
+  constructor(players: Players, seats: Pick<Seats, 'playersAt'>, refusals: Pick<LobbyConnections, 'refused'>) {
     this.#players = players
+    this.#refusals = refusals
     this.#seats = seats
   }
 
@@ -60,6 +63,7 @@ export class StreamAdmission {
         throw error
       }
     }
+    this.#refusals.refused(lobby_id, client_key)
     throw new ApiError('PLAYER_TOKEN_INVALID', {}, { message: 'No player with this address has a seat in the lobby.' })
   }
 

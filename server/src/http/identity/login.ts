@@ -54,7 +54,7 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     const { token, expire_ms } = issueUserToken(ctx, session)
     return { token, exp: new Date(expire_ms).toISOString(), identity_id: session.user_id }
   }),
-  implement(inspectAuth, ({ caller }) => inspectCaller(caller)),
+  implement(inspectAuth, ({ caller, address }) => ({ ...inspectCaller(caller), client_ip: address })),
 ]
 
 /** From where a session is used. */

@@ -70,13 +70,24 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
   const rows = await db
     .selectFrom('lobbies')
     .leftJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
+    .leftJoin('lobby_traffic', 'lobby_traffic.lobby_id', 'lobbies.lobby_id')
     .where('lobbies.lobby_id', 'in', lobby_ids)
     .orderBy('lobbies.create_ts')
     .select(['lobbies.lobby_id', 'ready_ts', 'stop_reason', 'exit_code', 'exit_reason', 'log_tail', 'listening'])
-    .select(['seats_expired_while_connected', 'connections_at_stop'])
+    .select(['seats_expired_while_connected', 'connections_at_stop', 'refused_count', 'refused_client'])
     .execute()
   return rows.map(
-    ({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail, listening, ...connections }) => {
+    ({
+      lobby_id,
+      ready_ts,
+      stop_reason,
+      exit_code,
+      exit_reason,
+      log_tail,
+      listening,
+      refused_count,
+      ...connections
+    }) => {
       // For a server that did not call ready in time this is the reason, however its process ended afterwards.
       const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
       return {
@@ -87,7 +98,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
         ...(reason === null ? {} : { exit_reason: reason }),
         ...(listening === null ? {} : { listening: { ...listening, others: listening.others ?? undefined } }),
         log_lines: log_tail ?? [],
-        warnings: connectionWarnings({ stop_reason, ...connections }),
+        warnings: connectionWarnings({ stop_reason, refused_count: Number(refused_count ?? 0), ...connections }),
       }
     },
   )
