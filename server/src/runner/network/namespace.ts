@@ -19,12 +19,16 @@ const RATE_BYTES_MIN = 1_000
 /** The largest rate that 'tc' of every release takes. */
 const RATE_BYTES_MAX = 12_500_000_000
 
-/** $1: the lobby's address. $2: the machine's address. The batch for nft is the standard input. */
+/**
+ * $1: the lobby's address. $2: the machine's address. The batch for nft is the standard input. In its own namespace a lobby may
+ * listen on ports below 1024 without being root: many images listen on 80.
+ */
 const PREPARE = `
 set -e
 echo 1 > ${SYSCTL}/ipv6/conf/default/disable_ipv6
 echo 1 > ${SYSCTL}/ipv6/conf/eth0/disable_ipv6
 echo 1 > ${SYSCTL}/ipv4/conf/eth0/route_localnet
+echo 0 > ${SYSCTL}/ipv4/ip_unprivileged_port_start
 ip link set lo up
 ip link set eth0 up
 ip addr add "$1/32" dev eth0
