@@ -74,6 +74,13 @@ test('muster config check and muster config schema work without a platform', asy
   const checked = await muster.run(['config', 'check'], { cwd: join(good, 'server') })
   assert.deepEqual([checked.code, checked.stdout], [0, `${join(good, 'muster.yaml')} has no mistakes.\n`])
 
+  // What a game mode replaces of matchmaker.docker is named, and is no mistake.
+  const sprint = '    sprint: { docker: { args: [node, main.js, sprint] } }\n'
+  const two = projectFolder(t, { 'muster.yaml': GOOD.replace('  game_modes:\n', (line) => `${line}${sprint}`) })
+  const named = await muster.run(['config', 'check'], { cwd: two })
+  assert.equal(named.code, 0, named.stderr)
+  assert.match(named.stdout, /\n {2}9:25 {2}The game mode sprint replaces args of matchmaker\.docker\.\n$/)
+
   const bad = projectFolder(t, { 'muster.yaml': GOOD.replace('max_players', 'max_playrs').replace('http', 'htp') })
   const refused = await muster.run(['config', 'check'], { cwd: bad })
   assert.equal(refused.code, 2)

@@ -1,5 +1,6 @@
 // The game modes of a version config with inherited values and defaults filled in.
 import { type Admission, admissionOf, seatHoldOf } from './admission-config.ts'
+import { dockerOfMode } from './docker-block.ts'
 import { type ImageOverrides, imageOverridesOf } from './image-config.ts'
 import type { ReadyCheck } from './ready-config.ts'
 import type { SeatAction, VerificationConfig } from './verification-config.ts'
@@ -80,14 +81,14 @@ const PLAYER_DEADLINE_MS_DEFAULT = 2 * 60_000
 
 /**
  * The game modes of a version with inherited values: a value of the game mode, else of the matchmaker, else the default of the
- * platform. `docker` of the game mode replaces `matchmaker.docker`, except `env`, which is merged by name.
+ * platform. The same holds for each member of `docker`.
  */
 export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> {
   const modes = new Map<string, GameModeConfig>()
   const shared = config.matchmaker
   if (shared === undefined) return modes
   for (const [name, mode] of Object.entries(shared.game_modes)) {
-    const docker = mode.docker ?? shared.docker
+    const docker = dockerOfMode(shared.docker, mode.docker) ?? undefined
     const regions = mode.regions ?? shared.regions
     const max_players = mode.max_players ?? shared.max_players ?? MAX_PLAYERS_DEFAULT
     const create = mode.actions?.create
@@ -111,7 +112,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       registry_image: docker?.image ?? null,
       args: docker?.args ?? [],
       image: imageOverridesOf(docker ?? {}),
-      env: { ...shared.docker?.env, ...mode.docker?.env },
+      env: docker?.env ?? {},
       files: docker?.files ?? {},
       seat_hold_ms: seatHoldOf(docker),
       ready: docker?.ready === undefined || docker.ready === 'sdk' ? null : docker.ready,

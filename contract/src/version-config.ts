@@ -173,7 +173,7 @@ const Docker = object(
     ready: Type.Optional(ReadyConfig),
     ...seatsMembers,
   },
-  'The server that lobbies run. Default: `matchmaker.docker`. The name is the same for every kind of build.',
+  'The server that lobbies run. The name is the same for every kind of build. A game mode inherits each member that it does not have from `matchmaker.docker`. With another build it does not inherit `args`, `entrypoint`, `working_folder`, `user` and `stop_signal`.',
 )
 
 const IdentityRequirement = Type.Enum(['none', 'guest', 'registered'], {

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { VersionConfig } from '@musterhost/contract'
+import { type DockerBlock, dockerOfMode, type VersionConfig } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
 import { withoutToken } from '../terminal.ts'
 import type { Guard } from './guard.ts'
@@ -20,16 +20,18 @@ export type ServerPlan = {
   env: Record<string, string>
 }
 
-type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
-
 /** The docker block of the first game mode, which lobbies of `muster dev` run. */
-export function dockerOf({ matchmaker }: VersionConfig): { game_mode: string; docker: Docker; max_players: number } {
+export function dockerOf({ matchmaker }: VersionConfig): {
+  game_mode: string
+  docker: DockerBlock
+  max_players: number
+} {
   const [first] = Object.entries(matchmaker?.game_modes ?? {})
   if (matchmaker === undefined || first === undefined) {
     throw new Failure('muster.yaml has no game mode, so there is no server to run.', { exit_code: EXIT.usage })
   }
   const [game_mode, mode] = first
-  const docker = { ...matchmaker.docker, ...mode.docker, env: { ...matchmaker.docker?.env, ...mode.docker?.env } }
+  const docker = dockerOfMode(matchmaker.docker, mode.docker) ?? {}
   return { game_mode, docker, max_players: mode.max_players ?? matchmaker.max_players ?? PLAYERS_DEFAULT }
 }
 

@@ -24,7 +24,7 @@ export type ProjectFault = Position & {
 export type CheckedProject = { config: ProjectConfig | null; faults: ProjectFault[]; document: ProjectDocument }
 
 /** Stands for the ids that a deploy adds. */
-const SOME_ID = '00000000-0000-0000-0000-000000000000'
+export const SOME_ID = '00000000-0000-0000-0000-000000000000'
 
 /** `folder`: that of the file, in which its folders are. `config` is null when there is a fault. */
 export function checkProjectText(text: string, folder: string): CheckedProject {
@@ -84,7 +84,10 @@ function checkParts(config: ProjectConfig, folder: string): ErrorDetail[] {
     errors.push(...(image === undefined ? checkFolder(section, part, folder) : checkImage(section, image, folder)))
   }
   const has_site = config.site !== undefined || config.cdn !== undefined
-  const version = completeVersion(versionOf(config), { build_id: SOME_ID, site_id: has_site ? SOME_ID : null })
+  const version = completeVersion(versionOf(config), {
+    build_id: config.server === undefined && isOfRegistry(config) ? null : SOME_ID,
+    site_id: has_site ? SOME_ID : null,
+  })
   // Only the platform reads whether an image names a program.
   const images = new Set(config.server?.image === undefined ? [] : [SOME_ID])
   return [...errors, ...checkVersionConfig(null, version, images)]

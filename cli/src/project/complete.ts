@@ -13,7 +13,8 @@ export function completeVersion(
   const modes = Object.values(matchmaker.game_modes)
   if (modes.some(({ docker }) => docker === undefined)) matchmaker.docker ??= {}
   for (const section of [matchmaker, ...modes]) {
-    if (section.docker !== undefined && section.docker.image === undefined)
+    // A game mode inherits the image of a registry.
+    if (section.docker !== undefined && section.docker.image === undefined && matchmaker.docker?.image === undefined)
       section.docker = { ...section.docker, image_id: build_id }
   }
   return complete

@@ -1,11 +1,12 @@
 // A project: a folder with a muster.yaml. The file is read whole, and is refused with every mistake at once.
 import { readFileSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import type { ErrorDetail, VersionConfig } from '@musterhost/contract'
+import { type ErrorDetail, replacedDockerMembers, type VersionConfig } from '@musterhost/contract'
 import type { ProjectOwnMembers } from '@musterhost/contract/project-config'
 import { EXIT, Failure, type FailureDetail } from '../failure.ts'
 import { findProjectFile } from './address.ts'
-import { checkProjectText, type ProjectFault, versionOf } from './check.ts'
+import { checkProjectText, type ProjectFault, SOME_ID, versionOf } from './check.ts'
+import { completeVersion } from './complete.ts'
 import type { Position } from './document.ts'
 
 /** Bytes of a muster.yaml. */
@@ -70,6 +71,17 @@ export function readProject(cwd: string, file: string | null = null): Project {
   const check = checkProject(cwd, file)
   if (check.project !== null) return check.project
   throw faultsFailure(check)
+}
+
+/** Members of `matchmaker.docker` that do not apply to a game mode. */
+export function replacedMembers(project: Project): (Position & { path: string[]; message: string })[] {
+  const { locate } = project
+  const { matchmaker } = completeVersion(project.version, {
+    build_id: project.server === null ? null : SOME_ID,
+    site_id: null,
+  })
+  if (matchmaker === undefined) return []
+  return replacedDockerMembers(matchmaker).map((one) => ({ ...one, ...locate(one.path) }))
 }
 
 export function faultsFailure({ file, faults }: Pick<ProjectCheck, 'file' | 'faults'>): Failure {

@@ -1,5 +1,6 @@
 // What makes a version config acceptable beyond its shape, as far as it can be said without stored data: its parts fit
 // together, and the platform allows them. The server adds whether the builds, the site and the program exist.
+import { type DockerBlock, dockerMemberPath, dockerOfMode } from '../docker-block.ts'
 import type { ErrorDetail } from '../errors.ts'
 import { type GameModeConfig, gameModesOf, tierIn } from '../game-modes.ts'
 import type { ImageOverrides } from '../image-config.ts'
@@ -20,7 +21,6 @@ const ENV_MAX = 64
 const RESERVED_ENV = /^(PLATFORM|PORT|PUBLIC_(HOST|PORT|URL))_/
 
 type Matchmaker = NonNullable<VersionConfig['matchmaker']>
-type Docker = NonNullable<Matchmaker['docker']>
 type Regions = NonNullable<Matchmaker['regions']>
 
 /**
@@ -67,29 +67,44 @@ function checkMatchmaker(
     errors.push(...checkCreate(modes.get(name)!, mode_path))
     errors.push(...checkIdle(mode.idle_lobbies, mode_path))
     errors.push(...checkTiers(rules, modes.get(name)!, mode, mode_path))
-    const docker_path = [...(mode.docker ? mode_path : matchmaker.docker ? path : mode_path), 'docker']
-    const envPath = (variable: string): string[] => {
-      const is_own = mode.docker?.env !== undefined && Object.hasOwn(mode.docker.env, variable)
-      return [...(is_own ? mode_path : path), 'docker', 'env', variable]
-    }
-    errors.push(...checkMode(modes.get(name)!, docker_path, images))
-    errors.push(...checkPlaceholders(modes.get(name)!, docker_path, envPath))
-  }
-  for (const [block_path, docker] of dockerBlocksOf(matchmaker)) {
-    errors.push(
-      ...checkDocker(docker, block_path),
-      ...checkPorts(docker, rules, block_path),
-      ...checkReady(docker, block_path),
-      ...checkImageMembers(docker, rules?.registries ?? null, block_path),
-      ...checkAdmission(docker, block_path),
-    )
+    errors.push(...checkServer(rules, matchmaker, modes.get(name)!, images))
   }
   return distinct(errors)
 }
 
+/** The merged docker block of a game mode. Errors name the block that the member comes from. */
+function checkServer(
+  rules: PlatformRules | null,
+  matchmaker: Matchmaker,
+  mode: GameModeConfig,
+  images: ReadonlySet<string>,
+): ErrorDetail[] {
+  const own = matchmaker.game_modes[mode.name]!.docker
+  const docker = dockerOfMode(matchmaker.docker, own) ?? {}
+  const errors = [
+    ...checkMode(mode, [], images),
+    ...checkPlaceholders(mode, []),
+    ...checkDocker(docker, []),
+    ...checkPorts(docker, rules, []),
+    ...checkReady(docker, []),
+    ...checkImageMembers(docker, rules?.registries ?? null, []),
+    ...checkAdmission(docker, []).filter(
+      ({ path, reason }) => reason !== 'needs_edge_seats' || !isUsedElsewhere(matchmaker, own, path[0]!),
+    ),
+  ]
+  return errors.map((error) => ({ ...error, path: dockerMemberPath(matchmaker, mode.name, error.path) }))
+}
+
+/** Whether the member is inherited, and `matchmaker.docker` or a game mode has the seats that it is for. */
+function isUsedElsewhere({ docker: shared, game_modes }: Matchmaker, own: DockerBlock | undefined, member: string) {
+  if (own !== undefined && Object.hasOwn(own, member)) return false
+  if (shared?.seats === 'edge') return true
+  return Object.values(game_modes).some((mode) => dockerOfMode(shared, mode.docker)?.seats === 'edge')
+}
+
 /** The docker blocks of a version with their paths: the shared one first, then those of game modes. */
-export function dockerBlocksOf(matchmaker: Matchmaker): [path: string[], docker: Docker][] {
-  const blocks: [string[], Docker][] = []
+export function dockerBlocksOf(matchmaker: Matchmaker): [path: string[], docker: DockerBlock][] {
+  const blocks: [string[], DockerBlock][] = []
   if (matchmaker.docker !== undefined) blocks.push([['matchmaker', 'docker'], matchmaker.docker])
   for (const [name, { docker }] of Object.entries(matchmaker.game_modes)) {
     if (docker !== undefined) blocks.push([['matchmaker', 'game_modes', name, 'docker'], docker])
@@ -183,7 +198,7 @@ function checkTiers(
   })
 }
 
-function checkDocker(docker: Docker, path: readonly string[]): ErrorDetail[] {
+function checkDocker(docker: DockerBlock, path: readonly string[]): ErrorDetail[] {
   const errors: ErrorDetail[] = []
   for (const name of Object.keys(docker.env ?? {})) {
     if (!RESERVED_ENV.test(name)) continue

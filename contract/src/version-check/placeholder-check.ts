@@ -5,12 +5,8 @@ import { placeholderNames, unknownPlaceholders } from '../placeholders.ts'
 
 type Server = Pick<GameModeConfig, 'args' | 'image' | 'env' | 'files' | 'ports'>
 
-/** `path` is that of the docker block that the mode takes its server from. `envPath`: where a variable of it stands. */
-export function checkPlaceholders(
-  { args, image, env, files, ports }: Server,
-  path: readonly string[],
-  envPath: (name: string) => string[],
-): ErrorDetail[] {
+/** `path` is that of the docker block of the mode. */
+export function checkPlaceholders({ args, image, env, files, ports }: Server, path: readonly string[]): ErrorDetail[] {
   const names = placeholderNames(ports)
   const check = (text: string, at: readonly string[]): ErrorDetail[] =>
     unknownPlaceholders(text, names).map((name) => ({
@@ -21,7 +17,7 @@ export function checkPlaceholders(
   return [
     ...(image.entrypoint ?? []).flatMap((text, index) => check(text, [...path, 'entrypoint', String(index)])),
     ...args.flatMap((text, index) => check(text, [...path, 'args', String(index)])),
-    ...Object.entries(env).flatMap(([name, text]) => check(text, envPath(name))),
+    ...Object.entries(env).flatMap(([name, text]) => check(text, [...path, 'env', name])),
     ...Object.entries(files).flatMap(([file, text]) => check(text, [...path, 'files', file])),
     ...checkFolders(Object.keys(files), path),
   ]

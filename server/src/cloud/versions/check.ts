@@ -1,7 +1,7 @@
 // What makes a version config acceptable beyond its shape: its parts fit together (@musterhost/contract/version-check), and the
 // things it names exist, are complete and can be run.
 import type { ErrorDetail, GameModeConfig, NotFound, VersionConfig } from '@musterhost/contract'
-import { gameModesOf, IMAGE_MEMBERS } from '@musterhost/contract'
+import { dockerMemberPath, dockerOfMode, gameModesOf, IMAGE_MEMBERS } from '@musterhost/contract'
 import { checkProgram, checkVersionConfig, dockerBlocksOf } from '@musterhost/contract/version-check'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
@@ -66,10 +66,8 @@ async function checkNotFound(ctx: Context, upload_id: string, not_found: NotFoun
 }
 
 async function checkBuilds(ctx: Context, game_id: string, matchmaker: Matchmaker): Promise<ErrorDetail[]> {
-  const wanted = dockerBlocksOf(matchmaker).flatMap(([path, docker]) =>
-    docker.image_id === undefined
-      ? []
-      : [{ path, image_id: docker.image_id, members: IMAGE_MEMBERS.filter((name) => docker[name] !== undefined) }],
+  const wanted = dockerBlocksOf(matchmaker).flatMap(([path, { image_id }]) =>
+    image_id === undefined ? [] : [{ path, image_id }],
   )
   if (wanted.length === 0) return []
   const rows = await ctx.db
@@ -80,18 +78,32 @@ async function checkBuilds(ctx: Context, game_id: string, matchmaker: Matchmaker
     .where('builds.build_id', 'in', [...new Set(wanted.map((item) => item.image_id))])
     .execute()
   const builds = new Map(rows.map((row) => [row.build_id, row]))
-  return wanted.flatMap(({ path, image_id, members }): ErrorDetail[] => {
+  const errors = wanted.flatMap(({ path, image_id }): ErrorDetail[] => {
     const at = [...path, 'image_id']
     const build = builds.get(image_id)
     if (build === undefined) return [{ path: at, reason: 'not_found', message: `The game has no build ${image_id}.` }]
     if (build.complete_ts === null) {
       return [{ path: at, reason: 'incomplete', message: `The upload of build ${image_id} is not complete.` }]
     }
-    if (build.kind === 'archive') return members.map((name) => onlyOfImages([...path, name], image_id))
-    if (build.image !== null) return []
+    if (build.kind === 'archive' || build.image !== null) return []
     const message = `Build ${image_id} was uploaded to an older release, which did not check images. Upload it again.`
     return [{ path: at, reason: 'not_runnable', message }]
   })
+  const archives = new Set(rows.filter(({ kind }) => kind === 'archive').map(({ build_id }) => build_id))
+  return [...errors, ...checkImageMembers(matchmaker, archives)]
+}
+
+/** Members that only container images have. Game modes that inherit one have one error. */
+function checkImageMembers(matchmaker: Matchmaker, archives: ReadonlySet<string>): ErrorDetail[] {
+  const errors = Object.entries(matchmaker.game_modes).flatMap(([mode, { docker: own }]): ErrorDetail[] => {
+    const docker = dockerOfMode(matchmaker.docker, own)
+    if (docker?.image_id === undefined || !archives.has(docker.image_id)) return []
+    const { image_id } = docker
+    return IMAGE_MEMBERS.filter((name) => docker[name] !== undefined).map((name) =>
+      onlyOfImages(dockerMemberPath(matchmaker, mode, [name]), image_id),
+    )
+  })
+  return [...new Map(errors.map((error) => [error.path.join('\n'), error])).values()]
 }
 
 function onlyOfImages(path: string[], image_id: string): ErrorDetail {
@@ -119,9 +131,7 @@ async function checkPrograms(
   const errors = [...modes.values()].flatMap(({ name, image_id, args }) => {
     const of_build = image_id === null ? undefined : files.get(image_id)
     if (of_build === undefined || args.length === 0) return []
-    const own = matchmaker.game_modes[name]?.docker !== undefined
-    const path = ['matchmaker', ...(own ? ['game_modes', name] : []), 'docker', 'args']
-    return checkProgram(args, of_build, path)
+    return checkProgram(args, of_build, dockerMemberPath(matchmaker, name, ['args']))
   })
   return [...new Map(errors.map((error) => [error.path.join('\n'), error])).values()]
 }
