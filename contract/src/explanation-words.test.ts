@@ -99,8 +99,8 @@ test('a lobby that failed says how its server ended and where it listened', () =
     warnings: ['A warning.'],
   })
   assert.deepEqual(sentences, [
-    'Its server has not called ready.',
-    'The lobby was stopped: its server did not call ready in time.',
+    'Its server was not ready.',
+    'The lobby was stopped: its server was not ready in time.',
     'Its server ended with exit code 1 (exit).',
     'It does not listen at game.',
     'It also listens at tcp 127.0.0.1:3000, which the version does not name.',

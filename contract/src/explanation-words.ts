@@ -36,7 +36,7 @@ const OUTCOMES: Record<Attempt['outcome'], string> = {
 }
 
 const WAITS: Record<Wait['end'], string> = {
-  ready: 'its server called ready',
+  ready: 'its server became ready',
   gone: 'the lobby stopped before its server was ready',
   timeout: 'its server was not ready in time',
 }
@@ -59,7 +59,7 @@ const STOPS: Record<string, string> = {
   idle: 'nobody played in it',
   outdated: 'another version was deployed',
   exited: 'its server ended',
-  never_ready: 'its server did not call ready in time',
+  never_ready: 'its server was not ready in time',
   requested: 'a request stopped it',
   node_lost: 'its node was away for too long',
   node_drained: 'its node was drained',
@@ -139,7 +139,7 @@ export function waitSentence({ lobby_id, duration, end }: Wait): string {
 /** What became of a lobby that was chosen, up to now. */
 export function lobbySentences(lobby: Explanation['lobbies'][number]): string[] {
   const { is_ready, stop_reason, exit_reason, exit_code, listening } = lobby
-  const sentences = [is_ready ? 'Its server called ready.' : 'Its server has not called ready.']
+  const sentences = [is_ready ? 'Its server was ready.' : 'Its server was not ready.']
   if (stop_reason === undefined) sentences.push('The lobby has not been stopped.')
   else sentences.push(`The lobby was stopped: ${lobbyStopText(stop_reason)}.`)
   if (exit_reason !== undefined || exit_code !== undefined) {
@@ -147,10 +147,11 @@ export function lobbySentences(lobby: Explanation['lobbies'][number]): string[] 
     sentences.push(`Its server ended${exit}${exit_reason === undefined ? '' : ` (${exit_reason})`}.`)
   }
   if (listening !== undefined) {
-    const { open, shut, others = [] } = listening
+    const { open, shut, others = [], remedy } = listening
     if (open.length > 0) sentences.push(`It listens at ${open.join(', ')}.`)
     if (shut.length > 0) sentences.push(`It does not listen at ${shut.join(', ')}.`)
     if (others.length > 0) sentences.push(`It also listens at ${others.join(', ')}, which the version does not name.`)
+    if (remedy !== undefined) sentences.push(remedy)
   }
   return [...sentences, ...lobby.warnings]
 }

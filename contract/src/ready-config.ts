@@ -17,7 +17,7 @@ const ReadyLog = object(
 
 export const ReadyConfig = Type.Union([Type.Enum(['sdk', 'listening']), ReadyLog], {
   description:
-    'When a lobby is ready for players. `sdk`: the server calls ready. `listening`: the server listens on all its ports, except those with `port_range`. An object with `log`: a line of its output matches. A call of ready counts in every case. Default `sdk`.',
+    'When a lobby is ready for players. `sdk`: the server calls ready. `listening`: the platform reaches the server at all its ports, except those with `port_range`. It opens one connection to each tcp port and closes it. An object with `log`: a line of its output matches. A call of ready counts in every case. Default `sdk`.',
 })
 /** What the platform waits for; a server may call ready before. Null: only for that call. */
 export type ReadyCheck = Exclude<Static<typeof ReadyConfig>, 'sdk'> | null

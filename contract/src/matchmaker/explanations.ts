@@ -90,7 +90,7 @@ const Wait = object({
   lobby_id: LobbyId,
   end: Type.Enum(['ready', 'gone', 'timeout'], {
     description:
-      '`ready`: the server called ready. `gone`: the lobby stopped. `timeout`: the server was not ready in time.',
+      '`ready`: the server became ready. `gone`: the lobby stopped. `timeout`: the server was not ready in time.',
   }),
   duration: Microseconds('Length of the wait.'),
 })
@@ -121,6 +121,12 @@ const LobbyEnd = object(
             Type.Array(Type.String(), {
               description:
                 'Other sockets at which the server listens, such as `tcp 127.0.0.1:3000`. Absent when the system does not report them.',
+            }),
+          ),
+          remedy: Type.Optional(
+            Type.String({
+              description:
+                'What to change so that the server listens where the version says. Absent when it is not known.',
             }),
           ),
         },

@@ -807,9 +807,10 @@ export type RunPort = {
 
 /**
  * `open` and `shut`: the names of the run's ports at which its server does, and does not listen. `others`: sockets that
- * listen elsewhere, such as `tcp 127.0.0.1:3000`; null where the system does not show whose sockets are whose.
+ * listen elsewhere, such as `tcp 127.0.0.1:3000`; null where the system does not show whose sockets are whose. `remedy`:
+ * what its developer changes.
  */
-export type Listening = { open: string[]; shut: string[]; others: string[] | null }
+export type Listening = { open: string[]; shut: string[]; others: string[] | null; remedy?: string }
 
 type LobbyRunTable = {
   lobby_id: string

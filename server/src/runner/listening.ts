@@ -1,11 +1,13 @@
 // Where servers listen that are not ready. A server that never calls ready often listens on the wrong port, and the
 // developer cannot see that from the outside. So the sockets of its processes are read every few seconds and stored in its
-// row. The error of the request that waited for it shows them.
+// row. The error of the request that waited for it shows them, and the lobby's log says what to change.
 import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
 import type { Listening } from '../database/schema.ts'
 import type { Driver } from './drivers/driver.ts'
 import type { Run } from './launch.ts'
+import { listeningAdvice, listeningNote, type WantedPort } from './listening-advice.ts'
+import type { Reachability } from './reachability.ts'
 import { recordListening } from './rows.ts'
 import { type ListeningSocket, readListeners, type Transport } from './sockets.ts'
 
@@ -17,16 +19,21 @@ const RUNS_MAX = 8
 /** Sockets of one run that are stored beside those of its own ports. Bounds the row. */
 const OTHERS_MAX = 16
 /** Addresses whose sockets receive what is sent to 127.0.0.1. */
-const REACHES_LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0', '::', '::ffff:7f00:1'])
+const TAKES_IPV4: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0', '::ffff:7f00:1', '::ffff:0:0'])
+/** A socket there takes IPv4 too, unless its server has ruled that out. */
+const BOTH_FAMILIES = '::'
+/** Lines of the log of one lobby that say why its server is not ready. */
+const NOTES_MAX = 3
 
-export type StartingRun = Pick<Run, 'handle' | 'ports'>
-/** `due_ms`: the time of the next check, by performance.now(). `recorded`: the row's current value. */
-type Check = { due_ms: number; recorded: string }
+export type StartingRun = Pick<Run, 'handle' | 'ports' | 'ready_check'>
+/** `due_ms`: the time of the next check, by performance.now(). `recorded`: the row's current value. `notes`: in its log. */
+type Check = { due_ms: number; recorded: string; checks: number; notes: string[] }
 
 /** `starting`: the runs whose server has not called ready. Woken every second. */
 export function watchListening(
   ctx: Context,
-  driver: Pick<Driver, 'listening'>,
+  driver: Pick<Driver, 'listening' | 'note'>,
+  reach: Reachability,
   starting: () => readonly StartingRun[],
 ): Omit<Poller, 'looking'> {
   let checks = new Map<string, Check>()
@@ -38,7 +45,7 @@ export function watchListening(
     checks = new Map(
       runs.map(({ handle: { lobby_id } }) => [
         lobby_id,
-        known.get(lobby_id) ?? { due_ms: now_ms + FIRST_CHECK_MS, recorded: '' },
+        known.get(lobby_id) ?? { due_ms: now_ms + FIRST_CHECK_MS, recorded: '', checks: 0, notes: [] },
       ]),
     )
     const due = runs.filter(({ handle }) => checks.get(handle.lobby_id)!.due_ms <= now_ms)
@@ -47,11 +54,24 @@ export function watchListening(
 
   async function checkRun(run: StartingRun, state: Check): Promise<void> {
     state.due_ms = performance.now() + CHECK_EVERY_MS
-    const listening = await listeningOf(run, await driver.listening(run.handle))
+    const listening = await listeningOf(run, await driver.listening(run.handle), reach)
+    noteOnce(run, listening, state)
     const text = JSON.stringify(listening)
     if (text === state.recorded) return
     await recordListening(ctx, run.handle.lobby_id, listening)
     state.recorded = text
+  }
+
+  /** The log may have no room. */
+  function noteOnce(run: StartingRun, listening: Listening, state: Check): void {
+    const text = listeningNote(listening, wantedPorts(run), run.ready_check, state.checks++ === 0)
+    if (text === null || state.notes.includes(text) || state.notes.length >= NOTES_MAX) return
+    state.notes.push(text)
+    try {
+      driver.note(run.handle.lobby_id, text)
+    } catch (error) {
+      ctx.log.warn({ err: error, lobby_id: run.handle.lobby_id }, "a line could not be written into a lobby's log")
+    }
   }
 
   return createPoller(ctx, { look: checkAll, failure: 'listening sockets of starting servers could not be read' })
@@ -59,13 +79,12 @@ export function watchListening(
 
 /** Where the server of a run listens. `sockets`: those of the run; null where the system does not show whose they are. */
 export async function listeningOf(
-  { handle, ports }: StartingRun,
+  run: StartingRun,
   sockets: readonly ListeningSocket[] | null,
+  reach: Reachability,
 ): Promise<Listening> {
-  const wanted = Object.entries(ports).map(([name, { protocol, port }]) => {
-    const transport: Transport = protocol === 'udp' ? 'udp' : 'tcp'
-    return { name, transport, port }
-  })
+  const { handle, ports, ready_check } = run
+  const wanted = wantedPorts(run)
   const numbersOf = (transport: Transport): number[] =>
     wanted.flatMap((port) => (port.transport === transport ? port.port : []))
   const [tcp, udp] =
@@ -75,21 +94,40 @@ export async function listeningOf(
           readListeners('udp', numbersOf('udp'), handle.pid),
         ])
       : [null, null]
-  const isOpen = ({ transport, port }: { transport: Transport; port: number }): boolean =>
-    sockets === null
-      ? (transport === 'tcp' ? tcp : udp)!.has(port)
-      : sockets.some((socket) => isSame(socket, { transport, port }))
-  const others = sockets?.filter((socket) => !wanted.some((port) => isSame(socket, port)))
-  const names = (some: typeof wanted): string[] => some.map(({ name }) => name)
+  const isOpen = async ({ name, transport, port }: WantedPort): Promise<boolean> => {
+    const at = sockets?.filter((socket) => socket.transport === transport && socket.port === port)
+    const is_certain = at?.some(({ address }) => TAKES_IPV4.has(address)) ?? false
+    const is_there = at === undefined ? (transport === 'tcp' ? tcp : udp)!.has(port) : is_certain || at.some(isOfBoth)
+    const { hostname } = ports[name]!
+    return (
+      is_there && reach.isReached(handle, { name, transport, hostname, port, is_certain }, ready_check === 'listening')
+    )
+  }
+  const open = new Set<WantedPort>()
+  for (const port of wanted) if (await isOpen(port)) open.add(port)
+  const others = sockets?.filter((socket) => ![...open].some((port) => isServed(socket, port))) ?? null
+  const shut = wanted.filter((port) => !open.has(port))
+  const remedy = others === null ? null : listeningAdvice(shut[0], others, handle.network !== null)
   return {
-    open: names(wanted.filter(isOpen)),
-    shut: names(wanted.filter((port) => !isOpen(port))),
-    others: others === undefined ? null : [...new Set(others.map(textOf))].sort().slice(0, OTHERS_MAX),
+    open: [...open].map(({ name }) => name),
+    shut: shut.map(({ name }) => name),
+    others: others === null ? null : [...new Set(others.map(textOf))].sort().slice(0, OTHERS_MAX),
+    ...(remedy !== null && { remedy }),
   }
 }
 
-function isSame(socket: ListeningSocket, { transport, port }: { transport: Transport; port: number }): boolean {
-  return socket.transport === transport && socket.port === port && REACHES_LOOPBACK.has(socket.address)
+function wantedPorts({ ports }: Pick<StartingRun, 'ports'>): WantedPort[] {
+  return Object.entries(ports).map(([name, { protocol, port }], index) => {
+    return { name, protocol, port, transport: protocol === 'udp' ? 'udp' : 'tcp', is_first: index === 0 }
+  })
+}
+
+const isOfBoth = ({ address }: ListeningSocket): boolean => address === BOTH_FAMILIES
+
+/** Whether the socket is one of those at which this port is reached. */
+function isServed(socket: ListeningSocket, { transport, port }: WantedPort): boolean {
+  if (socket.transport !== transport || socket.port !== port) return false
+  return isOfBoth(socket) || TAKES_IPV4.has(socket.address)
 }
 
 function textOf({ transport, address, port }: ListeningSocket): string {

@@ -1,4 +1,4 @@
-// Sees when servers are ready that do not call it themselves: by their listening sockets, or by a line of their log, as the
+// Sees when servers are ready that do not call it themselves: by a connection to their ports, or by a line of their log, as the
 // version config says. The run's row then says so, and the matchmaker decides (matchmaker/watch/runs.ts). The timer runs
 // only while such a server starts.
 //
@@ -14,6 +14,7 @@ import type { Driver } from './drivers/driver.ts'
 import type { Run } from './launch.ts'
 import { listeningOf } from './listening.ts'
 import { PLATFORM_MARK } from './logs/lines.ts'
+import type { Reachability } from './reachability.ts'
 import { recordReady } from './rows.ts'
 
 /** Players wait for it. */
@@ -33,6 +34,7 @@ type LogScan = { expression: LineExpression; places: Record<LogStream, LogPlace>
 export class ReadinessWatch {
   readonly #ctx: Context
   readonly #driver: Pick<Driver, 'listening'>
+  readonly #reach: Reachability
   readonly #starting: () => readonly WatchedRun[]
   readonly #poller: Poller
   readonly #timer: TimerWhileNeeded
@@ -42,9 +44,15 @@ export class ReadinessWatch {
   #check_again_ms = 0
 
   /** `starting`: the runs whose servers are not known to be ready. */
-  constructor(ctx: Context, driver: Pick<Driver, 'listening'>, starting: () => readonly WatchedRun[]) {
+  constructor(
+    ctx: Context,
+    driver: Pick<Driver, 'listening'>,
+    reach: Reachability,
+    starting: () => readonly WatchedRun[],
+  ) {
     this.#ctx = ctx
     this.#driver = driver
+    this.#reach = reach
     this.#starting = starting
     this.#poller = createPoller(ctx, {
       look: () => this.#checkSome(),
@@ -94,7 +102,7 @@ export class ReadinessWatch {
   async #isReady(run: WatchedRun): Promise<boolean> {
     if (run.ready_check === null) return false
     if (run.ready_check === 'listening') {
-      const { open, shut } = await listeningOf(run, await this.#driver.listening(run.handle))
+      const { open, shut } = await listeningOf(run, await this.#driver.listening(run.handle), this.#reach)
       return shut.length === 0 && open.length > 0
     }
     return this.#hasLine(run.handle.lobby_id, run.ready_check.log)

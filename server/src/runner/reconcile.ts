@@ -17,6 +17,7 @@ import { buildOf, type Launch, launchLobby, portsOf, type Run, recordFailedStart
 import { watchListening } from './listening.ts'
 import { LobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
+import { Reachability } from './reachability.ts'
 import { ReadinessWatch } from './readiness.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
@@ -89,10 +90,11 @@ export class ReconcileLoop {
     // The sockets of other machines are not seen here.
     const runsHere = (): ActiveRun[] => (driver.nodes === null ? [...this.#runs.values()] : [])
     this.#stalls = watchStalls(ctx, driver, runsHere)
-    this.#listening = watchListening(ctx, driver, () =>
-      runsHere().filter(({ is_ready, is_ending }) => !is_ready && !is_ending),
+    const reach = new Reachability()
+    this.#listening = watchListening(ctx, driver, reach, () =>
+      runsHere().filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
-    this.#readiness = new ReadinessWatch(ctx, driver, () =>
+    this.#readiness = new ReadinessWatch(ctx, driver, reach, () =>
       [...this.#runs.values()].filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
     // A pass that fails, most likely because the database is away, is repeated a second later.

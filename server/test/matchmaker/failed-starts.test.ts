@@ -121,16 +121,21 @@ test('a server that is never ready is explained with the ports that it listens o
   const late = findAs(platform, token, as_game)
   const [run] = await seen(1)
   const [other] = run!.listening!.others!
-  assert.deepEqual(run!.listening, { open: ['game'], shut: ['admin'], others: [other] })
+  const { remedy, ...listening } = run!.listening!
+  assert.deepEqual(listening, { open: ['game'], shut: ['admin'], others: [other] })
+  assert.match(remedy!, /^Read PORT_ADMIN(, or set `port: \d+`)? for the port admin\.$/)
   assert.match(other!, /^tcp 127\.0\.0\.1:\d+$/)
   platform.advance(50_000)
   const refusal = await late
   assert.deepEqual([refusal.status, refusal.code], [503, 'MATCHMAKER_LOBBY_NOT_STARTED'])
   assert.equal(refusal.metadata.lobby_id, run!.lobby_id)
-  const where = `Its server does not listen on PORT_ADMIN, only on PORT_GAME. It listens on ${other}.`
+  const where = `Its server does not listen on PORT_ADMIN, only on PORT_GAME. It listens on ${other}. ${remedy}`
   assert.ok(refusal.message.includes(where), refusal.message)
   assert.ok(refusal.message.includes(`/cloud/rays/${refusal.ray_id}/explain`), refusal.message)
-  assert.deepEqual(refusal.metadata.log_lines, ['no map here', `http ${other!.split(':')[1]}`])
+  const [first, second, note] = refusal.metadata.log_lines as string[]
+  assert.deepEqual([first, second], ['no map here', `http ${other!.split(':')[1]}`])
+  assert.ok(note!.includes('it does not listen on PORT_ADMIN (tcp '), note!)
+  assert.ok(note!.endsWith(`It listens on ${other}. ${remedy}`), note!)
 
   const { explanation } = await platform.client.call(explainRay, { params: { ray_id: refusal.ray_id } })
   assert.deepEqual(explanation.lobbies[0]?.listening, run!.listening)
@@ -144,7 +149,7 @@ test('a server that is never ready is explained with the ports that it listens o
   assert.deepEqual([code, metadata.exit_reason, metadata.exit_code], ['MATCHMAKER_LOBBY_STOPPED', 'never_ready', -1])
   assert.match(
     message,
-    /did not call ready in time\. Its server does not listen on PORT_ADMIN, only on PORT_GAME\. It listens on tcp /,
+    /was not ready in time\. Its server does not listen on PORT_ADMIN, only on PORT_GAME\. It listens on tcp /,
   )
 })
 

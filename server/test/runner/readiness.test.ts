@@ -39,6 +39,19 @@ const UNKNOWING = `
   createServer((_, response) => response.end('game')).listen(process.env.PORT, process.env.HOST)
   process.on('SIGTERM', () => process.exit(0))`
 
+/** It listens as LISTEN says, on the numbers of its ports unless LISTEN has others. */
+const LISTENER = {
+  'server.mjs': `
+    import { createSocket } from 'node:dgram'
+    import { createServer } from 'node:net'
+    for (const { transport, host, ipv6Only = false, port } of JSON.parse(process.env.LISTEN)) {
+      if (transport === 'tcp') createServer().listen({ host, ipv6Only, port: port ?? Number(process.env.PORT_GAME) })
+      else createSocket({ type: 'udp6', ipv6Only }).bind(port ?? Number(process.env.PORT_VOICE), host)
+    }
+    process.on('SIGTERM', () => process.exit(0))`,
+}
+type Listen = { transport: 'tcp' | 'udp'; host: string; ipv6Only?: boolean; port?: number }
+
 type Gate = { env: Record<string, string>; run: (...lines: string[]) => void }
 
 /** The commands of a server, in a file that each of its calls extends. */
@@ -94,6 +107,43 @@ test('a server is ready once it listens on all its ports, tcp and udp', async (t
   gate.run('bind')
   await isReady(fixture, lobby_id)
 })
+
+for (const sandbox of ['off', 'available'] as const) {
+  test(`a server is ready when the platform connects to its ports, and its log says where it listens (${sandbox})`, async (t) => {
+    const fixture = await openRunner(t, sandbox)
+    await fixture.start()
+    const ports: Docker['ports'] = { game: { protocol: 'https' }, voice: { protocol: 'udp' } }
+    const start = async (...sockets: Listen[]): Promise<string> => {
+      const docker: Docker = { args: ['node', 'server.mjs'], env: { LISTEN: JSON.stringify(sockets) }, ports }
+      const version_id = await fixture.version(LISTENER, { ...docker, ready: 'listening' })
+      const edge_ports = JSON.stringify([{ name: 'voice', transport: 'udp', port: 26_001 }])
+      return fixture.lobby(version_id, { edge_ports })
+    }
+    const tcp: Listen = { transport: 'tcp', host: '::' }
+    const udp: Listen = { transport: 'udp', host: '::' }
+    const lobbies: [RegExp, string][] = [
+      [
+        /not listen on PORT_GAME \(tcp \d+\)\. .* tcp \[::\]:.* IPv6 only/,
+        await start({ ...tcp, ipv6Only: true }, udp),
+      ],
+      [
+        /not listen on PORT_VOICE \(udp \d+\)\. .* udp \[::\]:.* IPv6 only/,
+        await start(tcp, { ...udp, ipv6Only: true }),
+      ],
+      [/on tcp \[::1\]:(\d+)\. Listen on the address in HOST, not on ::1\./, await start({ ...tcp, host: '::1' }, udp)],
+      [/PORT_GAME .*\. [Rr]ead PORT\b.* for the port game\./, await start({ ...tcp, port: 30_123 }, udp)],
+      [
+        /PORT_GAME .*: add `protocol: udp` to it, and read PORT/,
+        await start(udp, { transport: 'udp', host: '::ffff:127.0.0.1', port: 30_124 }),
+      ],
+    ]
+    await isReady(fixture, await start(tcp, udp))
+    for (const [line, lobby_id] of lobbies) {
+      await until(`the log to say ${line}`, async () => line.test((await fixture.log(lobby_id, 'stderr')).join('\n')))
+      assert.strictEqual(((await fixture.row(lobby_id)) as unknown as { seen_ready_ts: null }).seen_ready_ts, null)
+    }
+  })
+}
 
 test('a server is ready after the first line of either stream that matches', async (t) => {
   for (const prefix of ['', '!']) {

@@ -88,7 +88,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
       refused_count,
       ...connections
     }) => {
-      // For a server that did not call ready in time this is the reason, however its process ended afterwards.
+      // For a server that was not ready in time this is the reason, however its process ended afterwards.
       const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
       return {
         lobby_id,

@@ -86,7 +86,7 @@ async function readRun(ctx: StartContext, lobby_id: string): Promise<Run | null>
   return run ?? null
 }
 
-/** For a server that did not call ready in time the reason is `never_ready`, however its process ended afterwards. */
+/** For a server that was not ready in time the reason is `never_ready`, however its process ended afterwards. */
 function endOf({ books }: StartContext, { namespace_id }: Asking, lobby_id: string, run: Run | null): RunEnd {
   const stop_reason = books.lobby(namespace_id, lobby_id)?.stop_reason ?? null
   const by_platform = stop_reason === 'exited' ? null : stop_reason
@@ -120,7 +120,7 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
     case 'no_network':
       return 'a port of its server has a fixed number, and lobbies of its machine have no network of their own.'
     case 'never_ready':
-      return 'its server did not call ready in time.'
+      return 'its server was not ready in time.'
     case null:
       return 'its seat was taken back.'
     default:
@@ -133,13 +133,16 @@ function whereListening(run: Run | null): string {
   if (run === null) return ' Its server has not been started yet.'
   const line = lineMissing(run.ready_check)
   if (run.listening === null) return line
-  const { open, shut, others } = run.listening
+  const { open, shut, others, remedy } = run.listening
   const elsewhere =
     others === null ? '' : ` It listens on ${others.length === 0 ? 'no other port' : others.join(', ')}.`
-  if (shut.length === 0)
-    return ` Its server listens on its ports (${namesOf(open)}), but did not call ready.${line}${elsewhere}`
+  const advice = remedy === undefined ? '' : ` ${remedy}`
+  if (shut.length === 0) {
+    const uncalled = run.ready_check === null ? ', but did not call ready' : ''
+    return ` Its server listens on its ports (${namesOf(open)})${uncalled}.${line}${elsewhere}`
+  }
   const listed = open.length === 0 ? '' : `, only on ${namesOf(open)}`
-  return ` Its server does not listen on ${namesOf(shut)}${listed}.${line}${elsewhere}`
+  return ` Its server does not listen on ${namesOf(shut)}${listed}.${line}${elsewhere}${advice}`
 }
 
 /** Begins with a space, or is empty. */
