@@ -1,7 +1,7 @@
 // What is kept of a lobby's output: for each of its two streams files with growing numbers, `stdout.1.log`, of which the
 // newest grows until it is full and the two newest are kept. A file of a number never changes but by growing, so a place in
 // a log (a file's number and how far in) means the same for as long as that file is there. A line of it is
-// `<RFC 3339 time> <bytes>`, as the lobby wrote them. They are written by the logger (runner/logs/logger.ts).
+// `<RFC 3339 time> <bytes>`, as a person would see them on a terminal. They are written by the logger (runner/logs/logger.ts).
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -13,7 +13,7 @@ export const LOG_FILE_BYTES_MAX = 512 * 1024
 /** Log files kept per stream. */
 export const LOG_FILES_MAX = 2
 
-/** `bytes` are as the lobby wrote them, control characters and what is no UTF-8 too; without the newline. */
+/** `bytes` may have control characters and what is no UTF-8; without the newline. */
 export type LogLine = { ts: Date; bytes: Buffer }
 
 const TIME_LENGTH = 24

@@ -20,6 +20,7 @@ import type { Ports } from './ports.ts'
 import { Reachability } from './reachability.ts'
 import { ReadinessWatch } from './readiness.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
+import { watchSilence } from './silence.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
 import type { StartTraces } from './start-trace.ts'
 
@@ -72,6 +73,7 @@ export class ReconcileLoop {
   readonly #meter: LobbyMeter
   readonly #stalls: Pick<Poller, 'wake' | 'close'>
   readonly #listening: Pick<Poller, 'wake' | 'close'>
+  readonly #silence: Pick<Poller, 'wake' | 'close'>
   readonly #readiness: ReadinessWatch
   readonly #passes: Poller
   /** By lobby id. */
@@ -94,6 +96,7 @@ export class ReconcileLoop {
     this.#listening = watchListening(ctx, driver, reach, () =>
       runsHere().filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
+    this.#silence = watchSilence(ctx, driver, () => [...this.#runs.values()].filter((run) => !run.is_ending))
     this.#readiness = new ReadinessWatch(ctx, driver, reach, () =>
       [...this.#runs.values()].filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
@@ -118,6 +121,7 @@ export class ReconcileLoop {
     void this.#meter.sample([...this.#runs.values()].map(({ handle }) => handle))
     this.#stalls.wake()
     this.#listening.wake()
+    this.#silence.wake()
   }
 
   /** Removes the files and the usage of ended lobbies, and unused builds. */
@@ -140,6 +144,7 @@ export class ReconcileLoop {
     await this.#passes.close()
     await this.#stalls.close()
     await this.#listening.close()
+    await this.#silence.close()
     await this.#readiness.close()
     await Promise.all(this.#starting.values())
     await this.#builds.close()

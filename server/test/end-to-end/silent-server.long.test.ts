@@ -149,6 +149,7 @@ test('a lobby whose server never reports players lives while a connection to it 
   stranger.write('hello')
   assert.equal(await stranger.line(), 'hello')
   await connections(platform, 4)
+  await logged(platform, game, web.lobby.lobby_id, 'The server has written nothing in 10 s. Most runtimes')
   const reported_id = await reportOnce(platform, game, reporting, platform.matchmaker_url)
 
   platform.advance(SEAT_MS)

@@ -8,6 +8,7 @@ import {
   takeChunk,
   takeEnd,
   takePause,
+  takeUnfinished,
 } from './lines.ts'
 
 const T = Date.parse('2026-01-02T03:04:05.678Z')
@@ -68,4 +69,49 @@ test('a clock that is set back neither adds allowance nor removes it', () => {
   takeChunk(lines, Buffer.from('a\n'), T - 60_000)
   assert.ok(lines.allowance_bytes <= KEPT_BYTES_BURST_MAX)
   assert.match(takeChunk(lines, Buffer.from('b\n'), T).toString(), /b\n$/)
+})
+
+test('a line is what a person sees: without colours, and of what overwrites itself the last state', () => {
+  const seen: [string, string][] = [
+    ['\u001b[1;31mred\u001b[0m and \u001b[38;2;1;2;3mblue\u001b[m', 'red and blue'],
+    ['\u001b]0;title\u0007text \u001b]8;;http://x\u001b\\link\u001b]8;;\u001b\\', 'text link'],
+    ['\u001b(B\u001b[?25lhidden cursor\u001b[?25h\u001b7\u001b8', 'hidden cursor'],
+    ['10%\r50%\r100% done\r', '100% done'],
+    ['50%\r\u001b[K', ''],
+    ['50%\u001b[2K\u001b[1Gdone', 'done'],
+    ['|\b/\b-\bä\bdone', 'done'],
+    ['\u001b]unended title', 'unended title'],
+    ['cut in a sequence \u001b[3', 'cut in a sequence '],
+    ['tab\t, nul \0 and umlaut ä stay', 'tab\t, nul \0 and umlaut ä stay'],
+  ]
+  for (const [written, visible] of seen) {
+    for (const size of [1, 100]) {
+      const lines = createLines(T)
+      const bytes = Buffer.from(`${written}\n`)
+      let kept = ''
+      for (let at = 0; at < bytes.length; at += size) kept += takeChunk(lines, bytes.subarray(at, at + size), T)
+      assert.strictEqual(kept, `${STAMP}${visible}\n`, JSON.stringify(written))
+    }
+  }
+})
+
+test('a progress bar that overwrites its line for minutes is one line, and takes no more memory', () => {
+  const lines = createLines(T)
+  let kept = ''
+  for (let step = 0; step < 20_000; step++) {
+    kept += takeChunk(lines, Buffer.from(`\r\u001b[32mstep ${step}\u001b[0m`), T)
+    assert.ok(lines.partial.length <= LINE_BYTES_MAX)
+  }
+  kept += takeChunk(lines, Buffer.from('\nnext\n'), T)
+  assert.strictEqual(kept, `${STAMP}step 19999\n${STAMP}next\n`)
+})
+
+test('an unfinished line is kept once, and its end adds no empty line', () => {
+  const lines = createLines(T)
+  const take = (text: string) => String(takeChunk(lines, Buffer.from(text), T))
+  assert.strictEqual(take('name: ') + takeUnfinished(lines, T), `${STAMP}name: \n`)
+  assert.strictEqual(String(takeUnfinished(lines, T)), '')
+  assert.strictEqual(take('\r\n\nnext\n'), `${STAMP}\n${STAMP}next\n`)
+  assert.strictEqual(take('10%') + takeUnfinished(lines, T) + take('\r20%\n'), `${STAMP}10%\n${STAMP}20%\n`)
+  assert.strictEqual(take('\u001b[?25l') + takeUnfinished(lines, T) + take('text\n'), `${STAMP}text\n`)
 })

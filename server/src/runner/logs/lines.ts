@@ -1,5 +1,7 @@
-// Turns a lobby's output into the lines to keep. It buffers at most one line and returns a bounded number of bytes a
-// second: a longer line is cut, and lines over the rate are counted and dropped. Pure: the time is an argument.
+// Turns a lobby's output into the lines to keep, as a person sees them on a terminal. It buffers at most one line and returns
+// a bounded number of bytes a second: a longer line is cut, and lines over the rate are counted and dropped. Pure: the time
+// is an argument.
+import { visibleLine } from './visible-line.ts'
 
 /** Bytes of one line. A longer line is cut. Bounds the memory of a stream. */
 export const LINE_BYTES_MAX = 16 * 1024
@@ -10,7 +12,8 @@ export const KEPT_BYTES_PER_SECOND_MAX = 128 * 1024
 /** The time and the newline of every kept line. */
 const LINE_OVERHEAD_BYTES = 26
 const NEWLINE = 10
-const CARRIAGE_RETURN = 13
+/** Time without output after which a line without a newline is kept: a prompt, or a step that is under way. */
+export const UNFINISHED_MS = 200
 const CUT = Buffer.from(' [line cut]')
 
 export type Lines = {
@@ -18,6 +21,8 @@ export type Lines = {
   partial: Buffer
   /** The rest of a cut line is still to come, and is skipped. */
   is_skipping: boolean
+  /** The beginning of the line was kept when it was not finished. */
+  is_continued: boolean
   allowance_bytes: number
   refill_ms: number
   dropped: number
@@ -27,6 +32,7 @@ export function createLines(now_ms: number): Lines {
   return {
     partial: Buffer.alloc(0),
     is_skipping: false,
+    is_continued: false,
     allowance_bytes: KEPT_BYTES_BURST_MAX,
     refill_ms: now_ms,
     dropped: 0,
@@ -44,11 +50,22 @@ export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
     takePiece(lines, chunk.subarray(start, newline), kept, now_ms)
     if (lines.is_skipping) lines.is_skipping = false
     else endLine(lines, kept, now_ms)
+    lines.is_continued = false
     start = newline + 1
   }
   takePiece(lines, chunk.subarray(start), kept, now_ms)
   // A slice would keep the whole chunk alive.
   lines.partial = Buffer.from(lines.partial)
+  return Buffer.concat(kept)
+}
+
+/** Called after UNFINISHED_MS without output. What a person does not see waits for the end of its line. */
+export function takeUnfinished(lines: Lines, now_ms: number): Buffer {
+  const kept: Buffer[] = []
+  if (lines.partial.length === 0 || visibleLine(lines.partial).length === 0) return Buffer.alloc(0)
+  refill(lines, now_ms)
+  endLine(lines, kept, now_ms)
+  lines.is_continued = true
   return Buffer.concat(kept)
 }
 
@@ -86,20 +103,25 @@ function refill(lines: Lines, now_ms: number): void {
   lines.refill_ms = now_ms
 }
 
+/** What is too long is first reduced to what a person sees: a progress bar overwrites one line for minutes. */
 function takePiece(lines: Lines, piece: Buffer, kept: Buffer[], now_ms: number): void {
-  if (lines.is_skipping || piece.length === 0) return
-  lines.partial =
-    lines.partial.length === 0 ? piece : Buffer.concat([lines.partial, piece.subarray(0, LINE_BYTES_MAX + 1)])
-  if (lines.partial.length <= LINE_BYTES_MAX) return
-  lines.partial = Buffer.concat([lines.partial.subarray(0, LINE_BYTES_MAX), CUT])
-  endLine(lines, kept, now_ms)
-  lines.is_skipping = true
+  for (let at = 0; at < piece.length && !lines.is_skipping; at += LINE_BYTES_MAX + 1) {
+    const next = piece.subarray(at, at + LINE_BYTES_MAX + 1)
+    lines.partial = lines.partial.length === 0 ? next : Buffer.concat([lines.partial, next])
+    if (lines.partial.length <= LINE_BYTES_MAX) continue
+    lines.partial = visibleLine(lines.partial)
+    // Each pass removes so many bytes at least that the passes cost no more than a constant for each byte.
+    if (lines.partial.length <= LINE_BYTES_MAX / 2) continue
+    lines.partial = Buffer.concat([lines.partial.subarray(0, LINE_BYTES_MAX), CUT])
+    endLine(lines, kept, now_ms)
+    lines.is_skipping = true
+  }
 }
 
 function endLine(lines: Lines, kept: Buffer[], now_ms: number): void {
-  const ends_with_return = lines.partial.at(-1) === CARRIAGE_RETURN
-  const text = ends_with_return ? lines.partial.subarray(0, -1) : lines.partial
+  const text = visibleLine(lines.partial)
   lines.partial = Buffer.alloc(0)
+  if (lines.is_continued && text.length === 0) return
   const cost = text.length + LINE_OVERHEAD_BYTES
   if (cost > lines.allowance_bytes) {
     lines.dropped++

@@ -29,7 +29,7 @@ import { codeOf, isAlive, isGone, readBootId } from '../../procfs.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import { unfinishedFolder } from '../drivers/unfinished.ts'
 import { controlPipe, loggerPidFile } from './control.ts'
-import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
+import { createLines, takeChunk, takeEnd, takePause, takeUnfinished, UNFINISHED_MS } from './lines.ts'
 import { createLogWriter } from './log-writer.ts'
 
 /** Bytes a second read from one stream. A lobby that writes more waits in its writes. */
@@ -50,7 +50,14 @@ const MESSAGE_BYTES_MAX = 64 * 1024
 const FORMER_WAIT_MS_MAX = 3_000
 const FORMER_POLL_MS = 50
 
-type Stream = { socket: Socket; allowance_bytes: number; flushDropped: () => void }
+/** `arrived_ms`: the last output, by performance.now(); null: no line is unfinished, or it was kept. */
+type Stream = {
+  socket: Socket
+  allowance_bytes: number
+  arrived_ms: number | null
+  flushDropped: () => void
+  flushUnfinished: () => void
+}
 
 class Logger {
   readonly #lobbies_folder: string
@@ -59,6 +66,8 @@ class Logger {
   readonly #streams = new Map<string, Stream>()
   /** Runs while a stream has less than its full allowance. */
   readonly #refilling = createTimerWhileNeeded(TICK_MS, () => this.#refill())
+  /** Runs while a stream has an unfinished line. */
+  readonly #finishing = createTimerWhileNeeded(TICK_MS, () => this.#keepUnfinished())
   #runner: { pid: number; start_time: string } | null = null
   #idle_since_ms = performance.now()
 
@@ -112,11 +121,19 @@ class Logger {
     const state: Stream = {
       socket,
       allowance_bytes: READ_BYTES_PER_SECOND_MAX,
+      arrived_ms: null,
       flushDropped: () => write(takePause(lines, Date.now())),
+      flushUnfinished: () => write(takeUnfinished(lines, Date.now())),
     }
+    const arrived = (): void => {
+      state.arrived_ms = lines.partial.length === 0 ? null : performance.now()
+      if (state.arrived_ms !== null) this.#finishing.need()
+    }
+    arrived()
     this.#streams.set(pipe, state)
     socket.on('data', (chunk: Buffer) => {
       write(takeChunk(lines, chunk, Date.now()))
+      arrived()
       state.allowance_bytes -= chunk.length
       this.#refilling.need()
       if (state.allowance_bytes <= 0) socket.pause()
@@ -141,6 +158,19 @@ class Logger {
       if (state.allowance_bytes < per_second) is_needed = true
     }
     return is_needed
+  }
+
+  /** Returns whether some stream still has a line that may become whole. */
+  #keepUnfinished(): boolean {
+    const quiet_ms = performance.now() - UNFINISHED_MS
+    const waiting = [...this.#streams.values()].filter(({ arrived_ms }) => arrived_ms !== null)
+    // A stream that is paused has output that was not read yet.
+    const quiet = waiting.filter(({ arrived_ms, socket }) => arrived_ms! <= quiet_ms && !socket.isPaused())
+    for (const state of quiet) {
+      state.arrived_ms = null
+      state.flushUnfinished()
+    }
+    return quiet.length < waiting.length
   }
 
   #housekeep(): void {

@@ -43,12 +43,12 @@ test('a lobby of another machine is read like one of this: its lines, what follo
   const platform = await startPlatform(t)
   await startFarRunner(t, platform)
   const game = await talkingGame(platform)
-  const lobby_id = await talkingLobby(platform, game, { std_out: Buffer.from('first\n\u001b[31m\0\n') })
+  const lobby_id = await talkingLobby(platform, game, { std_out: Buffer.from('first\n\u009b31m\0\n') })
   const first = await until('the first lines', async () => {
     const answer = await logOf(platform, game, lobby_id)
     return answer.lines.length === 2 && answer
   })
-  assert.deepEqual([linesOf(first), first.is_complete], [['first', '\u001b[31m\0'], false])
+  assert.deepEqual([linesOf(first), first.is_complete], [['first', '\u009b31m\0'], false])
 
   let is_answered = false
   const next = logOf(platform, game, lobby_id, 'std_out', first.watch.index).finally(() => {
@@ -84,7 +84,7 @@ test('a lobby of another machine is read like one of this: its lines, what follo
   const file = await (await exportedLog(platform, game, lobby_id, 'std_out')).text()
   assert.deepEqual(
     file.split('\n').map((line) => line.slice(25)),
-    ['first', '\\x1b[31m\\x00', ...lines, ''],
+    ['first', '\\x9b31m\\x00', ...lines, ''],
   )
   await until('nothing is left of the questions', async () => (await rowsLeft(platform)) === 0)
 })

@@ -10,7 +10,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS, type LogStream } from '../../../lobby-logs/files.ts'
 import { outputPipe } from '../../../lobby-logs/local.ts'
 import { isGone } from '../../../procfs.ts'
-import { createLines, type Lines, takeChunk, takeEnd, takePause } from '../../logs/lines.ts'
+import {
+  createLines,
+  type Lines,
+  takeChunk,
+  takeEnd,
+  takePause,
+  takeUnfinished,
+  UNFINISHED_MS,
+} from '../../logs/lines.ts'
 import { createLogWriter } from '../../logs/log-writer.ts'
 import type { ContainerInspect } from './container.ts'
 import { type EngineClient, EngineError } from './engine.ts'
@@ -22,7 +30,7 @@ const READ_BYTES_PER_SECOND_MAX = 4 * 1024 ** 2
 /** Pause between two batches of output. The engine sends each line apart, and a batch costs two writes to the disk. */
 const BATCH_MS = 10
 const BATCH_CHUNKS_MAX = 10_000
-/** How often dropped lines are reported. */
+/** How often dropped lines are reported, and unfinished ones kept. */
 const PAUSE_MS = 1_000
 /**
  * How long a stream may stay open after its container has ended. Podman never closes one whose container ended between two
@@ -41,6 +49,8 @@ type Stream = {
   /** Up to the last message after which no line was incomplete. */
   written: Position
   read: Position
+  /** The last output, by performance.now(). */
+  arrived_ms: number
 }
 
 export type OutputOptions = {
@@ -82,9 +92,10 @@ export class ContainerOutput {
       write: createLogWriter(options.folder, stream, options.onFailure),
       written: { ...positions[stream] },
       read: { ...positions[stream] },
+      arrived_ms: 0,
     })
     this.#streams = { stdout: open('stdout'), stderr: open('stderr') }
-    this.#timer = setInterval(() => this.#reportDropped(options.now()), PAUSE_MS)
+    this.#timer = setInterval(() => this.#flush(options.now()), PAUSE_MS)
     this.#timer.unref()
     this.done = this.#follow().finally(() => clearInterval(this.#timer))
   }
@@ -176,6 +187,7 @@ export class ContainerOutput {
       const state = this.#streams[stream]
       state.read = ts === state.read.ts ? { ts, count: state.read.count + 1 } : { ts, count: 1 }
       if (!isAfter(state.read, state.written)) continue
+      state.arrived_ms = performance.now()
       out[stream].push(takeChunk(state.lines, bytes, Date.parse(ts)))
       if (state.lines.partial.length === 0 && !state.lines.is_skipping) state.written = { ...state.read }
     }
@@ -189,10 +201,17 @@ export class ContainerOutput {
     if (has_written) this.#keepPosition()
   }
 
-  #reportDropped(now_ms: number): void {
+  #flush(now_ms: number): void {
     for (const stream of LOG_STREAMS) {
-      const { lines, write } = this.#streams[stream]
+      const state = this.#streams[stream]
+      const { lines, write, read, arrived_ms } = state
       if (lines.dropped > 0) write(takePause(lines, now_ms))
+      if (lines.partial.length === 0 || performance.now() - arrived_ms < UNFINISHED_MS) continue
+      const unfinished = takeUnfinished(lines, Date.parse(read.ts))
+      if (unfinished.length === 0) continue
+      write(unfinished)
+      state.written = { ...read }
+      this.#keepPosition()
     }
   }
 
