@@ -364,9 +364,20 @@ test('a build is unpacked once for many lobbies that start at once', async (t) =
   await environmentOf(fixture, await fixture.lobby(version_id))
 })
 
-test('the control group of a lobby has the limits of its tier', async (t) => {
-  const fixture = await openRunner(t)
+/** What a runtime knows of its memory. */
+const LIMITED = `
+  import { readdirSync } from 'node:fs'
+  import { getHeapStatistics } from 'node:v8'
+  const groups = readdirSync('/sys/fs/cgroup')
+  console.log(JSON.stringify([process.constrainedMemory(), getHeapStatistics().heap_size_limit, groups]))
+  setInterval(() => {}, 1_000)`
+
+test('the control group of a lobby has the limits of its tier, and its runtime sees them', async (t) => {
+  const fixture = await openRunner(t, 'available')
   await fixture.start()
+  const seeing_id = await fixture.lobby(
+    await fixture.version({ 'server.mjs': LIMITED }, { args: ['node', 'server.mjs'] }),
+  )
   const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
   const { handle } = await fixture.run(lobby_id, 'the run starts', isStarted)
   const { group } = handle
@@ -381,4 +392,13 @@ test('the control group of a lobby has the limits of its tier', async (t) => {
   // A start may exceed the cores of its tier for a moment without being throttled. Kernels before 5.14 cannot do that.
   const burst = limitOf('cpu.cfs_burst_us') ?? limitOf('cpu.max.burst')
   if (burst !== undefined) assert.equal(burst, '50000')
+  const [line] = await until('it has read its limits', async () => {
+    const lines = await fixture.log(seeing_id, 'stdout')
+    return lines.length > 0 && lines
+  })
+  const [memory, heap, groups] = JSON.parse(line!) as [number, number, string[]]
+  assert.equal(memory, 300 * 1024 ** 2)
+  assert.ok(heap < memory, `a heap of ${heap} bytes`)
+  // Without it Java reads no limit of version 1.
+  if (existsSync('/sys/fs/cgroup/cpuset')) assert.ok(groups.includes('cpuset'))
 })

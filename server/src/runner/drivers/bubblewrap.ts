@@ -14,6 +14,7 @@ import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isGone } from '../../procfs.ts'
+import type { GroupView } from './cgroups.ts'
 import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import type { LobbyDisk } from './lobby-disk.ts'
@@ -48,6 +49,8 @@ const HOST_ETC = [
   'nsswitch.conf',
 ] as const
 const HOST_ROOT = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'] as const
+/** Size of /sys, which has only the folders of control groups. */
+const SYS_BYTES = 64 * 1024
 /** Time limit of the trial run. */
 const PROBE_MS_MAX = 10_000
 
@@ -89,6 +92,7 @@ export function bubblewrapArgs(
   files: HostFiles,
   spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files' | 'network' | 'image'> & {
     disk?: LobbyDisk | null
+    groups?: readonly GroupView[]
   },
 ): Buffer {
   const env = { ...spec.env, PATH: pathOf(spec), HOME: SCRATCH_MOUNT, TMPDIR: '/tmp' }
@@ -101,7 +105,8 @@ export function bubblewrapArgs(
     ...(files.seccomp === null ? [] : ['--seccomp', String(SECCOMP_FD)]),
     ...(spec.image ? imageRoot(spec) : hostRoot(files)),
     ...['--ro-bind-try', spec.network ? files.resolver : '/etc/resolv.conf', '/etc/resolv.conf'],
-    ...['--proc', '/proc', '--dev', '/dev', '--dir', '/sys'],
+    ...['--proc', '/proc', '--dev', '/dev'],
+    ...groupViews(spec.groups ?? []),
     ...tmpfs('1777', '/dev/shm'),
     ...tmpfs('1777', '/tmp'),
     ...(spec.disk ? ['--bind', spec.disk.scratch, SCRATCH_MOUNT] : tmpfs('0700', SCRATCH_MOUNT)),
@@ -125,6 +130,19 @@ function hostRoot(files: HostFiles): string[] {
     ...['--ro-bind', files.passwd, '/etc/passwd'],
     ...['--ro-bind', files.group, '/etc/group'],
     ...['--ro-bind', files.node, join(PROGRAMS_MOUNT, 'node')],
+  ]
+}
+
+/**
+ * The lobby's own control groups, read-only: runtimes read their limits there, and fit their heaps to the tier. A folder in
+ * memory, because the root of an image is read-only.
+ */
+function groupViews(views: readonly GroupView[]): string[] {
+  if (views.length === 0) return ['--dir', '/sys']
+  return [
+    ...['--perms', '0755', '--size', String(SYS_BYTES), '--tmpfs', '/sys'],
+    ...views.flatMap(({ from, to }) => ['--ro-bind-try', from, to]),
+    ...['--remount-ro', '/sys'],
   ]
 }
 

@@ -14,7 +14,7 @@ import {
   rmdirSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { codeOf, isGone, numbersOf, signal } from '../../procfs.ts'
 import type { Tier } from './driver.ts'
 
@@ -31,8 +31,16 @@ const NS_PER_MS = 1_000_000
 /** Reads of a group's process list while killing it: a fork bomb forks faster than one pass kills. */
 const KILL_PASSES_MAX = 20
 
+/** Where programs look for control groups. */
+const VIEW = '/sys/fs/cgroup'
+
+/** `from`: the folder of a group. `to`: where a program of that group looks for it. */
+export type GroupView = { from: string; to: string }
+
 export type Cgroups = {
   version: 1 | 2
+  /** What a program in the group should see of its own limits and use, as in a container. */
+  views(group: string): GroupView[]
   /** Makes a group without limits. A process joins by writing its pid to every returned path. */
   create(group: string): string[]
   limit(group: string, tier: Tier): void
@@ -94,11 +102,15 @@ function findVersion1(mounts: Mount[], name: string, is_for_engine: boolean): Cg
     if (!makeGroup(bases[controller])) return null
   }
   const accounts = findAccounts(mounts, name)
+  const cpuset = findCpuset(mounts, name)
   const others = is_for_engine ? mounts.map(({ folder }) => join(folder, name)).filter(makeGroup) : []
-  const folders = [...new Set([...Object.values(bases), ...(accounts === null ? [] : [accounts]), ...others])]
+  const viewed = [...new Set([...Object.values(bases), accounts, cpuset])].filter((base) => base !== null)
+  const folders = [...new Set([...viewed, ...others])]
   return {
     version: 1,
     ...groupsIn(folders),
+    // A platform's group is a child of the hierarchy's root, whose name is that of the controller.
+    views: (group) => viewed.map((base) => ({ from: join(base, group), to: join(VIEW, basename(dirname(base))) })),
     create(group) {
       for (const base of folders) mkdirSync(join(base, group))
       return folders.map((base) => join(base, group, 'cgroup.procs'))
@@ -144,6 +156,28 @@ function findAccounts(mounts: Mount[], name: string): string | null {
   return makeGroup(folder) ? folder : null
 }
 
+/**
+ * The folder of groups of version 1 that limit no processor: Java reads no limit of memory without one. Null where a group
+ * does not get the processors of its parent.
+ */
+function findCpuset(mounts: Mount[], name: string): string | null {
+  const mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes('cpuset'))
+  if (mount === undefined) return null
+  const folder = join(mount.folder, name)
+  try {
+    if (!makeGroup(folder)) return null
+    for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+      writeFileSync(join(folder, file), readFileSync(join(mount.folder, file)))
+    }
+    // Groups below it get the same.
+    writeFileSync(join(folder, 'cgroup.clone_children'), '1')
+    return folder
+  } catch (error) {
+    if (isRefusal(error)) return null
+    throw error
+  }
+}
+
 function findVersion2(mounts: Mount[], name: string): Cgroups | null {
   const mount = mounts.find((candidate) => candidate.type === 'cgroup2')
   if (mount === undefined) return null
@@ -157,6 +191,7 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
   return {
     version: 2,
     ...groupsIn([base]),
+    views: (group) => [{ from: join(base, group), to: VIEW }],
     create(group) {
       mkdirSync(join(base, group))
       return [join(base, group, 'cgroup.procs')]

@@ -66,7 +66,8 @@ export async function launchRun(
       ...{ boot_id: machine.boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null },
       ...(stop_signal !== undefined && { stop_signal }),
     })
-    const plan = lobbyCommand(host, folder, spec, program, uid)
+    const groups = monitor.group === null ? [] : (machine.cgroups?.views(monitor.group) ?? [])
+    const plan = lobbyCommand(host, folder, spec, program, { uid, groups })
     const files = host.bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
     await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
     run.child = monitor.child

@@ -3,6 +3,7 @@ import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inNamespace } from '../network/namespace.ts'
 import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
+import type { GroupView } from './cgroups.ts'
 import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import type { Host } from './host.ts'
@@ -10,13 +11,16 @@ import { asUser, exportsOf, type LaunchSpec, plainCommand } from './monitor.ts'
 
 export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
 
-/** `folder`: that of the lobby. `program`: found, with its arguments. `uid`: the lobby's own, if it has one. */
+/**
+ * `folder`: that of the lobby. `program`: found, with its arguments. `uid`: the lobby's own, if it has one. `groups`: the
+ * control groups that it sees.
+ */
 export function lobbyCommand(
   host: Host,
   folder: string,
   spec: RunSpec,
   program: readonly string[],
-  uid: number | null,
+  { uid, groups }: { uid: number | null; groups: readonly GroupView[] },
 ): LobbyCommand {
   const { bubblewrap, files } = host
   if (bubblewrap === null) {
@@ -29,7 +33,12 @@ export function lobbyCommand(
   const disk = host.disks?.make(folder, spec, uid) ?? null
   const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
   const command = [...enter, ...(disk?.command ?? []), ...asUser(uid), ...sandbox, ...program]
-  return { command, args: bubblewrapArgs(files, { ...spec, disk }), working_folder: '/', seccomp: files.seccomp }
+  return {
+    command,
+    args: bubblewrapArgs(files, { ...spec, disk, groups }),
+    working_folder: '/',
+    seccomp: files.seccomp,
+  }
 }
 
 /** Its writable folder where it runs without bubblewrap. */
