@@ -109,8 +109,9 @@ async function requireStarts(session: Session, params: NamespaceParams, before: 
   )
   const [newest] = ended
   if (newest === undefined || ended.length < FAILED_STARTS_MAX) return
-  const { exit_code } = newest.status.stopped!
-  const how = exit_code === UNKNOWN_EXIT_CODE ? '' : ` The last one had exit code ${exit_code}.`
+  const { exit_code, exit_reason: reason = 'exit' } = newest.status.stopped!
+  const why = reason === 'exit' ? '' : ` (${reason})`
+  const how = exit_code === UNKNOWN_EXIT_CODE ? '' : ` The last one had exit code ${exit_code}${why}.`
   const log_params = { game_id: params.game_id, lobby_id: newest.lobby_id }
   const logs = await Promise.all(
     (['std_out', 'std_err'] as const).map((stream) =>

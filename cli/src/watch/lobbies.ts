@@ -236,7 +236,9 @@ function stateOf(lobby: LobbySummaryAnalytics): string {
 
 function stoppedText(terminal: Terminal, { status: { stopped } }: LogsLobbySummary): string {
   if (stopped === undefined) return 'running'
-  const end = stopped.failed ? `failed (exit code ${stopped.exit_code})` : 'stopped'
+  const { exit_reason: reason, exit_code } = stopped
+  const why = reason === undefined || reason === 'exit' ? '' : `${reason}, `
+  const end = stopped.failed ? `failed (${why}exit code ${exit_code})` : 'stopped'
   return `${end} ${ago(terminal, stopped.stop_ts)}`
 }
 

@@ -134,8 +134,15 @@ export const LogsLobbySummary = object(
             {
               stop_ts: Timestamp('When the lobby was stopped.'),
               failed: Type.Boolean({
-                description: 'Whether the lobby failed: the server ended on its own, and not with exit code 0.',
+                description:
+                  'Whether the lobby failed: the server ended on its own, before it was ready or not with exit code 0.',
               }),
+              exit_reason: Type.Optional(
+                Type.String({
+                  description:
+                    'How the server ended, such as `exit`, `signal`, `oom` (out of memory), `pids`, `disk`, `never_ready`, `stopped` (by the platform) or `lost`. Absent while it ends, and when its record is no longer kept.',
+                }),
+              ),
               exit_code: Type.Integer({
                 description:
                   'Exit code of the server; 128 plus the signal number when a signal ended it. 127: the program does not exist. -1: unknown, for example because the server was never started.',

@@ -97,7 +97,8 @@ function factsOfChange(
         lobby_unready_count: is_ready ? 0 : -1,
         lobby_preemptive_count: is_ready || is_custom ? 0 : -1,
       }
-      const failed = change.reason === 'never_ready' || (change.reason === 'exited' && hasFailed(ends.get(lobby_id)))
+      const failed =
+        change.reason === 'never_ready' || (change.reason === 'exited' && hasFailed(ends.get(lobby_id), is_ready))
       return [...removals, { ...fact('lobby_stopped', series, change.ms, difference), failed }]
     }
     case 'player_reserved': {
@@ -137,10 +138,10 @@ function removal(standing: Standing, player_id: string, ms: number): Fact[] {
   return [{ ...fact('player_removed', lobby.series, ms, difference), duration_ms }]
 }
 
-/** A server that exits on its own fails only with another code than 0. One that the platform ends does not fail. */
-function hasFailed(end: RunEnd | undefined): boolean {
+/** A server that exits on its own fails with another code than 0, or before it is ready. One that the platform ends does not. */
+function hasFailed(end: RunEnd | undefined, is_ready: boolean): boolean {
   if (end?.exit_reason === 'stopped') return false
-  return !(end?.exit_reason === 'exit' && end.exit_code === 0)
+  return !(is_ready && end?.exit_reason === 'exit' && end.exit_code === 0)
 }
 
 export function exitOf(series: Series, ms: number, exit_code: number): Fact {

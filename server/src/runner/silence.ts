@@ -37,7 +37,7 @@ export function watchSilence(
     }
   }
 
-  /** A line of the platform counts too: it tells more than this one. */
+  /** A line of the platform counts too: it says more than this one. */
   async function isSilent(lobby_id: string): Promise<boolean> {
     for (const stream of LOG_STREAMS) if ((await driver.logs(lobby_id, stream, 1)).length > 0) return false
     return true

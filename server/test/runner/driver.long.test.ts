@@ -165,6 +165,13 @@ promise('a lobby that reaches its limit of memory or of processes ends with that
   const tier = { ...TIER, memory_bytes: 96 * 1024 ** 2 }
   const hog = await fixture.start({ build_folder, args: ['node', 'hog.js'], tier })
   assert.deepStrictEqual(howOf(await fixture.ended(hog)), { exit_code: 137, reason: 'oom' })
+  if (!isEngine(variant)) {
+    const said = (await fixture.driver.logs(hog.lobby_id, 'stderr', 5)).map(({ bytes }) => String(bytes)).join('\n')
+    assert.match(
+      said,
+      /limit of memory \(oom\): its tier has 96 MB, and used up to 9\d MB\. .* `tier` of the game mode/,
+    )
+  }
   const fork = await fixture.start({ build_folder, args: ['fork'], tier: { ...TIER, pids_max: 20 } })
   assert.strictEqual((await fixture.ended(fork)).reason, 'pids')
   await fixture.driver.sweep()

@@ -159,7 +159,8 @@ function useColumns(): Column<PastLobby>[] {
       {
         id: 'exit',
         title: 'How it ended',
-        cell: ({ status }) => (status.stopped === undefined ? '' : exitText(status.stopped.exit_code)),
+        cell: ({ status }) =>
+          status.stopped === undefined ? '' : exitText(status.stopped.exit_code, status.stopped.exit_reason),
       },
       {
         id: 'mode',

@@ -185,7 +185,7 @@ function LobbyFacts({ lobby }: { lobby: PastLobby }) {
   else {
     facts.push(
       ['Ended', <Instant key="ended" ts={status.stopped.stop_ts} />],
-      ['How', exitText(status.stopped.exit_code)],
+      ['How', exitText(status.stopped.exit_code, status.stopped.exit_reason)],
       ['Lasted', duration(Date.parse(status.stopped.stop_ts) - Date.parse(create_ts))],
     )
   }

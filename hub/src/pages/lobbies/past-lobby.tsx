@@ -32,8 +32,16 @@ const SIGNALS: Readonly<Record<number, string>> = {
 }
 const SIGNAL_CODES_FROM = 128
 
-/** What an exit code means. */
-export function exitText(exit_code: number): string {
+/** Reasons that the code says too. */
+const CODE_REASONS: ReadonlySet<string> = new Set(['exit', 'signal', 'no_such_file', 'stopped'])
+
+/** What an exit code means. `reason`: named beside the code where the code does not say it, such as `oom`. */
+export function exitText(exit_code: number, reason?: string): string {
+  const code = codeText(exit_code)
+  return reason === undefined || CODE_REASONS.has(reason) ? code : `${reason}, ${code}`
+}
+
+function codeText(exit_code: number): string {
   if (exit_code === 0) return 'exit code 0'
   if (exit_code === -1) return 'exit code unknown'
   if (exit_code === 127) return 'exit code 127: the program does not exist'

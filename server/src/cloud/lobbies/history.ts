@@ -18,7 +18,7 @@ import { cut } from '../lists.ts'
 import { startPerf } from '../rays.ts'
 import { timestamp } from '../times.ts'
 import type { Window } from './csv.ts'
-import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
+import { exitReasonOf, hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
 /** Cores in use are rounded to a ten-thousandth. */
 const CORE_PARTS = 10_000
@@ -118,7 +118,14 @@ function summaryOf(row: LobbyRow): LogsLobbySummary {
   const state =
     stop_ts === null
       ? { live: { is_idle: row.player_count === 0, is_closed, is_stalled, is_outdated } }
-      : { stopped: { stop_ts: timestamp(stop_ts), failed: hasFailed(row), exit_code: exitCodeOf(row) } }
+      : {
+          stopped: {
+            stop_ts: timestamp(stop_ts),
+            failed: hasFailed(row),
+            exit_code: exitCodeOf(row),
+            exit_reason: exitReasonOf(row) ?? undefined,
+          },
+        }
   return {
     lobby_id,
     namespace_id,

@@ -25,13 +25,21 @@ export const LOBBY_COLUMNS = `l.lobby_id, l.namespace_id, l.game_mode, l.region,
   l.version_id is distinct from (select version_id from namespaces n where n.namespace_id = l.namespace_id) as is_outdated,
   r.start_ts, r.exit_ts, r.exit_code, r.exit_reason`
 
-/** Whether its server ended otherwise than with exit code 0, and not because the platform stopped it. */
-export function hasFailed({ stop_reason, exit_reason, exit_code }: LobbyRow): boolean {
+/**
+ * Whether its server ended on its own, otherwise than with exit code 0 after it was ready. A server that ends before it is
+ * ready has failed its players, with any exit code: such starts lead to the pauses of a version.
+ */
+export function hasFailed({ stop_reason, exit_reason, exit_code, ready_ts }: LobbyRow): boolean {
   if (stop_reason === 'never_ready') return true
   if (exit_reason === null || exit_reason === 'stopped') return false
-  return exit_reason !== 'exit' || exit_code !== 0
+  return exit_reason !== 'exit' || exit_code !== 0 || ready_ts === null
+}
+
+/** How its server ended, as the explanation of a request says. Null: it has not, or its record is no longer kept. */
+export function exitReasonOf({ stop_reason, exit_reason }: LobbyRow): string | null {
+  return stop_reason === 'never_ready' ? stop_reason : exit_reason
 }
 
 /** The same as SQL, of `lobbies l` and `lobby_runs r`. */
 export const FAILED_SQL = `(l.stop_reason = 'never_ready' or (r.exit_reason <> 'stopped'
-  and (r.exit_reason <> 'exit' or r.exit_code is distinct from 0)))`
+  and (r.exit_reason <> 'exit' or r.exit_code is distinct from 0 or l.ready_ts is null)))`

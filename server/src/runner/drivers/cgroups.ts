@@ -48,6 +48,8 @@ export type Cgroups = {
   counters(group: string): { oom_kills: number; pids_refused: number }
   /** Whether it once had all the memory that it may have; false when the group is gone. */
   hasReachedMemory(group: string): boolean
+  /** Its limit of memory, and the most that it had at once, in bytes; null when not counted, or the group is gone. */
+  memoryLimit(group: string): { limit: number | null; peak: number | null }
   /** Processor time of everything that ever ran in it, in ms of one core; null when not counted, or the group is gone. */
   cpuTime(group: string): number | null
   /** The most processes and threads at once so far; null when not counted, or the group is gone. */
@@ -132,11 +134,13 @@ function findVersion1(mounts: Mount[], name: string, is_for_engine: boolean): Cg
       }
     },
     hasReachedMemory(group) {
-      const [peak, limit] = ['memory.max_usage_in_bytes', 'memory.limit_in_bytes'].map((name) =>
-        numberIn(join(bases.memory, group, name)),
-      )
-      return peak != null && limit != null && peak >= limit
+      const { peak, limit } = this.memoryLimit(group)
+      return peak !== null && limit !== null && peak >= limit
     },
+    memoryLimit: (group) => ({
+      limit: numberIn(join(bases.memory, group, 'memory.limit_in_bytes')),
+      peak: numberIn(join(bases.memory, group, 'memory.max_usage_in_bytes')),
+    }),
     cpuTime(group) {
       const used_ns = accounts === null ? '' : readIfThere(join(accounts, group, 'cpuacct.usage'))
       return used_ns === '' ? null : Math.round(Number(used_ns) / NS_PER_MS)
@@ -212,6 +216,10 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
         pids_refused: readCounter(join(base, group, 'pids.events'), 'max'),
       }
     },
+    memoryLimit: (group) => ({
+      limit: numberIn(join(base, group, 'memory.max')),
+      peak: numberIn(join(base, group, 'memory.peak')),
+    }),
     hasReachedMemory: (group) => readCounter(join(base, group, 'memory.events'), 'max') > 0,
     cpuTime(group) {
       const path = join(base, group, 'cpu.stat')

@@ -26,6 +26,7 @@ const COULD_NOT_START_CODES = [1, 126, 127]
 const STDERR_LINES = 4
 /** A shell's exit code for a signal is this plus the number of the signal. */
 const SIGNAL_CODE = 128
+const BYTES_PER_MB = 1024 ** 2
 /** The largest number of a signal. */
 const SIGNALS_MAX = 64
 
@@ -103,6 +104,21 @@ export async function exitOfRun(
   }
   const is_signal = exit_code > SIGNAL_CODE && exit_code <= SIGNAL_CODE + SIGNALS_MAX
   return { exit_code, reason: is_signal ? 'signal' : 'exit' }
+}
+
+/** The line for the log of a lobby that a limit ended. Null: none did. */
+export function limitNote(reason: Exit['reason'], group: string, cgroups: Cgroups): string | null {
+  if (reason === 'oom') {
+    const { limit, peak } = cgroups.memoryLimit(group)
+    const used = peak === null ? '' : `, and used up to ${megabytes(peak)}`
+    return `The server was ended because it reached its limit of memory (oom): its tier has ${megabytes(limit)}${used}. Lower the heap of the server, or set \`tier\` of the game mode to one with more memory.`
+  }
+  if (reason !== 'pids') return null
+  return `The server failed after it reached its limit of ${cgroups.pidsMax(group) ?? ''} processes and threads (pids).`
+}
+
+function megabytes(bytes: number | null): string {
+  return bytes === null ? 'an unknown amount' : `${Math.round(bytes / BYTES_PER_MB)} MB`
 }
 
 function countersOf(handle: Handle, cgroups: Cgroups | null): ReturnType<Cgroups['counters']> {

@@ -20,7 +20,7 @@ import type { ListeningSocket } from '../sockets.ts'
 import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
 import { DiskWatch, type FullDisk } from './disk-watch.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
-import { endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
+import { endRun, exitOfRun, killLeftovers, limitNote, logIsWhole } from './ending.ts'
 import { type Ending, Endings } from './endings.ts'
 import { findImageProgram, isImageFolder, noWorkingFolder } from './find-image-program.ts'
 import { findProgram, type Program } from './find-program.ts'
@@ -308,6 +308,10 @@ class ProcessDriver implements Driver {
     const full = this.#disks.close(handle.lobby_id)
     if (full !== null) this.note(handle.lobby_id, FULL_DISK[full])
     const how = await exitOfRun(folder, handle, { monitor_code, has_full_disk: full !== null }, cgroups)
+    if (handle.group !== null && cgroups !== null) {
+      const text = limitNote(how.reason, handle.group, cgroups)
+      if (text !== null) this.note(handle.lobby_id, text)
+    }
     const cpu_ms = handle.group === null ? null : (cgroups?.cpuTime(handle.group) ?? null)
     const ended = { ...how, cpu_ms, ran: { start_ts: handle.start_ts, end_ts } }
     writeEnded(folder, ended)

@@ -111,6 +111,17 @@ test('a lobby that has stopped has an exit code, also where none was seen', asyn
     [0, 127, -1, -1],
     'of its own, for want of a program, unseen, never started',
   )
+  await platform.ctx.pool.query("update lobbies set stop_reason = 'never_ready' where lobby_id = $1", [ids[2]])
+  assert.deepEqual(
+    (await page(platform, game)).map(({ status }) => [status.stopped?.exit_reason, status.stopped?.failed]),
+    [
+      ['exit', true],
+      ['no_such_file', true],
+      ['never_ready', true],
+      [undefined, false],
+    ],
+    'also a server that exits with 0 before it is ready',
+  )
 })
 
 test('a lobby is returned from its creation to how it ended, with its logs', async (t) => {
@@ -141,7 +152,7 @@ test('a lobby is returned from its creation to how it ended, with its logs', asy
   assert.equal(dead.status.live, undefined)
   const { stop_ts, ...how } = dead.status.stopped!
   assert.ok(stop_ts >= dead.create_ts)
-  assert.deepEqual(how, { failed: true, exit_code: 3 })
+  assert.deepEqual(how, { failed: true, exit_code: 3, exit_reason: 'exit' })
   assert.match(await (await fetchSigned(platform, stderr_presigned_urls[0]!)).text(), /Z no map\n$/)
   assert.deepEqual(
     (await page(platform, game)).map(({ lobby_id }) => lobby_id),
