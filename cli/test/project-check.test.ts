@@ -24,6 +24,7 @@ matchmaker:
     default:
       max_playerz: 4
       idle_grace_ms: soon
+  ready_deadline_ms: 60000
   docker:
     args: [node, main.js]
     env:
@@ -39,20 +40,23 @@ ignore: [x]
     '1:7 game invalid',
     '6:7 matchmaker.game_modes.default.max_playerz unknown',
     '7:22 matchmaker.game_modes.default.idle_grace_ms wrong_type',
-    '11:14 matchmaker.docker.env.LEVEL wrong_type',
-    '13:25 matchmaker.docker.ports.game.protocol not_allowed',
-    '14:7 matchmaker.docker.ports.chat empty',
-    '15:5 matchmaker.docker.image_id unknown',
-    '16:1 ignore unknown',
+    '8:3 matchmaker.ready_deadline_ms unknown',
+    '12:14 matchmaker.docker.env.LEVEL wrong_type',
+    '14:25 matchmaker.docker.ports.game.protocol not_allowed',
+    '15:7 matchmaker.docker.ports.chat empty',
+    '16:5 matchmaker.docker.image_id unknown',
+    '17:1 ignore unknown',
   ])
   for (const { message, remedy } of faults) {
     assert.match(message, /^\S.*[.?]$/)
     assert.match(remedy, /^\S.*\.$/, message)
   }
-  const [name, unknown, , quoted, protocol, empty, id] = faults
+  const [name, unknown, , misplaced, quoted, protocol, empty, id, ignore] = faults
   assert.match(name!.remedy, /name_id/)
   assert.equal(unknown!.suggestion, 'max_players')
   assert.match(unknown!.message, /Did you mean max_players\?/)
+  assert.equal(misplaced!.remedy, 'It belongs at another place: matchmaker.game_modes.NAME.ready_deadline_ms.')
+  assert.equal(ignore!.remedy, 'It belongs at another place: server.ignore or site.ignore.')
   assert.match(quoted!.remedy, /quotes/)
   assert.match(protocol!.message, /Did you mean http\?/)
   assert.match(empty!.remedy, /chat: \{\}/)

@@ -102,10 +102,9 @@ async function waitUntilDrained(terminal: Terminal, { client }: Session, node_id
 
 function remaining({ lobby_count, player_count, drain: drained }: Node): string {
   if (lobby_count === 0) return 'It runs no lobby.'
-  const end =
-    drained?.deadline_ts === undefined ? 'when they are empty' : `when they are empty, or at ${drained.deadline_ts}`
-  const verb = lobby_count === 1 ? 'lobby ends' : 'lobbies end'
-  return `${lobby_count} ${verb} ${end}, with ${counted(player_count, 'player')}.`
+  const empty = lobby_count === 1 ? 'lobby ends when it is empty' : 'lobbies end when they are empty'
+  const end = drained?.deadline_ts === undefined ? '' : `, or at ${drained.deadline_ts}`
+  return `${lobby_count} ${empty}${end}, with ${counted(player_count, 'player')}.`
 }
 
 function useText(used: number, limit: number | undefined): string {

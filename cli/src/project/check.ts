@@ -23,6 +23,8 @@ export type ProjectFault = Position & {
 
 export type CheckedProject = { config: ProjectConfig | null; faults: ProjectFault[]; document: ProjectDocument }
 
+/** Places that are named where a member stands at a wrong one. */
+const PLACES_MAX = 2
 /** Stands for the ids that a deploy adds. */
 export const SOME_ID = '00000000-0000-0000-0000-000000000000'
 
@@ -202,8 +204,22 @@ function unknownRemedy(path: readonly string[], schema: JsonSchema): string {
   if (name === 'image_id' || name === 'site_id') return 'Remove it: muster deploy fills it in.'
   const around = schemaAt(path.slice(0, -1), schema)
   const [pattern] = Object.keys(around?.patternProperties ?? {})
+  const elsewhere = pathsOf(name, schema)
+  if (elsewhere.length > 0) return `It belongs at another place: ${elsewhere.slice(0, PLACES_MAX).join(' or ')}.`
   if (pattern !== undefined) return `Names here match ${pattern}.`
   return `Members here: ${Object.keys(around?.properties ?? {}).join(', ')}.`
+}
+
+/** Where the schema has a member of this name. `NAME` stands for a name of the project's own. */
+function pathsOf(name: string, schema: JsonSchema, path: readonly string[] = []): string[] {
+  const own = Object.keys(schema.properties ?? {}).includes(name) ? [[...path, name].join('.')] : []
+  const named = Object.entries(schema.properties ?? {}).flatMap(([step, member]) =>
+    pathsOf(name, member, [...path, step]),
+  )
+  const mapped = Object.values(schema.patternProperties ?? {}).flatMap((member) =>
+    pathsOf(name, member, [...path, 'NAME']),
+  )
+  return [...own, ...named, ...mapped]
 }
 
 function schemaAt(path: readonly string[], schema: JsonSchema): JsonSchema | null {

@@ -182,7 +182,9 @@ test('every digest, size and count of an image is checked', async (t) => {
     'digest_algorithm',
   )
   assert.equal(await reasonOf({ config: { config: { User: 'nobody' } } }), 'user')
-  assert.equal(await reasonOf({ config: { config: { User: '99999999' } } }), 'user')
+  assert.equal(await reasonOf({ config: { config: { User: '70000' } } }), 'user_too_high')
+  assert.equal(await reasonOf({ config: { config: { User: '0:700000' } } }), 'user_too_high')
+  assert.equal(await reasonOf({ config: { config: { User: '99999999' } } }), 'user_too_high')
   assert.equal(await reasonOf({ config: { config: { WorkingDir: '../etc' } } }), 'working_folder')
   assert.equal(await reasonOf({ config: { config: { StopSignal: 'SIGKILL' } } }), 'stop_signal')
   assert.equal(await reasonOf({ config: { config: { Env: ['=x'] } } }), 'environment')

@@ -147,6 +147,9 @@ promise('a program that cannot be started has a reason and a line in the log', a
     assert.ok('refused' in started && started.refused === reason, program)
     const [line] = await fixture.driver.logs(lobby_id, 'stderr', 10)
     assert.match(line?.bytes.toString() ?? '', /^\[muster\] ".*"/)
+    if (program === 'nothing' && !isEngine(variant)) {
+      assert.match(String(line!.bytes), /searched in the build, and in \/usr\/local\/bin, .*, \/usr\/games\./)
+    }
     assert.deepStrictEqual(howOf(await fixture.driver.exitOf(lobby_id)), { exit_code: null, reason })
   }
   for (const program of ['script', 'broken']) {

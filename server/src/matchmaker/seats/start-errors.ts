@@ -108,9 +108,9 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
     case 'disk':
       return 'its server failed, and its disk was full.'
     case 'no_such_file':
-      return 'the first of args names a program that is not there.'
+      return 'the program that it starts is not there.'
     case 'not_executable':
-      return 'the first of args names a file that is not executable.'
+      return 'the program that it starts is not executable.'
     case 'missing_library':
       return 'a library or an interpreter of its program is missing.'
     case 'build_damaged':

@@ -82,7 +82,8 @@ function lineOf(text: string, name: string, number_at: number): string[] | null 
 }
 
 function idOf(text: string, user: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > ID_MAX) throw imageRefused('user', user)
+  if (!/^\d+$/.test(text)) throw imageRefused('user', user)
+  if (Number(text) > ID_MAX) throw imageRefused('user_too_high', user)
   return Number(text)
 }
 

@@ -23,7 +23,9 @@ const SENTENCES = {
   link_loop: 'Links in the file form a loop, or leave the file. Save the image again.',
 
   // The config of the image.
-  user: 'The user of the image is no number, and /etc/passwd and /etc/group of the image do not have it. Add the user to the image.',
+  user: 'The user of the image is not a number, and /etc/passwd and /etc/group of the image do not have it. Add the user to the image.',
+  user_too_high:
+    'The user of the image, or its group, has a number above 65535, which lobbies do not have. Set another USER.',
   working_folder: 'The working folder of the image is not an absolute path of plain names. Set another WORKDIR.',
   stop_signal: 'The stop signal of the image is unknown. Set another STOPSIGNAL.',
   environment: 'A variable of the image has no valid name, or is too long. Set another ENV.',

@@ -5,8 +5,8 @@ import { isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf } from '../../procfs.ts'
 import type { ExitReason } from './driver.ts'
 
-/** Folders of the host's programs, in the order of the search. */
-export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
+/** Folders of the host's programs, in the order of the search. Games of a distribution are in folders of their own. */
+export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/local/games', '/usr/games'] as const
 const HOST_FOLDERS = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib64/'] as const
 
 export type ProgramFault = { refused: ExitReason; message: string }
@@ -48,9 +48,14 @@ export function notExecutable(name: string): ProgramFault {
   return { refused: 'not_executable', message: `${JSON.stringify(name)} exists, but is not executable.` }
 }
 
-/** `elsewhere`: where else it was searched. */
-export function notFound(name: string, elsewhere = 'the platform or the host'): ProgramFault {
-  const message = `${JSON.stringify(name)}, the first of args, is neither a file of the build nor a program of ${elsewhere}.`
+/** `elsewhere`: where else a name without a slash was searched. */
+export function notFound(name: string, elsewhere = `in ${HOST_PROGRAM_FOLDERS.join(', ')}`): ProgramFault {
+  const places = isAbsolute(name)
+    ? 'at this path'
+    : name.includes('/')
+      ? 'in the build'
+      : `in the build, and ${elsewhere}`
+  const message = `${JSON.stringify(name)}, the program to start, was not found. It was searched ${places}. Correct args, or put the program into the build.`
   return { refused: 'no_such_file', message }
 }
 

@@ -108,7 +108,7 @@ export async function programOfArchive(
   if (in_build !== null) return in_build
   const path = image.env.find((line) => line.startsWith('PATH='))?.slice('PATH='.length)
   const found = await programs.find(image, probe, { name, path, relative_to: null })
-  if (found === 'nothing') return notFound(name, 'the image')
+  if (found === 'nothing') return notFound(name, 'in the PATH of the image')
   return found === 'not_executable' ? notExecutable(name) : found
 }
 
