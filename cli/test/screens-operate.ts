@@ -53,6 +53,7 @@ const SPINNER: OperateStep['figures'] = [
   [/N m?s/g, 'N s'],
   [/\d+ migrated/g, 'N migrated'],
   [/link=[\w-]+/g, 'link=LINK'],
+  [/\$PATH:\S+(?=\/node_modules)/g, '$$PATH:/CHECKOUT'],
   [/(\S) {2,}/g, '$1  '],
 ]
 

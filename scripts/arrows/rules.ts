@@ -362,6 +362,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/compile.ts', why: 'Passes it to readConfig.' },
       { file: 'server/src/supervisor/upgrade/guard.ts', why: 'Passes it to the program that it starts.' },
       { file: 'cli/src/main.ts', why: 'Passes it to the supervisor, which passes it to readConfig.' },
+      { file: 'cli/muster.js', why: 'Passes it to cli/src/main.ts, which it starts.' },
       { file: 'sdk/src/server.ts', why: 'The environment of a lobby has its id and token.' },
       { file: 'sdk/src/attach.ts', why: 'It sets PORT for a server that does not use the SDK.' },
       { file: 'sdk/build.ts', why: 'A separate program: the folder in which npm was called.' },

@@ -1,5 +1,6 @@
-// Makes node_modules what package-lock.json says, and node_modules/.bin/node a Node that runs the platform: the user's own
-// where it is new enough, otherwise the one of runtime/. Nothing is written when everything is in place.
+// Makes node_modules what package-lock.json says, node_modules/.bin/node a Node that runs the platform, and
+// node_modules/.bin/muster the command of this checkout. The Node is the user's own where it is new enough, otherwise the
+// one of runtime/. Nothing is written when everything is in place.
 import { spawnSync } from 'node:child_process'
 import {
   accessSync,
@@ -21,7 +22,9 @@ import { findDifference, lockOf, Obstacle, recordOf } from './differences.js'
 
 const ROOT = dirname(dirname(import.meta.dirname))
 const RUNTIME = join(ROOT, 'runtime')
-const NODE_LINK = join(ROOT, 'node_modules', '.bin', 'node')
+const BIN = join(ROOT, 'node_modules', '.bin')
+/** As npm links the command of this checkout. An install of a version before had another target. */
+const COMMAND_TARGET = join('..', '@musterhost', 'cli', 'muster.js')
 /** The oldest major version of Node that runs the platform and its tests. */
 const PLATFORM_NODE_MAJOR = 24
 /** Of Linux. npm has no newer Node for others. */
@@ -39,6 +42,7 @@ async function install(env) {
   const folders = wants_runtime ? [ROOT, RUNTIME] : [ROOT]
   if (folders.some((folder) => mustInstall(folder, env))) await installFolders(folders, env)
   linkNode(wants_runtime ? runtimeNode() : ownNode(env))
+  linkCommand()
 }
 
 function mustInstall(folder, env) {
@@ -141,15 +145,31 @@ function runtimeNode() {
   return join(packageOfRuntime(), 'bin', 'node')
 }
 
-/** Scripts of npm find this link before every other Node. Two installs may make it at once. */
+/** Scripts of npm find this link before every other Node. */
 function linkNode(node) {
-  const target = node.startsWith(`${ROOT}/`) ? relative(dirname(NODE_LINK), node) : node
-  if (existsSync(NODE_LINK) && linkTarget() === target) return
-  requireStarting(node)
-  const made = `${NODE_LINK}-${process.pid}`
-  mkdirSync(dirname(NODE_LINK), { recursive: true })
+  const target = node.startsWith(`${ROOT}/`) ? relative(BIN, node) : node
+  link('node', target, () => requireStarting(node))
+}
+
+/** Corrects a link that npm made for a version before. A folder of another user may not be written. */
+function linkCommand() {
+  if (!existsSync(join(BIN, 'muster'))) return
+  try {
+    link('muster', COMMAND_TARGET)
+  } catch (error) {
+    if (error.code !== 'EACCES' && error.code !== 'EROFS') throw error
+  }
+}
+
+/** Two installs may make it at once. */
+function link(name, target, before = () => undefined) {
+  const path = join(BIN, name)
+  if (existsSync(path) && targetOf(path) === target) return
+  before()
+  const made = `${path}-${process.pid}`
+  mkdirSync(BIN, { recursive: true })
   symlinkSync(target, made)
-  renameSync(made, NODE_LINK)
+  renameSync(made, path)
 }
 
 /** A system may lack a library that it needs. The link is made last, so the next run checks again. */
@@ -162,9 +182,10 @@ function requireStarting(node) {
   )
 }
 
-function linkTarget() {
+/** Null: a file of another kind. */
+function targetOf(path) {
   try {
-    return readlinkSync(NODE_LINK)
+    return readlinkSync(path)
   } catch (error) {
     if (error.code === 'EINVAL') return null
     throw error

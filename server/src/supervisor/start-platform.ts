@@ -13,6 +13,7 @@ import { type Connection, connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
 import { createLog } from '../observe/log.ts'
 import { credentialsOf } from '../observe/redact.ts'
+import { commandFolder } from '../platform-version.ts'
 import { openKeys } from '../tokens/keys.ts'
 import { compileOnce } from './compile.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
@@ -160,6 +161,7 @@ async function startParts(
       ...(sign_in_url ? [['sign in', sign_in_url, 'good once, within an hour'] as const] : []),
       ['data folder', shortPath(config.data_dir)],
       ['admin token', `cat ${shortPath(admin.file)}`],
+      ...commandRows(commandFolder()),
     ])
     if (config.mode === 'development' && config.node_capacity.cpu_cores === null) {
       terminal.say("Development: the machine's cores and memory do not limit how many lobbies run.")
@@ -349,6 +351,14 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
     if (signal.aborted) reject(signal.reason)
     else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
+}
+
+/** Prints what a person types once in a shell. The folder comes last on the PATH, so the shell keeps its own Node. */
+function commandRows(folder: string | null): [string, string, string][] {
+  if (folder === null) return []
+  return [
+    ['command', `export PATH="$PATH:${folder.replaceAll(/["$`\\]/g, '\\$&')}"`, 'then muster works in every folder'],
+  ]
 }
 
 /** Relative to the working folder, where that is shorter. */
