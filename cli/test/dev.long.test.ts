@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
-import { getGameById, listGameNamespaceTokensDevelopment } from '@musterhost/contract'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { getGameById, listGameNamespaceTokensDevelopment, placeholderNames } from '@musterhost/contract'
+import { get } from '../../server/test/edge/get.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/until.ts'
@@ -29,10 +31,11 @@ server.listen(Number(PORT_GAME), '127.0.0.1', async () => console.log('ready: ' 
 `
 
 test('muster dev', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   await t.test('the page gets a seat in the server of this machine, which restarts on a change', (t) =>
     plays(t, platform),
   )
+  await t.test('a server starts with the same arguments, variables and files as in a lobby', (t) => same(t, platform))
   await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
   await t.test('after kill -9 the game server and the platform that it started end too', (t) => killed(t, platform))
   await t.test('without a platform it starts one, and Ctrl-C leaves no process', (t) => ownPlatform(t, platform))
@@ -126,6 +129,110 @@ async function plays(t: TestContext, platform: Platform): Promise<void> {
   assert.deepEqual(processesOf(project.folder), [])
   assert.equal((await tokensOf(platform, project)).filter(({ revoke_ts }) => revoke_ts === undefined).length, 0)
   await assert.rejects(fetch(dev.url))
+}
+
+const SHOWING_SERVER = `
+import http from 'node:http'
+import { readFileSync } from 'node:fs'
+// bubblewrap adds PWD.
+const { PWD, HOME, PATH, TMPDIR, PORT_GAME, PLATFORM_API_URL, PLATFORM_TOKEN, ...env } = process.env
+const files = { 'server.cfg': readFileSync(HOME + '/server.cfg', 'utf8'), 'world/a/map.txt': readFileSync(HOME + '/world/a/map.txt', 'utf8') }
+const has = [HOME, PATH, TMPDIR, PLATFORM_API_URL, PLATFORM_TOKEN].map((value) => value !== undefined)
+const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
+http.createServer().listen(PORT_GAME, '127.0.0.1', async () => {
+  await fetch(PLATFORM_API_URL + '/matchmaker/lobbies/ready', { method: 'POST', headers })
+  console.log('STARTED ' + JSON.stringify({ args: process.argv.slice(2), has, env: { ...env, PORT_GAME }, files }))
+})
+`
+
+/** A site that needs cross-origin isolation, with a page that reads the path itself. */
+const CDN = {
+  not_found: 'index.html',
+  routes: [
+    { glob: '**', priority: 1, middlewares: headersOf({ 'Cross-Origin-Opener-Policy': 'same-origin' }) },
+    { glob: 'Build/**', priority: 2, middlewares: headersOf({ 'Content-Type': 'text/plain', 'X-Build': 'yes' }) },
+  ],
+}
+
+function headersOf(headers: Record<string, string>) {
+  const all = Object.entries(headers).map(([name, value]) => ({ name, value }))
+  return [{ kind: { custom_headers: { headers: all } } }]
+}
+
+/** What a browser sees, without the headers that say how long it may keep the file. */
+async function pagesOf({ hostname, port }: URL) {
+  const paths = ['/', '/notes.md', '/model.glb', '/any/where', '/lobbies', '/.well-known/none', '/Build/']
+  const built = ['/Build/code.js', '/Build/game.wasm', '/Build/game.wasm.br', '/Build/game.data', '/Build/none.js']
+  const shown: Record<string, unknown> = {}
+  for (const path of [...paths, ...built]) {
+    for (const accept of ['br', 'gzip', 'gzip, br']) {
+      const headers = { host: `${hostname}:${port}`, 'accept-encoding': accept }
+      const { status, headers: got, body } = await get({ port: Number(port) }, path, { headers })
+      const names = ['content-type', 'content-encoding', 'vary', 'cross-origin-opener-policy', 'x-build']
+      const kept = status < 400 ? names.map((name) => [name, got[name]]) : []
+      shown[`${path} ${accept}`] = [status, ...kept, status < 400 ? body.toString('base64') : '']
+    }
+  }
+  return shown
+}
+
+type Shown = { args: string[]; has: boolean[]; env: Record<string, string>; files: Record<string, string> }
+
+async function same(t: TestContext, platform: Platform): Promise<void> {
+  const names = [
+    ...placeholderNames([
+      { name: 'game', port_range: null },
+      { name: 'my-voice', port_range: null },
+    ]),
+  ]
+  const docker = {
+    args: ['node', 'server.mjs', '$${PORT}', ...names.map((name) => `${name}=\${${name}}`)],
+    ports: {
+      game: { protocol: 'http' },
+      'my-voice': { protocol: 'udp' },
+    },
+    env: { ADDRESS: 'http://${HOST}:${PORT_GAME}/', PORT: '1', MAP: 'shared' },
+    files: { 'server.cfg': 'port ${PORT_GAME} of ${GAME_MODE_NAME}', 'world/a/map.txt': '' },
+  }
+  const mode = { max_players: 4, max_players_direct: 6, docker: { ...docker, env: { ...docker.env, MAP: 'own' } } }
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': SHOWING_SERVER },
+    site: { 'index.html': '<h1>Page</h1>', 'Build/code.js': 'let a', 'notes.md': '# Notes', 'model.glb': 'glTF' },
+    matchmaker: `matchmaker: ${JSON.stringify({ game_modes: { duel: mode } })}\ncdn: ${JSON.stringify(CDN)}\n`,
+  })
+  project.write('site/Build/game.wasm.br', brotliCompressSync('wasm'))
+  project.write('site/Build/game.data.gz', gzipSync('data'))
+  project.write('site/Build/code.js.gz', gzipSync('let a'))
+  const dev = await startDev(t, project, { OF_THE_SHELL: 'must not reach the server' })
+  const developed = JSON.parse((await dev.shows(/^ {2}STARTED (.*)$/m))[1]!) as Shown
+  const pages_of_dev = await pagesOf(new URL(dev.url))
+  assert.equal(await dev.end(), 0, dev.output())
+
+  const { url } = (await project.deploy()) as { url: string }
+  assert.deepEqual(pages_of_dev, await pagesOf(new URL(url)))
+  const printed = await until('the lobby prints', async () =>
+    /STARTED (.*)$/m.exec((await project.run(['logs', '-n', '100'])).stdout),
+  )
+  const deployed = JSON.parse(printed[1]!) as Shown
+  // Values of one lobby or one place differ, but each name that one has the other has too.
+  assert.deepEqual(Object.keys(developed.env).sort(), Object.keys(deployed.env).sort())
+  assert.deepEqual(developed.has, deployed.has)
+  const named = (shown: Shown) => shown.args.map((text) => text.split('=')[0])
+  assert.deepEqual(named(developed), named(deployed))
+  for (const shown of [developed, deployed]) {
+    const { args, env, files } = shown
+    for (const text of args.slice(1)) assert.doesNotMatch(text, /\$\{|=$/)
+    assert.equal(args[0], '${PORT}')
+    assert.equal(env.ADDRESS, `http://127.0.0.1:${env.PORT_GAME}/`)
+    assert.deepEqual([env.PORT, env.HOST, env.MAP], ['1', '127.0.0.1', 'own'])
+    assert.deepEqual(files, { 'server.cfg': `port ${env.PORT_GAME} of duel`, 'world/a/map.txt': '' })
+  }
+  for (const name of [
+    ...['PLATFORM_GAME_MODE_ID', 'PLATFORM_NAMESPACE_ID', 'PLATFORM_NAMESPACE_NAME', 'PLATFORM_MAX_PLAYERS_NORMAL'],
+    ...['PLATFORM_MAX_PLAYERS_DIRECT', 'PLATFORM_MAX_PLAYERS_PARTY'],
+  ]) {
+    assert.equal(developed.env[name], deployed.env[name], name)
+  }
 }
 
 async function keys(t: TestContext, platform: Platform): Promise<void> {

@@ -77,7 +77,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   'batch-writer': [],
   'database-url': ['bare-host'],
   'exact-json': [],
-  ids: [],
+  ids: ['contract'],
   'free-buffer': [],
   'json-text': [],
   // Where players reach a lobby: the matchmaker returns it, and the runner writes it into the environment.

@@ -1,7 +1,12 @@
 // muster dev: the game server of this machine behind the matchmaker of a platform. The page asks the platform for a seat as it
 // does in production, with a development token, and gets one in this server.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import {
   createGameNamespaceTokenDevelopment,
+  type GameModeConfig,
+  getGameNamespaceById,
   listGameNamespaceTokensDevelopment,
   revokeGameNamespaceTokenDevelopment,
 } from '@musterhost/contract'
@@ -15,7 +20,7 @@ import { type Project, type ProjectFolder, readProject } from '../project/projec
 import { createCommandClient, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { Bots } from './bots.ts'
-import { dockerOf, GameServer, planServer } from './game-server.ts'
+import { firstModeOf, GameServer, plainProtocol, planServer } from './game-server.ts'
 import { Guard } from './guard.ts'
 import { readKeys } from './keys.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
@@ -82,7 +87,10 @@ export async function runDev(terminal: Terminal, options: DevOptions): Promise<v
 async function startParts(dev: Dev, end: () => void): Promise<void> {
   const { terminal, session, project, server_folder, options, guard, parts } = dev
   const game = await session.game()
-  const namespace = await session.namespace()
+  const { namespace_id } = await session.namespace()
+  const { namespace } = await session.client.call(getGameNamespaceById, {
+    params: { game_id: game.game_id, namespace_id },
+  })
   terminal.note(`Developing ${game.name_id} behind ${namespace.name_id} on ${session.url}`)
   for (const [title, part] of [
     ['server', server_folder],
@@ -90,29 +98,32 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   ] as const) {
     if (part?.build) await runBuild(terminal, { title, folder: project.folder, command: part.build })
   }
-  const { game_mode, docker } = dockerOf(project.version)
-  const names = Object.keys(docker.ports ?? {})
-  const numbers = await freePorts(names.length)
-  const ports = Object.fromEntries(names.map((name, index) => [name, numbers[index]!]))
-  const token = await developmentToken(dev, ports)
+  const mode = firstModeOf(project.version)
+  sayDifferences(terminal, mode)
+  const ports = await portsOf(mode)
+  const token = await developmentToken(dev, mode, ports)
   parts.push({ stop: () => token.revoke() })
 
   const page = await servePage({
     folder: project.site?.folder ?? null,
+    cdn: project.version.cdn,
     platform_url: session.url,
     token: token.token,
-    ...{ game_id: game.game_id, namespace_id: namespace.namespace_id, port: options.port ?? 0 },
+    ...{ game_id: game.game_id, namespace_id, port: options.port ?? 0 },
   })
   parts.push({ stop: () => page.close() })
   const log = { is_shown: true }
   const event = (text: string): void => terminal.note(text)
-  const place = { api_url: session.url, token: token.token, namespace, ports }
-  const server = new GameServer(planServer(project.version, server_folder.folder, place, terminal.env), guard, {
+  const home = await mkdtemp(join(tmpdir(), 'muster-dev-'))
+  parts.push({ stop: () => rm(home, { recursive: true, force: true }) })
+  const of_lobby = { namespace, ports, home: join(home, 'home'), host: options.host, game_id: game.game_id }
+  const place = { api_url: session.url, token: token.token, ...of_lobby }
+  const server = new GameServer(planServer(mode, server_folder.folder, place, terminal.env), guard, {
     line: (text) => log.is_shown && terminal.note(`  ${text}`),
     event,
   })
   parts.push(server)
-  const bots = new Bots(createClient({ url: session.url, token: token.token }), game_mode, event)
+  const bots = new Bots(createClient({ url: session.url, token: token.token }), mode.name, event)
   parts.push({ stop: () => bots.close() })
   await server.restart('first')
   parts.push({
@@ -125,24 +136,30 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   })
   if (terminal.is_interactive) parts.push({ stop: readKeys(keyHandler({ dev, page, server, bots, log }), end) })
   for (const [name, port] of Object.entries(ports)) terminal.note(`port ${name}: ${options.host}:${port}`)
-  if (terminal.is_json) terminal.json({ url: page.url, platform_url: session.url, ...game, ...namespace, ports })
+  if (terminal.is_json) {
+    const { name_id } = namespace
+    terminal.json({ url: page.url, platform_url: session.url, ...game, namespace_id, name_id, ports })
+  }
   if (terminal.is_interactive) terminal.note(KEYS)
   terminal.note(project.site === null ? `Matchmaker: ${page.url}/matchmaker` : `Play: ${page.url}/`)
 }
 
 /** Revoked at the end. With it a caller can send players to this machine, and to no other. */
-async function developmentToken({ terminal, session, project, options }: Dev, ports: Readonly<Record<string, number>>) {
+async function developmentToken(
+  { terminal, session, options }: Dev,
+  mode: GameModeConfig,
+  ports: Readonly<Record<string, number>>,
+) {
   const params = {
     game_id: (await session.game()).game_id,
     namespace_id: (await session.namespace()).namespace_id,
   }
-  const { docker } = dockerOf(project.version)
   const body = {
     hostname: options.host,
     ports: Object.fromEntries(
-      Object.entries(ports).map(([name, port]) => [
+      mode.ports.map(({ name, protocol, port_range }) => [
         name,
-        { port, protocol: plainProtocol(docker.ports?.[name]?.protocol) },
+        { ...(port_range === null ? { port: ports[name]! } : { port_range }), protocol: plainProtocol(protocol) },
       ]),
     ),
   }
@@ -156,10 +173,21 @@ async function developmentToken({ terminal, session, project, options }: Dev, po
   })
 }
 
-/** The server on this machine has no certificate. */
-function plainProtocol(protocol: string | undefined): 'http' | 'tcp' | 'udp' {
-  if (protocol === 'tcp' || protocol === 'tcp_tls') return 'tcp'
-  return protocol === 'udp' ? 'udp' : 'http'
+/** The numbers at which the server listens, by the names of the ports. One that muster.yaml names is kept. A range has none. */
+async function portsOf({ ports }: GameModeConfig): Promise<Record<string, number>> {
+  const numbered = ports.filter(({ port_range }) => port_range === null)
+  const free = await freePorts(numbered.length)
+  return Object.fromEntries(numbered.map(({ name, port }, index) => [name, port ?? free[index]!]))
+}
+
+/** What only the platform does: players of `muster dev` connect to the server without an edge. */
+function sayDifferences(terminal: Terminal, { ports }: GameModeConfig): void {
+  for (const { name, admission, proxy_protocol } of ports) {
+    if (admission !== null) {
+      terminal.note(`port ${name}: the edge admits players (seats: edge). Here no edge does: all connections get in.`)
+    }
+    if (proxy_protocol) terminal.note(`port ${name}: connections begin with a PROXY header. Here they do not.`)
+  }
 }
 
 type Handled = { dev: Dev; page: Page; server: GameServer; bots: Bots; log: { is_shown: boolean } }

@@ -1,57 +1,93 @@
-// The game server on this machine: one process, restarted when its files change. It gets the environment of a lobby, with the
-// development token in place of the token of a lobby.
+// The game server on this machine: one process, restarted when its files change. It gets the arguments, the environment and
+// the files of a lobby, by the code of the runner, with the development token in place of the token of a lobby.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { join } from 'node:path'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
+import { availableParallelism, totalmem } from 'node:os'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type DockerBlock, dockerOfMode, type VersionConfig } from '@musterhost/contract'
+import {
+  type GameModeConfig,
+  gameModesOf,
+  type LobbyFile,
+  type LobbyPort,
+  lobbyProgram,
+  type VersionConfig,
+} from '@musterhost/contract'
+import { gameModeId } from '@musterhost/contract/name-ids'
 import { EXIT, Failure } from '../failure.ts'
-import { withoutToken } from '../terminal.ts'
 import type { Guard } from './guard.ts'
 
 /** The end of a server that was asked to end. */
 const STOP_MS_MAX = 5_000
+/** The lobby and the region of a development token. */
 const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
-const REGION_ID = 'dev-lcl'
+const REGION = { id: 'dev-lcl', name: 'Local' }
+const LISTENING_HOST = '127.0.0.1'
+/** Mode of the files of a lobby. */
+const FILE_MODE = 0o600
+/** Programs of Windows do not start without these. */
+const WINDOWS_NAMES = ['SystemRoot', 'SystemDrive', 'ComSpec', 'PATHEXT', 'TEMP', 'TMP', 'USERPROFILE', 'APPDATA']
 
+/** `files`: written into `home` before each start. */
 export type ServerPlan = {
   program: string
   args: readonly string[]
   folder: string
   env: Record<string, string>
+  home: string
+  files: readonly LobbyFile[]
 }
 
-/** The docker block of the first game mode, which lobbies of `muster dev` run. */
-export function dockerOf({ matchmaker }: VersionConfig): {
-  game_mode: string
-  docker: DockerBlock
-  max_players: number
-} {
-  const [first] = Object.entries(matchmaker?.game_modes ?? {})
-  if (matchmaker === undefined || first === undefined) {
-    throw new Failure('muster.yaml has no game mode, so there is no server to run.', { exit_code: EXIT.usage })
-  }
-  const [game_mode, mode] = first
-  const docker = dockerOfMode(matchmaker.docker, mode.docker) ?? {}
-  return { game_mode, docker, max_players: mode.max_players ?? matchmaker.max_players ?? PLAYERS_DEFAULT }
+/** The first game mode, which the lobby of `muster dev` has, with all defaults applied. */
+export function firstModeOf(version: VersionConfig): GameModeConfig {
+  const [mode] = gameModesOf(version).values()
+  if (mode !== undefined) return mode
+  throw new Failure('muster.yaml has no game mode, so there is no server to run.', { exit_code: EXIT.usage })
 }
 
-const PLAYERS_DEFAULT = 32
-
+/** `host`: of this machine, as players reach it. `ports`: where the server listens, by name. */
 export type LobbyPlace = {
   api_url: string
   token: string
-  namespace: { namespace_id: string; name_id: string }
+  game_id: string
+  namespace: { namespace_id: string; name_id: string; version_id: string }
+  host: string
   ports: Readonly<Record<string, number>>
+  home: string
 }
 
 export function planServer(
-  version: VersionConfig,
+  mode: GameModeConfig,
   folder: string,
   place: LobbyPlace,
   env: Readonly<Record<string, string | undefined>>,
 ): ServerPlan {
-  const { game_mode, docker, max_players } = dockerOf(version)
-  const [program, ...args] = docker.args ?? []
+  const { home, namespace } = place
+  const facts = {
+    API_URL: place.api_url,
+    TOKEN: place.token,
+    LOBBY_ID,
+    GAME_MODE_ID: gameModeId(place.game_id, mode.name),
+    GAME_MODE_NAME: mode.name,
+    NAMESPACE_ID: namespace.namespace_id,
+    NAMESPACE_NAME: namespace.name_id,
+    VERSION_ID: namespace.version_id,
+    VERSION_NAME: 'dev',
+    REGION_ID: REGION.id,
+    REGION_NAME: REGION.name,
+    MAX_PLAYERS_NORMAL: String(mode.max_players_normal),
+    MAX_PLAYERS_DIRECT: String(mode.max_players_direct),
+    MAX_PLAYERS_PARTY: String(mode.max_players_party),
+    // Those of this machine: thousandths of a core, and bytes.
+    CPU: String(availableParallelism() * 1000),
+    MEMORY: String(totalmem()),
+    LOBBY_CONFIG: null,
+    LOBBY_TAGS: null,
+  }
+  const image = null
+  const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: LISTENING_HOST, image })
+  const [program, ...args] = started.args
   if (program === undefined) {
     throw new Failure('matchmaker.docker.args of muster.yaml names no program.', { exit_code: EXIT.usage })
   }
@@ -60,29 +96,46 @@ export function planServer(
     program: program === 'node' ? process.execPath : program.includes('/') ? join(folder, program) : program,
     args,
     folder,
-    env: {
-      ...Object.fromEntries(
-        Object.entries(withoutToken(env)).filter((entry): entry is [string, string] => entry[1] !== undefined),
-      ),
-      ...docker.env,
-      PLATFORM_API_URL: place.api_url,
-      PLATFORM_TOKEN: place.token,
-      PLATFORM_LOBBY_ID: LOBBY_ID,
-      PLATFORM_GAME_MODE_NAME: game_mode,
-      PLATFORM_NAMESPACE_ID: place.namespace.namespace_id,
-      PLATFORM_NAMESPACE_NAME: place.namespace.name_id,
-      PLATFORM_REGION_ID: REGION_ID,
-      PLATFORM_REGION_NAME: 'Local',
-      PLATFORM_MAX_PLAYERS_NORMAL: String(max_players),
-      PLATFORM_MAX_PLAYERS_DIRECT: String(max_players),
-      PLATFORM_MAX_PLAYERS_PARTY: String(max_players),
-      ...Object.fromEntries(Object.entries(place.ports).map(([name, port]) => [portVariable(name), String(port)])),
-    },
+    env: { ...ofSystem(env), ...started.env, HOME: home, TMPDIR: temporaryFolderOf(home) },
+    home,
+    files: started.files,
   }
 }
 
-function portVariable(name: string): string {
-  return `PORT_${name.toUpperCase().replaceAll('-', '_')}`
+/** A server gets no variable of the developer's shell that its lobbies lack. */
+function ofSystem(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const names = process.platform === 'win32' ? ['Path', 'PATH', ...WINDOWS_NAMES] : ['PATH']
+  return Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
+}
+
+function lobbyPorts(mode: GameModeConfig, { host, ports }: LobbyPlace): Record<string, LobbyPort> {
+  const address = isIPv6(host) ? `[${host}]` : host
+  const entries = mode.ports.map(({ name, protocol, port_range }): [string, LobbyPort] => {
+    const number = ports[name] ?? null
+    const url = `${plainProtocol(protocol)}://${address}${port_range === null ? `:${number}` : ''}`
+    return [name, { listening: number, public: { hostname: host, port: number, url } }]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** The server on this machine has no certificate. */
+export function plainProtocol(protocol: string): 'http' | 'tcp' | 'udp' {
+  if (protocol === 'tcp' || protocol === 'tcp_tls') return 'tcp'
+  return protocol === 'udp' ? 'udp' : 'http'
+}
+
+function temporaryFolderOf(home: string): string {
+  return join(home, 'tmp')
+}
+
+/** As for a new lobby: the folder has the files of the config, and nothing of the run before. */
+function makeHome({ home, files }: ServerPlan): void {
+  rmSync(home, { recursive: true, force: true })
+  mkdirSync(temporaryFolderOf(home), { recursive: true })
+  for (const { path, content } of files) {
+    mkdirSync(dirname(join(home, path)), { recursive: true })
+    writeFileSync(join(home, path), content, { mode: FILE_MODE })
+  }
 }
 
 type Output = { line(text: string): void; event(text: string): void }
@@ -125,6 +178,7 @@ export class GameServer {
   #start(reason: string): void {
     const { program, args, folder, env } = this.#plan
     this.#output.event(`server starts (${reason})`)
+    makeHome(this.#plan)
     const child = spawn(program, [...args], {
       cwd: folder,
       env,

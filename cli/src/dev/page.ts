@@ -1,4 +1,5 @@
-// The page of the game as `muster dev` serves it: files as they are on the disk, without a cache. Calls of players are passed to
+// The page of the game as `muster dev` serves it: files as they are on the disk, without a cache, with the types, forms and
+// headers of the platform. Calls of players are passed to
 // the platform with the development token, which the page never sees.
 
 import { once } from 'node:events'
@@ -6,35 +7,29 @@ import { createReadStream } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request as requestHttp, type Server, type ServerResponse } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { extname, join, sep } from 'node:path'
+import { join, sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import type { NotFound, VersionConfig } from '@musterhost/contract'
+import {
+  chooseForm,
+  contentTypeOf,
+  createSiteHeaders,
+  type Forms,
+  type SiteEncoding,
+  type Substitute,
+  substituteOf,
+} from '@musterhost/contract/site'
 
 /** Calls of a player's page. */
 const PASSED_PATHS = /^\/(matchmaker|v1|identity|parties|kv)(\/|$)/
 const LOOPBACK = '127.0.0.1'
 /** Headers that belong to one connection. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'host', 'origin', 'cookie']
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
-  '.json': 'application/json',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.jpg': 'image/jpeg',
-  '.webp': 'image/webp',
-  '.gif': 'image/gif',
-  '.ico': 'image/x-icon',
-  '.wasm': 'application/wasm',
-  '.mp3': 'audio/mpeg',
-  '.ogg': 'audio/ogg',
-  '.woff2': 'font/woff2',
-}
-
 export type PageOptions = {
   /** The folder of the site. Null: the game has no page, and only calls are passed on. */
   folder: string | null
+  /** The member `cdn` of the version config. */
+  cdn: VersionConfig['cdn']
   platform_url: string
   token: string
   game_id: string
@@ -86,7 +81,7 @@ async function respond(
     return
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') return fail(response, 405, 'Only GET and HEAD.')
-  await sendFile(options.folder, pathname, request.method, response)
+  await sendFound(options, pathname, request, response)
 }
 
 function isOwnHost(host: string | undefined, url: string): boolean {
@@ -122,34 +117,80 @@ async function passOn(
   ])
 }
 
-async function sendFile(
-  folder: string | null,
+type PageFile = { on_disk: string; content_length: number; content_type: string; content_encoding: SiteEncoding | null }
+type Found = Forms<PageFile> & Substitute
+
+/** As the edge does: the file at the path in the form that the browser accepts, with the headers of the routes. */
+async function sendFound(
+  { folder, cdn }: PageOptions,
   pathname: string,
-  method: string,
+  { method, headers }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const file = folder === null ? null : await findFile(folder, pathname)
-  if (file === null) return fail(response, 404, 'There is no such file.')
-  const type = TYPES[extname(file.path).toLowerCase()] ?? 'application/octet-stream'
-  response.writeHead(200, { 'content-type': type, 'content-length': file.bytes, 'cache-control': 'no-store' })
+  const found = folder === null ? null : await findFile(folder, pathname, cdn?.not_found ?? null)
+  if (found === null) return fail(response, 404, 'There is no such file.')
+  const accept_encoding = headers['accept-encoding']?.toString()
+  const chosen = chooseForm(found, { accept_encoding, wants_part: false, isPackable: () => false })
+  if (chosen === null) return fail(response, 406, 'The request accepts none of the encodings of the file.')
+  const { file, varies } = chosen
+  const own = createSiteHeaders(cdn?.routes ?? [])(found.path)
+  response.writeHead(found.status, [
+    ...['content-type', own.content_type ?? file.content_type],
+    ...['content-length', String(file.content_length)],
+    ...(file.content_encoding === null ? [] : ['content-encoding', file.content_encoding]),
+    ...(varies ? ['vary', 'Accept-Encoding'] : []),
+    // A developer sees each change at once, whatever a route says.
+    ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
+    ...own.others,
+  ])
   if (method === 'HEAD') {
     response.end()
     return
   }
-  await pipeline(createReadStream(file.path), response)
+  await pipeline(createReadStream(file.on_disk), response)
+}
+
+/** Null: the site has neither the file nor one for unknown paths. */
+async function findFile(folder: string, pathname: string, not_found: NotFound | null): Promise<Found | null> {
+  let path: string
+  try {
+    path = decodeURIComponent(pathname.slice(1))
+  } catch {
+    return null
+  }
+  if (path === '' || path.endsWith('/')) path += 'index.html'
+  const forms = await formsOf(folder, path)
+  if (forms !== null) return { ...forms, path, status: 200 }
+  const substitute = substituteOf(path, not_found)
+  const other = await formsOf(folder, substitute.path)
+  return other === null ? null : { ...other, ...substitute }
+}
+
+/** Null: the site has the file in no form. */
+async function formsOf(folder: string, path: string): Promise<Forms<PageFile> | null> {
+  const [file, br, gzip] = await Promise.all(
+    ['', '.br', '.gz'].map((ending) => readPageFile(folder, `${path}${ending}`)),
+  )
+  const forms = { file: file ?? null, br: formOf(br, file), gzip: formOf(gzip, file) }
+  return Object.values(forms).some((form) => form !== null) ? forms : null
+}
+
+/** An archive is no form of another file. */
+function formOf(form: PageFile | null | undefined, file: PageFile | null | undefined): PageFile | null {
+  if (form == null || form.content_encoding === null) return null
+  return { ...form, content_type: file?.content_type ?? form.content_type }
 }
 
 /** Null: it does not exist, or is outside of the folder. */
-async function findFile(folder: string, pathname: string): Promise<{ path: string; bytes: number } | null> {
+async function readPageFile(folder: string, path: string): Promise<PageFile | null> {
   try {
     const root = await realpath(folder)
-    const path = decodeURIComponent(pathname)
-    const file = await realpath(join(root, path.endsWith('/') ? `${path}index.html` : path))
-    if (!file.startsWith(root + sep)) return null
-    const stats = await stat(file)
-    return stats.isFile() ? { path: file, bytes: stats.size } : null
+    const on_disk = await realpath(join(root, path))
+    if (!on_disk.startsWith(root + sep)) return null
+    const stats = await stat(on_disk)
+    return stats.isFile() ? { on_disk, content_length: stats.size, ...contentTypeOf(path, null) } : null
   } catch {
-    // No such file, a malformed path, or a NUL in it.
+    // No such file, or a NUL in its name.
     return null
   }
 }

@@ -302,8 +302,6 @@ export const MEDIA_AGE_MS_MAX = 1_000
 export const COMPRESSED_BYTES_MIN = 1_400
 /** Versions whose routes are cached. */
 export const ROUTED_VERSIONS_MAX = 1_000
-/** Files of one version whose headers are cached. */
-export const ROUTED_FILES_MAX = 2_000
 
 /** Passwords of sites that are checked by bcrypt at once. */
 export const AUTH_RUNNING_MAX = 2

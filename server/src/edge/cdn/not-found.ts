@@ -1,13 +1,10 @@
 // What a site serves at an unknown path: its own 404.html, its index.html where the version says so, or a page of the
 // platform. None of them depends on the path, so no part of a request appears in the response.
 import type { NotFound } from '@musterhost/contract'
+import { type Substitute, substituteOf } from '@musterhost/contract/site'
 import type { SiteEntry } from './sites.ts'
 
-/** A file of a site, and the status that it is served with. `path`: the file's own path. */
-export type Found = { path: string; entry: SiteEntry; status: 200 | 404 }
-
-/** Programs request these and judge by the status. On the main domain the second is the route to a lobby. */
-const NO_PAGE = /^(?:\.well-known|lobbies\/[0-9a-f-]{36})(?:\/|$)/
+export type Found = Substitute & { entry: SiteEntry }
 
 /** Returns null when the site has no file for unknown paths. `not_found`: from the version config. */
 export function findSubstitute(
@@ -15,10 +12,9 @@ export function findSubstitute(
   path: string,
   not_found: NotFound | null,
 ): Found | null {
-  const is_application = not_found === 'index.html' && !NO_PAGE.test(path)
-  const substitute = is_application ? 'index.html' : '404.html'
-  const entry = manifest.get(substitute)
-  return entry === undefined ? null : { path: substitute, entry, status: is_application ? 200 : 404 }
+  const substitute = substituteOf(path, not_found)
+  const entry = manifest.get(substitute.path)
+  return entry === undefined ? null : { ...substitute, entry }
 }
 
 export const NOT_FOUND_PAGE = Buffer.from(`<!doctype html>

@@ -1,52 +1,27 @@
 // Chooses the form of a file that a request gets: the encoding that it accepts, and the range that it requests. A range is
 // always one of the uploaded bytes, so that ranges fetched at different times, from edges of different versions, fit.
 import { ApiError } from '@musterhost/contract'
-import { isCompressible } from '../../objects/content-type.ts'
-import type { Encoding } from '../../objects/pack.ts'
+import { type ChosenForm, chooseForm, isCompressible } from '@musterhost/contract/site'
 import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import type { SiteEntry, SiteFile } from './sites.ts'
 
-export type Representation = {
-  file: SiteFile
-  /** The encoding to compress the file with; null: its bytes are sent unchanged. */
-  packed: Encoding | null
-  /** Another request may get another form. */
-  varies: boolean
-}
+export type Representation = ChosenForm<SiteFile>
 
-/** Prefers brotli, then gzip, then plain. Throws CDN_NOT_ACCEPTABLE when no available form is accepted. */
+/** Throws CDN_NOT_ACCEPTABLE when no available form is accepted. */
 export function chooseRepresentation(
-  { file, br, gzip }: SiteEntry,
+  entry: SiteEntry,
   accept_encoding: string | undefined,
   wants_part: boolean,
 ): Representation {
-  const is_packable =
-    file !== null && br === null && gzip === null && file.content_encoding === null && isWorthPacking(file)
-  const varies = is_packable || br !== null || gzip !== null
-  if (file !== null && (!varies || wants_part || accept_encoding === undefined)) return { file, packed: null, varies }
-  // Without the header every encoding is accepted (RFC 9110, 12.5.3).
-  const accepted = accept_encoding === undefined ? { br: true, gzip: true } : acceptedEncodings(accept_encoding)
-  const ready = accepted.br && br !== null ? br : accepted.gzip ? gzip : null
-  if (ready !== null) return { file: ready, packed: null, varies }
-  if (file === null) throw new ApiError('CDN_NOT_ACCEPTABLE')
-  const packed = !is_packable ? null : accepted.br ? 'br' : accepted.gzip ? 'gzip' : null
-  return { file, packed, varies }
+  const chosen = chooseForm(entry, { accept_encoding, wants_part, isPackable: isWorthPacking })
+  if (chosen === null) throw new ApiError('CDN_NOT_ACCEPTABLE')
+  return chosen
 }
 
 function isWorthPacking({ content_type, content_length }: SiteFile): boolean {
   return (
     content_length >= COMPRESSED_BYTES_MIN && content_length <= MEMORY_FILE_BYTES_MAX && isCompressible(content_type)
   )
-}
-
-const REFUSED = /;\s*q=0(?:\.0{0,3})?\s*$/i
-
-/** RFC 9110, 12.5.3. Weights other than zero are ignored: the smallest accepted form is sent. */
-function acceptedEncodings(header: string): Record<Encoding, boolean> {
-  const accepted = new Map<string, boolean>()
-  for (const item of header.toLowerCase().split(',')) accepted.set(item.split(';', 1)[0]!.trim(), !REFUSED.test(item))
-  const any = accepted.get('*') ?? false
-  return { br: accepted.get('br') ?? any, gzip: accepted.get('gzip') ?? accepted.get('x-gzip') ?? any }
 }
 
 /** The first and the last byte. */

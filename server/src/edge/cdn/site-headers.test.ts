@@ -1,8 +1,8 @@
 // Runs in a process of its own: what ran before would change the processor time that it measures.
 import assert from 'node:assert'
 import { test } from 'node:test'
+import { createGlob } from '@musterhost/contract/site'
 import { cpuMsOf } from '../../../test/cpu-time.ts'
-import { createGlob } from './site-headers.ts'
 
 test('a glob matches whole paths', () => {
   const cases: Record<string, { yes: string[]; no: string[] }> = {

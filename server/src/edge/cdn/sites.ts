@@ -3,9 +3,9 @@
 // manifest is cached while there is room. The site of a host is read again when the namespace changes (channel
 // `namespaces`), and after SITE_HOST_AGE_MS_MAX at the latest.
 import type { NotFound, VersionConfig } from '@musterhost/contract'
+import { contentTypeOf, createSiteHeaders, type SiteHeaders } from '@musterhost/contract/site'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
-import { contentTypeOf } from '../../objects/content-type.ts'
 import { type Encoding, PACKED_ENDINGS } from '../../objects/pack.ts'
 import {
   MANIFEST_FILES_MAX,
@@ -16,7 +16,6 @@ import {
 } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import type { AuthUsers } from './basic-auth.ts'
-import { createSiteHeaders, type SiteHeaders } from './site-headers.ts'
 
 export type SiteFile = {
   object_key: string

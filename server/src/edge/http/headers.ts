@@ -1,8 +1,5 @@
 // Headers as text: the edge's own as lines, and lookups in the lines of a message that is forwarded.
 
-/** Names and values in turn, of responses that the edge makes. */
-export type RawHeaders = string[]
-
 /** Returns the edge's own headers as lines. Throws for a value that no header can have, which is a fault of this code. */
 export function linesOf(headers: readonly string[]): string {
   let lines = ''

@@ -1,15 +1,17 @@
 // The headers that a version's routes add to the files of its site. They are computed once per file and cached with the
 // routes. The routes were validated when the version was created.
-import type { CdnRoute } from '@musterhost/contract'
-import { plainTypeOf } from '../../objects/content-type.ts'
-import type { RawHeaders } from '../http/headers.ts'
-import { ROUTED_FILES_MAX } from '../limits.ts'
+import type { CdnRoute } from '../version-config.ts'
+import { plainTypeOf } from './content-type.ts'
+
+/** Files of one version whose headers are cached. */
+const ROUTED_FILES_MAX = 2_000
 
 export type SiteHeaders = {
   /** Null: the file's own. */
   content_type: string | null
   cache_control: string | null
-  others: RawHeaders
+  /** Names and values, one after the other. */
+  others: string[]
 }
 
 const NOTHING: SiteHeaders = { content_type: null, cache_control: null, others: [] }
