@@ -4,12 +4,14 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { constants } from 'node:os'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const PROGRAM = fileURLToPath(new URL('./src/main.ts', import.meta.url))
-const NODE = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
+const CLI = dirname(fileURLToPath(import.meta.url))
+const PROGRAM = join(CLI, 'src', 'main.ts')
+const NODE = join(CLI, '..', 'node_modules', '.bin', 'node')
 /** Makes NODE, and installs what package-lock.json names. It explains what is in its way. */
-const INSTALL = fileURLToPath(new URL('../scripts/install/main.cjs', import.meta.url))
+const INSTALL = join(CLI, '..', 'scripts', 'install', 'main.cjs')
 /** Exit codes of programs that a signal ended, as shells report them. */
 const SIGNAL_EXIT_CODE = 128
 
