@@ -9,6 +9,7 @@ import {
   updateGameNamespaceMatchmakerConfig,
 } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
+import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
 import { until } from '../../server/test/until.ts'
 import { bars } from '../src/watch/usage.ts'
@@ -52,6 +53,30 @@ test('histories of the command line', async (t) => {
     usage(world, lobby.lobby_id),
   )
   await t.test('the last lines are found in a log that is longer than a response', () => longLog(world))
+  await t.test('lobbies are listed by both names, and a lobby is named by its id alone', async () => {
+    for (const args of [['lobbies'], ['lobbies', 'list'], ['lobbies', 'list', '--mode', 'default']]) {
+      const { stdout, code, stderr } = await world.muster.run(args)
+      assert.deepEqual(
+        [code, stdout.includes(lobby.lobby_id.slice(-6))],
+        [0, true],
+        `${args.join(' ')}: ${stderr}${stdout}`,
+      )
+    }
+    for (const args of [[lobby.lobby_id], [lobby.lobby_id.slice(-12)], ['--lobby', lobby.lobby_id]]) {
+      const { stdout, code, stderr } = await world.muster.run(['logs', ...args, '-n', '1'])
+      assert.deepEqual([code, stdout.trimEnd().endsWith('the last line')], [0, true], `${stderr}${stdout}`)
+    }
+  })
+  await t.test('a lobby that has ended without a word says so, and one that runs may still write', async () => {
+    const silent = await platform.game({ files: { 'server.mjs': LEAST_SERVER } })
+    const run = (args: readonly string[]) => world.muster.run(args, { env: { GAME_ID: silent.name_id } })
+    const seat = await silent.player.call(findLobby, { body: { game_modes: ['default'] } })
+    assert.match((await run(['logs', seat.lobby.lobby_id])).stderr, /^Nothing was written yet\.$/m)
+    assert.equal((await run(['stop', '--yes', seat.lobby.lobby_id])).code, 0)
+    await until('the log has ended', async () =>
+      /^Nothing was written\.$/m.test((await run(['logs', seat.lobby.lobby_id])).stderr),
+    )
+  })
   await t.test('the audit log is CSV through all its pages, with the columns of an exported file', () => csv(world))
 })
 

@@ -28,7 +28,8 @@ const LOBBY = 'the id, or its last 6 to 12 characters'
 
 export function addLobbyCommands(program: Command, terminal: Terminal): void {
   const load = () => import('../watch/lobbies.ts')
-  withFilter(withNamespace(program.command('lobbies')))
+  const lobbies = program.command('lobbies').description('List the lobbies of a namespace.')
+  withFilter(withNamespace(lobbies.command('list', { isDefault: true })))
     .description('List the lobbies that run.')
     .option('-a, --all', 'also those that have stopped')
     .action(async (options: GlobalOptions & LobbyFilter) => (await load()).listLobbies(terminal, options))
@@ -78,7 +79,8 @@ export function addLogCommand(program: Command, terminal: Terminal): void {
   const moment = parseMoment(terminal.now())
   withFilter(withNamespace(program.command('logs')))
     .description('Print the last lines that lobbies wrote, and with -f the lines that follow.')
-    .option('--lobby <lobby>', `only this lobby: ${LOBBY}; default: all that run, or the last one`)
+    .argument('[lobby]', `only this lobby: ${LOBBY}; default: all that run, or the last one`)
+    .option('--lobby <lobby>', 'the same, as an option')
     .option('-f, --follow', 'print lines as they are written, until Ctrl-C')
     .option('-n, --lines <number>', 'how many of the last lines', parseWhole(1, LINES_MAX), LINES_DEFAULT)
     .option('--since <time>', 'only lines from then on: a time, or how long ago (5m)', moment)
@@ -87,7 +89,9 @@ export function addLogCommand(program: Command, terminal: Terminal): void {
     .addOption(
       new Option('--level <level>', 'only lines of this level or above; lines of stderr are warnings').choices(LEVELS),
     )
-    .action(async (options: LogOptions) => (await import('../watch/logs.ts')).showLogs(terminal, options))
+    .action(async (lobby: string | undefined, options: LogOptions) =>
+      (await import('../watch/logs.ts')).showLogs(terminal, lobby === undefined ? options : { ...options, lobby }),
+    )
 }
 
 export function addRequestCommands(program: Command, terminal: Terminal): void {

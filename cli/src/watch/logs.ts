@@ -77,6 +77,8 @@ class LogView {
   readonly #positions = new Map<string, string>()
   readonly #followed = new Set<string>()
   #known: string[] = []
+  /** Whether a stream that was read may get more lines. */
+  #has_open = false
 
   constructor(terminal: Terminal, session: Session, params: Params, matches: Match) {
     this.#terminal = terminal
@@ -109,7 +111,9 @@ class LogView {
       .sort((one, other) => one.ts.localeCompare(other.ts))
       .slice(-options.lines)
     for (const line of shown) this.#print(line)
-    if (shown.length === 0) this.#terminal.note(is_whole ? 'No line matches.' : 'Nothing was written yet.')
+    if (shown.length > 0) return
+    const nothing = this.#has_open ? 'Nothing was written yet.' : 'Nothing was written.'
+    this.#terminal.note(is_whole ? 'No line matches.' : nothing)
   }
 
   /** Prints lines as they are written. Ends when all logs have ended, unless new lobbies may come. */
@@ -158,6 +162,7 @@ class LogView {
     const params = { game_id: this.#params.game_id, lobby_id }
     const response = await this.#session.client.call(getLobbyLogs, { params, query: { stream, format: 'text' } })
     this.#positions.set(`${lobby_id}/${stream}`, response.watch.index)
+    this.#has_open ||= !response.is_complete
     return linesOf(lobby_id, stream, response)
   }
 

@@ -57,7 +57,7 @@ test('a find whose servers exit says how the last one ended; its log is for the 
   assert.deepEqual(end, { exit_reason: 'exit', exit_code: 3 })
   assert.equal(typeof lobby_id, 'string')
   assert.match(refused.message, /its server exited with code 3\./)
-  assert.ok(refused.message.includes(`/cloud/rays/${refused.ray_id}/explain`), refused.message)
+  assert.ok(refused.message.includes(`muster explain ${refused.ray_id}`), refused.message)
   assert.equal(await lobbiesEver(platform, game), 3)
 
   // Three starts in a row have failed: a request makes one attempt. The pause after it lasts until the clock goes on.
@@ -77,7 +77,7 @@ test('a find whose servers exit says how the last one ended; its log is for the 
   assert.equal(paused.metadata.exit_code, 3)
   assert.equal('log_lines' in paused.metadata, false)
   assert.match(paused.message, /The last 4 starts of this version failed/)
-  assert.ok(paused.message.includes(`/cloud/rays/${paused.ray_id}/explain`), paused.message)
+  assert.ok(paused.message.includes(`muster explain ${paused.ray_id}`), paused.message)
   const paused_game = await findAs(platform, token, as_game)
   assert.equal((paused_game.metadata.log_lines as string[]).length, 3)
   assert.equal(await lobbiesEver(platform, game), 4)
@@ -131,7 +131,7 @@ test('a server that is never ready is explained with the ports that it listens o
   assert.equal(refusal.metadata.lobby_id, run!.lobby_id)
   const where = `Its server does not listen on PORT_ADMIN, only on PORT_GAME. It listens on ${other}. ${remedy}`
   assert.ok(refusal.message.includes(where), refusal.message)
-  assert.ok(refusal.message.includes(`/cloud/rays/${refusal.ray_id}/explain`), refusal.message)
+  assert.ok(refusal.message.includes(`muster explain ${refusal.ray_id}`), refusal.message)
   const [first, second, note] = refusal.metadata.log_lines as string[]
   assert.deepEqual([first, second], ['no map here', `http ${other!.split(':')[1]}`])
   assert.ok(note!.includes('it does not listen on PORT_ADMIN (tcp '), note!)

@@ -156,8 +156,7 @@ function namesOf(ports: readonly string[]): string {
   return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${variableOfPort(name)}`).join(', ')
 }
 
-const whereExplained = ({ ray_id }: Asking): string =>
-  `For the game's developers, GET /cloud/rays/${ray_id}/explain has more.`
+const whereExplained = ({ ray_id }: Asking): string => `For the game's developers, "muster explain ${ray_id}" has more.`
 
 /** Nothing for players. The row of a lobby that has not ended has no lines: its log is read. */
 async function logLines(
