@@ -7,6 +7,21 @@ export function hasHttps(config: Config): boolean {
   return config.mode === 'development' || config.certificates_dir !== null || config.acme !== null
 }
 
+/**
+ * Where the addresses of the platform begin with https and nothing serves it: the problem with its remedies, in one line. Null: the
+ * edge has certificates, or a proxy in front is named.
+ */
+export function httpsWarning(config: Config): string | null {
+  const { mode, public_scheme, trusted_proxies, proxy_protocol_from, edge_socket, domains } = config
+  if (mode !== 'production' || public_scheme !== 'https' || hasHttps(config)) return null
+  if (trusted_proxies.length > 0 || proxy_protocol_from.length > 0 || edge_socket !== null) return null
+  return (
+    `No certificate is set, so nothing here serves ${publicUrl(config, domains.main)}. Only ` +
+    `${publicUrl(config, domains.main, 'http')} works. Set MUSTER_ACME or MUSTER_TLS_CERTIFICATES. Or name the proxy that serves ` +
+    'HTTPS in MUSTER_TRUSTED_PROXIES. Or set MUSTER_PUBLIC_SCHEME=http.'
+  )
+}
+
 /** Hosts that certificates may be ordered for: `own` are the platform's own, `cdn` is the parent domain of the sites. */
 export function certifiedHosts(config: Pick<Config, 'domains' | 'regions' | 'acme'>): {
   own: readonly string[]

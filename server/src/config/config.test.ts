@@ -1,5 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
+import { httpsWarning } from './addresses.ts'
 import { ConfigError, readConfig } from './config.ts'
 import { SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
@@ -76,6 +77,21 @@ test('where the edge speaks https in production, people come over https', () => 
     assert.match(mistakesOf({ ...http, [name]: value }).join(), /MUSTER_PUBLIC_SCHEME must be https/)
     assert.deepStrictEqual(mistakesOf({ ...PRODUCTION, [name]: value }), [])
   }
+})
+
+test('production that prints https addresses without a certificate or a proxy is warned, with what works', () => {
+  const warning = httpsWarning(readConfig({ ...PRODUCTION, MUSTER_EDGE_HTTP_PORT: '8000' })) ?? ''
+  assert.match(warning, /nothing here serves https:\/\/muster\.example.*Only http:\/\/muster\.example:8000 works/)
+  assert.ok(warning.length <= 400, 'a line of the terminal is cut after 400 characters')
+  const sound: Record<string, string>[] = [
+    {},
+    { ...PRODUCTION, MUSTER_PUBLIC_SCHEME: 'http' },
+    { ...PRODUCTION, MUSTER_TLS_CERTIFICATES: '/certificates' },
+    { ...PRODUCTION, MUSTER_ACME: 'https://acme.example/' },
+    { ...PRODUCTION, MUSTER_TRUSTED_PROXIES: '10.0.0.0/8' },
+    { ...PRODUCTION, MUSTER_PROXY_PROTOCOL_FROM: '10.0.0.0/8' },
+  ]
+  for (const env of sound) assert.strictEqual(httpsWarning(readConfig(env)), null, JSON.stringify(env))
 })
 
 test("the machine's size bounds what lobbies use together in production, and not in development", () => {

@@ -6,7 +6,7 @@ import { createSignInLink } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import type { Logger } from 'pino'
 import { HAND_OVER_BEFORE, handOver, thisProgram } from '../compatibility.ts'
-import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'
+import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
 import { type Connection, connect } from '../database/connect.ts'
@@ -155,9 +155,15 @@ async function startParts(
 
     const sign_in_url = is_first ? await signInUrl(config, admin.token, log) : null
     const play_url = await prepareExample(start, database, admin.token, log)
+    const lacks_https = httpsWarning(config)
+    if (lacks_https !== null) terminal.warn('https', lacks_https)
     terminal.table([
       ...(play_url ? [['play', play_url, 'open it in two windows'] as const] : []),
-      ['API', mainUrl(config), 'the matchmaker too'],
+      [
+        'API',
+        lacks_https === null ? mainUrl(config) : publicUrl(config, config.domains.main, 'http'),
+        'the matchmaker too',
+      ],
       ...(sign_in_url ? [['sign in', sign_in_url, 'good once, within an hour'] as const] : []),
       ['data folder', shortPath(config.data_dir)],
       ['admin token', `cat ${shortPath(admin.file)}`],
