@@ -19,6 +19,18 @@ test('each template is a project without mistakes, whose imports are there', asy
     for (const name of ['README.md', '.gitignore', 'muster.yaml', 'muster.schema.json', 'site/index.html']) {
       assert.ok(files.includes(name), `${template} has no ${name}`)
     }
+    // Without one, each visit of the page asks for a file that is not there.
+    assert.match(
+      readFileSync(join(project.folder, 'site/index.html'), 'utf8'),
+      /<link rel="icon" href="data:/,
+      template,
+    )
+    const servers = files.filter((file) => /^server\/(?:game\.js|main\.py)$/.test(file))
+    assert.ok(template === 'static' || servers.length > 0, template)
+    for (const file of servers) {
+      const text = readFileSync(join(project.folder, file), 'utf8')
+      for (const word of ['joined', 'left']) assert.match(text, new RegExp(`player .* ${word}, .* here`), file)
+    }
     const [first] = readFileSync(project.file, 'utf8').split('\n')
     assert.equal(first, '# yaml-language-server: $schema=./muster.schema.json')
     for (const file of files) {

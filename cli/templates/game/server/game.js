@@ -16,10 +16,11 @@ export function createGame() {
       const id = next_id++
       const place = somewhere()
       players.set(id, { id, ...place, target: place, hue: HUES[id % HUES.length], score: 0 })
+      console.log(`player ${id} joined, ${players.size} here`)
       return id
     },
     leave(id) {
-      players.delete(id)
+      if (players.delete(id)) console.log(`player ${id} left, ${players.size} here`)
     },
     /** What strangers send is checked: anything but a place of the field is ignored. */
     steer(id, message) {

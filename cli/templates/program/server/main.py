@@ -78,7 +78,9 @@ class Handler(BaseHTTPRequestHandler):
             pass  # The page was closed.
         finally:
             with lock:
-                players.pop(token, None)
+                player = players.pop(token, None)
+                if player is not None:
+                    print(f"player {player['id']} left, {len(players)} here", flush=True)
             call_platform("/matchmaker/players/disconnected", {"player_token": token})
 
     def send_state(self, token):
@@ -86,6 +88,7 @@ class Handler(BaseHTTPRequestHandler):
         with lock:
             id = max((player["id"] for player in players.values()), default=0) + 1
             players[token] = {"id": id, **place, "target": (place["x"], place["y"]), "hue": HUES[id % len(HUES)], "score": 0}
+            print(f"player {id} joined, {len(players)} here", flush=True)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Access-Control-Allow-Origin", "*")
