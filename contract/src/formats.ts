@@ -54,6 +54,24 @@ function isInstant(text: string): boolean {
   return EPOCH_MS.test(text) || isDateTime(text)
 }
 
+/** What the parser of URLs removes or encodes without a word: blanks, controls and characters that are not seen. */
+const NOT_IN_A_URL = /[\s\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/u
+/** The parser also takes `https:host` and `https:///host`. */
+const URL_START = /^[a-z][a-z0-9+.-]*:\/\/[^/]/i
+
+/**
+ * A sentence about a text that a parser would read as another URL than a person does; null: there is no such difference.
+ * It is asked before the text is parsed, because a parsed URL no longer shows what was removed.
+ */
+export function urlTextFault(text: string): string | null {
+  const [found] = NOT_IN_A_URL.exec(text) ?? []
+  if (found !== undefined) {
+    const code = found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')
+    return `The address contains the character U+${code}. Remove it, or write it percent-encoded.`
+  }
+  return URL_START.test(text) ? null : 'The address must begin with a scheme and two slashes: https://host/path.'
+}
+
 export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   'display-name': isDisplayName,
   email: isEmail,

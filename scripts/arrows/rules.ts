@@ -137,7 +137,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   addresses: ['outbound', 'tokens'],
   // Processes of several machines recognise each other by the keys that they share.
   'process-tls': ['addresses', 'private-authority', 'tokens'],
-  outbound: ['bare-host', 'database-url', 'tokens', 'tsig-key'],
+  outbound: ['bare-host', 'database-url', 'tokens', 'tsig-key', 'contract'],
   observe: ['config', 'batch-writer', 'database'],
   database: ['certificate-fault', 'compatibility', 'database-url', 'start-error', 'contract'],
 

@@ -1,6 +1,7 @@
 // Checks the actions of a game mode beyond their schema: which identities they require, an endpoint that may be called, and
 // headers that do not describe the message itself.
 import type { ErrorDetail } from '../errors.ts'
+import { urlTextFault } from '../formats.ts'
 import { SEAT_ACTIONS, type VerificationConfig } from '../verification-config.ts'
 import type { IdentityRequirement, VersionConfig } from '../version-config.ts'
 import { shownName } from '../visible-text.ts'
@@ -53,7 +54,8 @@ function checkVerification(
   { url, headers = {} }: VerificationConfig,
   path: string[],
 ): ErrorDetail[] {
-  const fault = checkUrl?.(url) ?? null
+  const text_fault = urlTextFault(url)
+  const fault = text_fault === null ? (checkUrl?.(url) ?? null) : { reason: 'invalid', message: text_fault }
   const errors: ErrorDetail[] = fault === null ? [] : [{ path: [...path, 'url'], ...fault }]
   const seen = new Set<string>()
   let bytes = 0

@@ -15,6 +15,16 @@ test('a captcha needs a provider and its secret', () => {
   assert.deepEqual(check('production', { hcaptcha: { site_key: 'a', secret_key: 'b' } }), [])
 })
 
+test('a key is one word, as the provider shows it', () => {
+  for (const key of ['a b', 'a\r\nb', ' a', 'a\n', '\u200ba']) {
+    const captcha = { turnstile: { site_key: key, secret_key: key } }
+    assert.deepEqual(check('development', captcha), [
+      'captcha.turnstile.site_key invalid',
+      'captcha.turnstile.secret_key invalid',
+    ])
+  }
+})
+
 test('published test secrets are refused in production, and in production only', () => {
   for (const secret_key of CAPTCHA_TEST_SECRETS) {
     for (const provider of ['hcaptcha', 'turnstile'] as const) {

@@ -11,6 +11,7 @@ import {
 } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
+import { urlTextFault } from '@musterhost/contract/formats'
 import { bareHost } from '../bare-host.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './certificate-authorities.ts'
 import { type Dns, DnsFailure } from './dns.ts'
@@ -92,6 +93,8 @@ export function parseTarget(text: string, rules: Omit<FetchRules, 'names'>): URL
     throw new FetchFailure('url', message)
   }
   if (text.length > URL_LENGTH_MAX) refuse(`The address is longer than ${URL_LENGTH_MAX} characters.`)
+  const text_fault = urlTextFault(text)
+  if (text_fault !== null) refuse(text_fault)
   if (!URL.canParse(text)) refuse('The address is not a URL.')
   const url = new URL(text)
   const scheme = url.protocol.slice(0, -1)

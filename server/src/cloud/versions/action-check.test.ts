@@ -33,6 +33,39 @@ test('an address is over TLS in production, on a port that is nobody else’s, a
     ...['https://gate/', `https://gate.example.org/${'x'.repeat(2_048)}`],
   ]
   for (const url of invalid) assert.deepEqual(check({ url }), ['url invalid'], url)
+  // What the parser would remove or encode: the text that is kept must be the address that is called.
+  const rewritten = [
+    ...[
+      'http://example.com/ HTTP/1.1\r\nHost: b',
+      'http://example.com/\tx',
+      ' http://example.com/',
+      `${URL}\n`,
+      `${URL} `,
+    ],
+    ...[
+      'https://exam\u00adple.com/',
+      'https://example.com/\u200b',
+      'https://example.com/a\u2028b',
+      'https://example.com/a b',
+    ],
+    ...[
+      'https:example.com/',
+      'https:/example.com/',
+      'https:///example.com/',
+      'https:\\\\example.com\\x',
+      'https://a.example.com\\@b',
+    ],
+  ]
+  for (const url of rewritten) {
+    assert.deepEqual(check({ url }), ['url invalid'], JSON.stringify(url))
+    assert.deepEqual(
+      checkActions(null, { join: { enabled: true, verification: { url } } }, []).length,
+      1,
+      'offline too',
+    )
+  }
+  assert.deepEqual(check({ url: 'https://example.com/a%20b?c=%0d%0a' }), [])
+  assert.deepEqual(check({ url: 'HTTPS://m\u00fcnchen.example.org/' }), [])
   const inside = [
     ...[
       '127.0.0.1',
