@@ -6,14 +6,17 @@ import type { ErrorDetail } from '../errors.ts'
 
 /** Where lobbies see their build (runner/drivers/bubblewrap.ts). */
 const BUILD_MOUNT = '/build'
+/** `fault`: why the machine of the platform cannot start it, after the name of the file; null: nothing is known. */
+export type BuildFile = { is_executable: boolean; fault: string | null }
+
 const REMEDY = 'Run chmod +x on it, pack the archive again, and upload it as a new build.'
 const WITHOUT_MODES =
   'An archive that was packed on Windows has no such mark: there the file must be an ELF program, or begin with #!.'
 
-/** `files`: whether each file of the build is executable, by its path. `path` is that of `args`. */
+/** `files`: those of the build, by path. `path` is that of `args`. */
 export function checkProgram(
   args: readonly string[],
-  files: ReadonlyMap<string, boolean>,
+  files: ReadonlyMap<string, BuildFile>,
   path: readonly string[],
 ): ErrorDetail[] {
   const [program = ''] = args
@@ -21,9 +24,12 @@ export function checkProgram(
   const inside = posix.isAbsolute(program) ? posix.relative(BUILD_MOUNT, program) : posix.normalize(program)
   const at = [...path, '0']
   const name = JSON.stringify(program)
-  const is_executable = files.get(inside)
-  if (is_executable === true) return []
-  if (is_executable === false) {
+  const file = files.get(inside)
+  if (file !== undefined && file.fault !== null) {
+    return [{ path: at, reason: 'not_runnable', message: `The file ${name} of the build ${file.fault}` }]
+  }
+  if (file?.is_executable === true) return []
+  if (file?.is_executable === false) {
     const message = `The build has the file ${name}, but it is not executable. ${REMEDY} ${WITHOUT_MODES}`
     return [{ path: at, reason: 'not_executable', message }]
   }
@@ -33,7 +39,7 @@ export function checkProgram(
 }
 
 /** Files of the same name elsewhere in the build, as a sentence with a space before it. */
-function namesakes(path: string, files: ReadonlyMap<string, boolean>): string {
+function namesakes(path: string, files: ReadonlyMap<string, BuildFile>): string {
   const name = posix.basename(path)
   const found = [...files.keys()].find((file) => posix.basename(file) === name)
   return found === undefined ? '' : ` It has ${JSON.stringify(found)}.`

@@ -19,6 +19,7 @@ import { LobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
 import { Reachability } from './reachability.ts'
 import { ReadinessWatch } from './readiness.ts'
+import { rootHint } from './root-hint.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
 import { watchSilence } from './silence.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
@@ -312,7 +313,7 @@ export class ReconcileLoop {
       if (found === null) return
       const exit: Exit = run.is_ending ? { ...found, reason: 'stopped' } : found
       this.#traces.ended(lobby_id, exit.reason)
-      await recordExit(this.#ctx, lobby_id, exit, await this.#tailOf(lobby_id))
+      await recordExit(this.#ctx, lobby_id, exit, await this.#explainedTail(run))
       for (const { pool, port } of portsOf(this.#launch, run)) pool.release(port)
       this.#runs.delete(lobby_id)
       metrics.run_exits.inc({ reason: exit.reason })
@@ -332,6 +333,15 @@ export class ReconcileLoop {
       this.#ctx.log.error({ err: error, lobby_id: run.handle.lobby_id }, 'lobby could not be ended')
     }
     this.wake()
+  }
+
+  /** The last lines of the log of a run that has ended, with what this platform says about them. */
+  async #explainedTail({ handle, is_ready }: ActiveRun): Promise<string[]> {
+    const lines = await this.#tailOf(handle.lobby_id)
+    const hint = is_ready ? null : rootHint(lines)
+    if (hint === null) return lines
+    this.#note(handle, hint)
+    return this.#tailOf(handle.lobby_id)
   }
 
   #tailOf(lobby_id: string): Promise<string[]> {

@@ -159,6 +159,58 @@ test('programs and scripts of a zip from Windows, which has no executable bits, 
   ])
 })
 
+test('an ELF file is executable whatever the archive says, because some systems have no such bit', async (t) => {
+  const { source, builds } = await openYard(t)
+  const items = [
+    { name: 'game.x86_64', body: Buffer.from('\x7fELF\x02', 'latin1'), mode: 0o644 },
+    { name: 'run.sh', body: Buffer.from('#!/bin/sh\n'), mode: 0o644 },
+  ]
+  const modes = { 'game.x86_64': '755', 'run.sh': '644' }
+  const forms = { tar: tarOf(...items), zip: zipOf(items.map((item) => ({ ...item, mode: item.mode | 0o100000 }))) }
+  for (const [name, bytes] of Object.entries(forms)) {
+    await writeFile(source, bytes)
+    await unpackArchive({ path: source }, join(builds, name))
+    const tree = Object.entries(await treeOf(join(builds, name)))
+    assert.deepStrictEqual(Object.fromEntries(tree.map(([path, [mode]]) => [path, mode])), modes, name)
+  }
+})
+
+test('a zip of Windows that separates folders by backslashes is unpacked with its folders', async (t) => {
+  const { source, target } = await openYard(t)
+  const windows = { made_by: 0, mode: 0 }
+  await writeFile(
+    source,
+    zipOf([
+      { name: 'data\\maps\\one.txt', body: HELLO, ...windows },
+      { name: 'empty\\', ...windows },
+      { name: 'server', body: HELLO, ...windows },
+    ]),
+  )
+  await unpackArchive({ path: source }, target)
+  assert.deepStrictEqual(Object.keys(await treeOf(target)).sort(), [
+    'data',
+    'data/maps',
+    'data/maps/one.txt',
+    'empty',
+    'server',
+  ])
+  // The new form of a path is checked, and no other system writes such names.
+  for (const [name, more, reason] of [
+    ['..\\..\\evil', windows, 'dots'],
+    ['\\evil', windows, 'absolute'],
+    ['C:\\evil', windows, 'colon'],
+    ['a\\..\\evil', windows, 'dots'],
+    ['a/b\\c', windows, 'backslash'],
+    ['a\\b', {}, 'backslash'],
+  ] as const) {
+    await writeFile(source, zipOf([{ name, body: HELLO, ...more }]))
+    await assert.rejects(checkArchive(source), (error: { metadata?: { reason?: string } }) => {
+      assert.equal(error.metadata?.reason, reason, name)
+      return true
+    })
+  }
+})
+
 test('forms of real packers are accepted: several gzip members, global headers, a repeated length', async (t) => {
   const { source, builds } = await openYard(t)
   const item = { name: 'a.txt', body: HELLO }

@@ -303,6 +303,19 @@ test('versions', async (t) => {
         { name: 'unix', mode: 0o100755 },
         { name: 'plain', mode: 0o100644, body: Buffer.from('#!/bin/sh\n') },
       ])
+      const arm = Buffer.alloc(64)
+      arm.write('\x7fELF\x02\x01', 'latin1')
+      arm.writeUInt16LE(process.arch === 'arm64' ? 62 : 183, 18)
+      const with_foreign = await build(
+        gzipSync(
+          tarOf(
+            { name: 'server.arm', mode: 0o644, body: arm },
+            { name: 'start.sh', mode: 0o755, body: Buffer.from('#!/bin/sh\r\n') },
+            { name: 'game.exe', mode: 0o644, body: Buffer.from('MZ') },
+          ),
+        ),
+        'foreign.tar.gz',
+      )
       const with_tar = await build(tar, 'server.tar.gz')
       const with_zip = await build(zip, 'server.zip')
       const config = (image_id: string, program: string) => ({
@@ -326,6 +339,18 @@ test('versions', async (t) => {
       }
       await wrong(config(with_zip, './notes'), at('not_executable'))
       await wrong(config(with_zip, 'plain'), at('not_executable'))
+      for (const [program, sentence] of [
+        [
+          './server.arm',
+          /"\.\/server\.arm" of the build is built for \w+; this machine is \w+: build the server for linux/,
+        ],
+        ['./start.sh', /CR LF.*dos2unix/],
+        ['game.exe', /program of Windows.*for Linux/],
+      ] as const) {
+        const error = await refused('VALIDATION_ERROR', create('foreign', config(with_foreign, program)))
+        assert.match(error.message, sentence)
+        assert.deepEqual(await validate('foreign', config(with_foreign, program)), at('not_runnable'))
+      }
       const own = { matchmaker: { game_modes: { duel: { docker: { image_id: with_tar, args: ['./server'] } } } } }
       await wrong(own, [{ path: ['matchmaker', 'game_modes', 'duel', 'docker', 'args', '0'], reason: 'not_found' }])
 

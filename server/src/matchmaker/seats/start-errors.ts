@@ -110,7 +110,7 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
     case 'no_such_file':
       return 'the program that it starts is not there.'
     case 'not_executable':
-      return 'the program that it starts is not executable.'
+      return 'the program that it starts cannot be executed on this machine.'
     case 'missing_library':
       return 'a library or an interpreter of its program is missing.'
     case 'build_damaged':

@@ -1,12 +1,14 @@
 // Unpacks untrusted archives. A tar, tar.gz or zip becomes a folder of plain files and folders, or nothing: it is unpacked
 // into a partial folder, which is renamed when it is complete. The parsers report the claims of the archive. Paths, modes
-// and lengths are decided here, and an entry that is not plainly harmless is refused, never repaired.
+// and lengths are decided here, and an entry that is not plainly harmless is refused, never repaired. One thing is: packers
+// of Windows that separate folders by backslashes mean slashes (zip.ts).
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { syncFolder } from '../sync-folder.ts'
-import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, HEAD_BYTES, isExecutable } from './entry.ts'
+import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, isExecutable } from './entry.ts'
 import { createMeter, type MeterLimits } from './meter.ts'
 import { createPathTree, type PathLimits } from './paths.ts'
+import { type HeadFault, headFault, PROGRAM_HEAD_BYTES } from './program-head.ts'
 import { archiveRefused } from './refusal.ts'
 import { readTar, readTarGz } from './tar.ts'
 import { isTarHeader } from './tar-blocks.ts'
@@ -25,8 +27,8 @@ export const ARCHIVE_LIMITS: Readonly<ArchiveLimits> = {
   depth_max: 64,
 }
 
-/** A file of the archive, with its path and mode after unpacking. */
-export type CheckedFile = { path: string; is_executable: boolean }
+/** A file of the archive, with its path and mode after unpacking. `fault`: why it is no program for this machine. */
+export type CheckedFile = { path: string; is_executable: boolean; fault: HeadFault | null }
 
 /** `entries`: files and folders. `bytes`: of all files. */
 export type Unpacked = { entries: number; bytes: number }
@@ -57,9 +59,9 @@ function createFileReader(onFile: (file: CheckedFile) => void): Destination {
     async file(path, entry) {
       let head = Buffer.alloc(0)
       for await (const chunk of entry.body) {
-        if (head.length < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES)])
+        if (head.length < PROGRAM_HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, PROGRAM_HEAD_BYTES)])
       }
-      onFile({ path, is_executable: isExecutable(entry, head) })
+      onFile({ path, is_executable: isExecutable(entry, head), fault: headFault(head) })
     },
   }
 }

@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import type { Gunzip, InflateRaw, ZstdDecompress } from 'node:zlib'
 import type { Meter } from './meter.ts'
+import { isElf } from './program-head.ts'
 import { archiveRefused } from './refusal.ts'
 
 export type ArchiveEntry = {
@@ -25,12 +26,12 @@ export type ArchiveReader = (
 
 const CHUNK_BYTES = 64 * 1024
 
-/** Bytes of a file's head that isExecutable() needs. */
-export const HEAD_BYTES = 4
-
-/** Whether the file is unpacked as executable: by the archive's bit, otherwise by the head of programs and scripts. */
+/**
+ * Whether the file is unpacked as executable: by the archive's bit, otherwise by the head of programs and scripts. An ELF
+ * file always is: systems without such a bit write archives that deny it to every file.
+ */
 export function isExecutable({ is_executable }: Pick<ArchiveEntry, 'is_executable'>, head: Buffer): boolean {
-  return is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
+  return isElf(head) || (is_executable ?? head.toString('latin1', 0, 2) === '#!')
 }
 
 /** The bytes from `start` to before `end`, metered. */

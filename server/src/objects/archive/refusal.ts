@@ -30,7 +30,8 @@ const SENTENCES = {
   encoding: 'The name is not UTF-8.',
   absolute: 'The path is absolute.',
   dots: 'A name is "." or "..".',
-  backslash: 'The name has a backslash; folders are separated by a slash.',
+  backslash:
+    'The name has a backslash; folders are separated by a slash. Pack it with tar, 7-Zip or a newer PowerShell.',
   colon: 'The name has a colon.',
   control_character: 'The name has a control character, or one that is not visible.',
   percent_encoded: 'The name has a dot, a slash or a NUL in percent encoding.',

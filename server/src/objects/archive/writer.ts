@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto'
 import { chmod, type FileHandle, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../sync-folder.ts'
-import { type ArchiveEntry, HEAD_BYTES, isExecutable } from './entry.ts'
+import { type ArchiveEntry, isExecutable } from './entry.ts'
+import { PROGRAM_HEAD_BYTES } from './program-head.ts'
 
 /** Readable by all, because lobbies run as other users; writable by the platform's user only. */
 const FOLDER_MODE = 0o755
@@ -79,7 +80,7 @@ async function writeBody(handle: FileHandle, entry: ArchiveEntry): Promise<{ is_
   const hash = createHash('sha256')
   let head = Buffer.alloc(0)
   for await (const chunk of entry.body) {
-    if (head.length < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES)])
+    if (head.length < PROGRAM_HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, PROGRAM_HEAD_BYTES)])
     hash.update(chunk)
     await handle.appendFile(chunk)
   }

@@ -20,6 +20,8 @@ const STORED = 0
 const DEFLATED = 8
 /** Values of the upper byte of "version made by" for Unix and macOS, where the file mode is valid. */
 const MADE_BY_UNIX = new Set([3, 19])
+/** The same of FAT, NTFS and VFAT. */
+const MADE_BY_WINDOWS = new Set([0, 10, 11, 14])
 const FILE_TYPE_MASK = 0o170000
 const REGULAR = 0o100000
 const FOLDER = 0o040000
@@ -45,7 +47,7 @@ export const readZip: ArchiveReader = async function* ({ handle, content_length 
     const next = await orRefusal(entries.next())
     if (next.done === true) break
     const entry = next.value
-    const name = nameOf(entry.fileNameRaw)
+    const name = portableName(nameOf(entry.fileNameRaw), entry)
     directory_bytes += ENTRY_HEADER_BYTES + entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength
     if (directory_bytes > DIRECTORY_BYTES_MAX) throw archiveRefused('too_many_entries')
     // Checked before anything is inflated: with shared bytes a small archive could unpack to a huge folder.
@@ -103,6 +105,14 @@ function nameOf(raw: Buffer): string {
     if (error instanceof TypeError) throw archiveRefused('encoding', raw.toString('latin1'))
     throw error
   }
+}
+
+/**
+ * Some packers of Windows separate folders by backslashes, against the format. There a backslash is never part of a name.
+ * The path is checked in its new form. Of every other system the name is refused as it is.
+ */
+function portableName(name: string, { versionMadeBy }: Entry): string {
+  return MADE_BY_WINDOWS.has(versionMadeBy >>> 8) && !name.includes('/') ? name.replaceAll('\\', '/') : name
 }
 
 function requireApart(spans: Span[], directory_start: number): void {

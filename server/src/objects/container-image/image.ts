@@ -68,7 +68,7 @@ export async function checkImage(
       for await (const entry of layer.entries()) {
         if (entry.kind === 'file') {
           await users.take(entry)
-          onFile({ path: entry.path, is_executable: (entry.access.mode & 0o111) !== 0 })
+          onFile({ path: entry.path, is_executable: (entry.access.mode & 0o111) !== 0, fault: null })
         } else users.note(entry)
       }
       users.endLayer()

@@ -126,8 +126,8 @@ export type Handle = {
  * - `oom`, `pids`: it reached its limit of memory or of processes.
  * - `disk`: it failed, and its disk had no room.
  * - `no_such_file`: args[0] is neither in the build nor a program of the platform or the host.
- * - `not_executable`: args[0] exists without its executable bit.
- * - `missing_library`: a library, or the interpreter of the file, is missing.
+ * - `not_executable`: args[0] exists without its executable bit, or is a program of another processor or system.
+ * - `missing_library`: a library, the loader or the interpreter of the file is missing, or the C library is too old.
  * - `build_damaged`: nothing was started: the stored archive or its unpacked copy differs from the upload.
  * - `no_build`, `no_ports`: nothing was started: the build cannot be unpacked, or no port is free.
  * - `no_network`: nothing was started: a port has a fixed number, and lobbies share the network of the machine.

@@ -139,6 +139,8 @@ async function logsMissingLibrary(folder: string): Promise<boolean> {
 /** Without a regular expression: on a hostile line, one with two gaps takes time quadratic in its length. */
 export function isAboutLibrary(text: string): boolean {
   if (text.includes('error while loading shared libraries: ')) return true
+  // The loader, of a library of the build that needs a newer C library.
+  if (text.includes("' not found (required by ")) return true
   if (text.startsWith('bwrap: execvp ')) return text.endsWith(': No such file or directory')
   return text.startsWith('sh: ') && text.includes(': ', 4) && text.endsWith('not found')
 }

@@ -15,9 +15,9 @@ export function findImageProgram(root: string, working_folder: string, search_pa
   const folders = name.includes('/') ? [''] : search_path.split(':').slice(0, FOLDERS_MAX)
   for (const folder of folders) {
     const path = posix.resolve(working_folder, folder, name)
-    const stats = statInside(root, path)
-    if (stats === null || !stats.isFile()) continue
-    if ((stats.mode & 0o001) !== 0) return { command: path }
+    const found = findInside(root, path)
+    if (found === null || !found.stats.isFile()) continue
+    if ((found.stats.mode & 0o001) !== 0) return { command: path, file: found.file }
     return notExecutableInImage(name)
   }
   return notInImage(name)
@@ -39,11 +39,16 @@ export function noWorkingFolder(path: string): ProgramFault {
 
 /** Whether a server can start there. */
 export function isImageFolder(root: string, path: string): boolean {
-  return namesOf(path).length === 0 || statInside(root, path)?.isDirectory() === true
+  return namesOf(path).length === 0 || findInside(root, path)?.stats.isDirectory() === true
 }
 
-/** Null when there is nothing at this path. */
-function statInside(root: string, path: string): Stats | null {
+/** Whether a server of the image has a file at this absolute path. */
+export function isImageFile(root: string, path: string): boolean {
+  return findInside(root, path)?.stats.isFile() === true
+}
+
+/** Null when there is nothing at this path. `file`: the path on this machine, without links. */
+function findInside(root: string, path: string): { file: string; stats: Stats } | null {
   const names = namesOf(path)
   let at: string[] = []
   for (let links = 0; names.length > 0; ) {
@@ -56,7 +61,7 @@ function statInside(root: string, path: string): Stats | null {
     if (stats === null) return null
     if (!stats.isSymbolicLink()) {
       at.push(name)
-      if (names.length === 0) return stats
+      if (names.length === 0) return { file: join(root, ...at), stats }
       if (!stats.isDirectory()) return null
       continue
     }

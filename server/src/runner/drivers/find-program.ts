@@ -10,15 +10,16 @@ export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr
 const HOST_FOLDERS = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib64/'] as const
 
 export type ProgramFault = { refused: ExitReason; message: string }
-export type Program = { command: string } | ProgramFault
+/** `command`: a path for execve, or `node`. `file`: the program on this machine; null for the platform's own. */
+export type Program = { command: string; file: string | null } | ProgramFault
 
-/** `mounted_at`: the path of the build inside the sandbox. `command` is a path for execve, or `node`. */
+/** `mounted_at`: the path of the build inside the sandbox. */
 export function findProgram(build_folder: string, mounted_at: string, name: string): Program {
   if (isAbsolute(name) && HOST_FOLDERS.some((folder) => name.startsWith(folder))) return check(name, name, name)
   const in_build = findInBuild(build_folder, mounted_at, name)
   if (in_build !== null) return in_build
   if (name.includes('/')) return notFound(name)
-  if (name === 'node') return { command: 'node' }
+  if (name === 'node') return { command: 'node', file: null }
   const found = HOST_PROGRAM_FOLDERS.map((folder) => join(folder, name)).find((path) => kindOf(path) === 'file')
   return found === undefined ? notFound(name) : check(found, found, name)
 }
@@ -38,7 +39,7 @@ function check(path: string, command: string, name: string): Program {
   if (kindOf(path) !== 'file') return notFound(name)
   try {
     accessSync(path, constants.X_OK)
-    return { command }
+    return { command, file: path }
   } catch {
     return notExecutable(name)
   }
@@ -57,6 +58,17 @@ export function notFound(name: string, elsewhere = `in ${HOST_PROGRAM_FOLDERS.jo
       : `in the build, and ${elsewhere}`
   const message = `${JSON.stringify(name)}, the program to start, was not found. It was searched ${places}. Correct args, or put the program into the build.`
   return { refused: 'no_such_file', message }
+}
+
+/**
+ * Whether a server that sees the build at `mounted_at` has a file at this absolute path. `sees_machine`: it sees all files of
+ * the machine, not only programs and libraries.
+ */
+export function hasFile(build_folder: string, mounted_at: string, sees_machine: boolean, path: string): boolean {
+  const inside = relative(mounted_at, path)
+  const in_build = join(build_folder, inside)
+  if (isBeneath(build_folder, in_build)) return kindOf(in_build) === 'file'
+  return (sees_machine || HOST_FOLDERS.some((folder) => path.startsWith(folder))) && kindOf(path) === 'file'
 }
 
 function kindOf(path: string): 'file' | 'other' | 'nothing' {

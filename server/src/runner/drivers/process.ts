@@ -22,8 +22,8 @@ import { DiskWatch, type FullDisk } from './disk-watch.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { endRun, exitOfRun, killLeftovers, limitNote, logIsWhole } from './ending.ts'
 import { type Ending, Endings } from './endings.ts'
-import { findImageProgram, isImageFolder, noWorkingFolder } from './find-image-program.ts'
-import { findProgram, type Program } from './find-program.ts'
+import { findImageProgram, isImageFile, isImageFolder, noWorkingFolder } from './find-image-program.ts'
+import { findProgram, hasFile, type Program } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
@@ -32,6 +32,7 @@ import { scratchOf } from './lobby-command.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded } from './lobby-folder.ts'
 import { LobbyFolders } from './lobby-folders.ts'
 import { inheritedFds } from './monitor.ts'
+import { glibcOfMachine, withItsNeeds } from './program-needs.ts'
 import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
 import { createUids, UID_COUNT, type Uids } from './uids.ts'
@@ -157,10 +158,19 @@ class ProcessDriver implements Driver {
 
   #findProgram({ build_folder, image, args, env }: RunSpec): Program {
     const name = args[0] ?? ''
-    if (!image) return findProgram(build_folder, this.#host.bubblewrap ? BUILD_MOUNT : build_folder, name)
-    if (this.#host.bubblewrap === null) return { refused: 'not_started', message: NEEDS_SANDBOX }
+    const search_path = pathOf({ env, image })
+    const { bubblewrap } = this.#host
+    if (!image) {
+      const mounted_at = bubblewrap ? BUILD_MOUNT : build_folder
+      const has = (path: string): boolean => hasFile(build_folder, mounted_at, !bubblewrap, path)
+      const view = { has, search_path, glibc: glibcOfMachine(), where: 'on this machine' }
+      return withItsNeeds(findProgram(build_folder, mounted_at, name), name, view)
+    }
+    if (bubblewrap === null) return { refused: 'not_started', message: NEEDS_SANDBOX }
     if (!isImageFolder(build_folder, image.working_folder)) return noWorkingFolder(image.working_folder)
-    return findImageProgram(build_folder, image.working_folder, pathOf({ env, image }), name)
+    const found = findImageProgram(build_folder, image.working_folder, search_path, name)
+    const has = (path: string): boolean => isImageFile(build_folder, path)
+    return withItsNeeds(found, name, { has, search_path, glibc: null, where: 'in the image' })
   }
 
   homeOf(lobby_id: string): string {

@@ -5,6 +5,7 @@ import { BUILD_MOUNT } from '../bubblewrap.ts'
 import type { ExitReason, ImageRoot, RunSpec, Started } from '../driver.ts'
 import { notExecutableInImage, notInImage, noWorkingFolder } from '../find-image-program.ts'
 import { findInBuild, notExecutable, notFound } from '../find-program.ts'
+import { withItsHead } from '../program-needs.ts'
 import {
   type ContainerFacts,
   type ContainerInspect,
@@ -105,7 +106,8 @@ export async function programOfArchive(
 ): Promise<{ command: string } | Refused> {
   const [name = ''] = args
   const in_build = findInBuild(build_folder, BUILD_MOUNT, name)
-  if (in_build !== null) return in_build
+  // The image of the container decides about interpreters and loaders, and the engine does not show its files.
+  if (in_build !== null) return withItsHead(in_build, name)
   const path = image.env.find((line) => line.startsWith('PATH='))?.slice('PATH='.length)
   const found = await programs.find(image, probe, { name, path, relative_to: null })
   if (found === 'nothing') return notFound(name, 'in the PATH of the image')
