@@ -96,6 +96,7 @@ id -u; id -g; echo "$GREETING"; echo "$*"; /bin/busybox pwd; cat data/level
 echo new > /srv/game/new && cat /srv/game/new
 echo changed > data/level && cat data/level
 ls /usr /build 2>&1
+echo made > /new && cat /new
 touch /etc/passwd && echo users
 `
 
@@ -120,7 +121,9 @@ test('a static program runs with the entrypoint, command, environment, folder an
     assert.deepEqual(lines.slice(0, 6), ['0', '0', 'hello there', '--fast', '/srv/game', 'one'])
     assert.deepEqual(lines.slice(6, 8), ['new', 'changed'])
     assert.match(stdout, /\/usr: No such file[\s\S]*\/build: No such file/)
-    assert.equal(lines.at(-2), 'users')
+    assert.deepEqual(lines.slice(-3, -1), ['made', 'users'])
+    assert.equal(statSync(build.build_folder).mode & 0o007, 0, 'no right for other users of the machine')
+    assert.equal(statSync(store.layers).mode & 0o077, 0)
     assert.equal(readFileSync(join(build.build_folder, 'srv/game/data/level'), 'utf8'), 'one\n')
     const manifest = await readManifest(build.manifest_path)
     assert.equal(quickDifference(build.build_folder, manifest!), null)
@@ -133,6 +136,7 @@ test("an image's own user gets only what the image grants that user", async (t) 
   const script = `id -u; id -g
     echo x > /own/file && echo own
     echo x > /srv/file 2>/dev/null || echo refused
+    echo x > /new 2>/dev/null || echo not root
     cat /etc/secret 2>/dev/null || echo unreadable
     echo x > /tmp/file && echo tmp; echo x > $HOME/file && echo home`
   const items: TarItem[] = [
@@ -162,7 +166,11 @@ test("an image's own user gets only what the image grants that user", async (t) 
     assert.equal(statSync(join(build.build_folder, 'bin/sh')).mode & 0o7000, 0)
     const { stdout, stderr } = await run(driver, build)
     const lines = stdout.split('\n').slice(0, -1)
-    assert.deepEqual(lines, ['1234', '77', 'own', 'refused', 'unreadable', 'tmp', 'home'], `${path}: ${stderr}`)
+    assert.deepEqual(
+      lines,
+      ['1234', '77', 'own', 'refused', 'not root', 'unreadable', 'tmp', 'home'],
+      `${path}: ${stderr}`,
+    )
   }
 })
 

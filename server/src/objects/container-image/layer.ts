@@ -72,13 +72,13 @@ class LayerTree {
     this.#budget = budget
   }
 
-  /** Null for an entry that is left out: the root, and devices of /dev. */
+  /** Null for an entry that is left out: devices of /dev. The root is a folder with an empty path. */
   check({ header, body }: TarEntry): LayerEntry | null {
     const { name } = header
     if (--this.#budget.entries_left < 0) throw archiveRefused('too_many_entries', name)
     const path = pathOf(name, name)
     if (path === '') {
-      if (plainKind(header) === 'directory') return null
+      if (plainKind(header) === 'directory') return { kind: 'directory', path, access: accessOf(header) }
       throw archiveRefused('empty_name', name)
     }
     const kind = kindOf(header, path)

@@ -1,6 +1,7 @@
 // The command line of a lobby: what its monitor becomes, with or without bubblewrap.
-import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { shownMode } from '../images/unpack-image.ts'
 import { inNamespace } from '../network/namespace.ts'
 import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import type { GroupView } from './cgroups.ts'
@@ -31,6 +32,9 @@ export function lobbyCommand(
   }
   const enter = spec.network ? inNamespace(spec.network.namespace) : []
   const disk = host.disks?.make(folder, spec, uid) ?? null
+  // Where nothing can be mounted, the lobby's own user enters the folder of the image.
+  if (disk === null && spec.image && uid !== null)
+    chmodSync(spec.build_folder, shownMode(statSync(spec.build_folder).mode))
   const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
   const command = [...enter, ...(disk?.command ?? []), ...asUser(uid), ...sandbox, ...program]
   return {

@@ -3,9 +3,10 @@
 // lobby's monitor. So the disk is gone with the last process of the lobby, also after a kill -9 of the runner: there is
 // nothing to unmount or to remove. Where no file can be mounted, the changes of a container image's root are in memory.
 import { execFile } from 'node:child_process'
-import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { shownMode } from '../images/unpack-image.ts'
 import type { RunSpec } from './driver.ts'
 import { MONITOR_ENV } from './monitor.ts'
 import { SpareDisks } from './spare-disks.ts'
@@ -25,15 +26,15 @@ const MOUNT = {
   file: 'mount -t ext4 -o loop,nosuid,nodev,noatime,noinit_itable,discard "$1" "$2" && rm "$1"',
   memory: 'mount -t tmpfs -o "$1" lobby-disk "$2"',
 } as const
-/** $3: the lobby's uid. $4: the folder of a container image, or an empty text. The rest is the command. */
+/** $3: the lobby's uid. $4: the folder of a container image, or an empty text. $5: the mode of its root. The rest is the command. */
 const USE = `
-owner=$3 image=$4
+owner=$3 image=$4 mode=$5
 cd "$2" && install -d -m 0700 -o "$owner" -g "$owner" scratch || exit 125
 if [ -n "$image" ]; then
-  mkdir lower upper work merged && chmod 0755 upper && mount --bind "$image" lower || exit 125
+  mkdir lower upper work merged && chmod "$mode" upper && mount --bind "$image" lower || exit 125
   mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work lobby-root merged || exit 125
 fi
-cd / && shift 4 && exec "$@"
+cd / && shift 5 && exec "$@"
 exit 125`
 
 /** `file`: on the machine's disk, of the size of the tier. `memory`: of the size of the other writable folders. */
@@ -82,11 +83,16 @@ function mountDisk(kind: DiskKind, { folder, image_folder, uid, bytes }: DiskPla
       ...['unshare', '--mount', '--propagation', 'private', '--'],
       // The paths are arguments, never part of a script.
       ...['/bin/sh', '-c', `${make}${MOUNT[kind]} || exit 125${USE}`, 'sh'],
-      ...[source, mount_point, String(uid), image_folder ?? ''],
+      ...[source, mount_point, String(uid), image_folder ?? '', rootModeOf(image_folder)],
     ],
     scratch: join(mount_point, 'scratch'),
     root: image_folder === null ? null : join(mount_point, 'merged'),
   }
+}
+
+/** Octal digits. Not used without an image. */
+function rootModeOf(image_folder: string | null): string {
+  return image_folder === null ? '' : shownMode(statSync(image_folder).mode).toString(8)
 }
 
 /** Mounts a disk and an image's root once. Returns null when it works, otherwise the error text. */

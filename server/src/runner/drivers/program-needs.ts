@@ -1,5 +1,5 @@
-// Why a program that exists could not start all the same: it is of another machine, or its interpreter, its loader or its C
-// library is not there. The kernel reports all of these as "no such file" or "exec format error", without saying of what.
+// Why a program that exists could not start: it is of another machine, or its interpreter, its loader or its C library is
+// not there. The kernel reports all of these as "no such file" or "exec format error", without saying of what.
 import { closeSync, openSync, readSync } from 'node:fs'
 import { posix } from 'node:path'
 import { headFault, headFaultText, isElf, PROGRAM_HEAD_BYTES, readScript } from '../../objects/archive/program-head.ts'

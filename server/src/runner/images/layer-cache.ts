@@ -3,7 +3,8 @@
 // image becomes a path here. The builds have hard links to the files, so a layer can be removed while lobbies run.
 //
 // The mode of a file grants all users what its image grants the image's user. The server is that user, under the uid of
-// its lobby. Set-uid and set-gid bits are dropped.
+// its lobby. Set-uid and set-gid bits are dropped. No other user of the machine reaches these files: the folder of the layers
+// and that of each build (unpack-image.ts) are closed to them.
 import { createHash } from 'node:crypto'
 import {
   type FileHandle,
@@ -174,6 +175,11 @@ class LayerWriter {
       .finally(() => this.#flushes.delete(flush))
     this.#flushes.add(flush)
   }
+}
+
+/** The mode of a folder that no layer lists: it belongs to root, as container engines make it. */
+export function unlistedFolderMode(user: ImageUser): number {
+  return modeFor(user, { mode: 0o755, uid: 0, gid: 0 }, 0o111)
 }
 
 /** What `access` grants the user, for all classes. The platform's user keeps reading and writing. */

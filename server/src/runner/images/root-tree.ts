@@ -7,36 +7,46 @@ export type RootFile = { kind: 'file'; source: string; file: number; sha256: str
 export type RootFolder = { kind: 'directory'; mode: number; children: Map<string, RootNode> }
 export type RootNode = RootFile | RootFolder | { kind: 'symlink'; target: string }
 
-const FOLDER_MODE = 0o755
+/** What every user of an image may do with its root folder. */
+const ENTERED = 0o555
 /** Folders on which the sandbox mounts, and files that it replaces. They exist in every root, and are no links. */
 const MOUNT_FOLDERS = ['proc', 'dev', 'sys', 'tmp', 'scratch', 'etc'] as const
 export const MOUNT_FILES = ['etc/resolv.conf', 'etc/hosts'] as const
 
-/** `working_folder` exists in the root, as a folder or through links of the image. */
+/**
+ * `working_folder` exists in the root, as a folder or through links of the image. `folder_mode`: of folders that no layer
+ * lists, the root included.
+ */
 export function rootTree(
   layers: readonly Pick<CachedLayer, 'folder' | 'entries'>[],
   working_folder: string,
+  folder_mode: number,
 ): RootFolder {
-  const root: RootFolder = newFolder()
+  const root: RootFolder = newFolder(folder_mode)
   for (const { folder, entries } of layers) {
     for (const { kind, path } of entries) {
       if (kind === 'whiteout') remove(root, path)
       else if (kind === 'opaque') existing(root, path)?.children.clear()
     }
-    for (const entry of entries) add(root, entry, folder)
+    for (const entry of entries) add(root, entry, folder, folder_mode)
   }
-  for (const path of MOUNT_FOLDERS) makeFolder(root, path)
-  if (!passesLink(root, working_folder)) makeFolder(root, working_folder.slice(1))
+  for (const path of MOUNT_FOLDERS) makeFolder(root, path, folder_mode)
+  if (!passesLink(root, working_folder)) makeFolder(root, working_folder.slice(1), folder_mode)
   return root
 }
 
-function newFolder(mode = FOLDER_MODE): RootFolder {
+function newFolder(mode: number): RootFolder {
   return { kind: 'directory', mode, children: new Map() }
 }
 
-function add(root: RootFolder, entry: CachedEntry, source: string): void {
+function add(root: RootFolder, entry: CachedEntry, source: string, folder_mode: number): void {
   if (entry.kind === 'whiteout' || entry.kind === 'opaque') return
-  const parent = makeFolder(root, posix.dirname(entry.path))
+  if (entry.kind === 'directory' && entry.path === '') {
+    // Tools that pack a temporary folder name the mode 0700 for it. A server that cannot enter its root never starts.
+    root.mode = entry.mode | ENTERED
+    return
+  }
+  const parent = makeFolder(root, posix.dirname(entry.path), folder_mode)
   const name = posix.basename(entry.path)
   if (entry.kind === 'directory') {
     const known = parent.children.get(name)
@@ -48,13 +58,13 @@ function add(root: RootFolder, entry: CachedEntry, source: string): void {
 }
 
 /** The folder of this path. A file or a link in its place is replaced, as overlayfs does it. */
-function makeFolder(root: RootFolder, path: string): RootFolder {
+function makeFolder(root: RootFolder, path: string, mode: number): RootFolder {
   let folder = root
   for (const name of namesOf(path)) {
     const known = folder.children.get(name)
     if (known?.kind === 'directory') folder = known
     else {
-      const made = newFolder()
+      const made = newFolder(mode)
       folder.children.set(name, made)
       folder = made
     }

@@ -11,7 +11,7 @@ import type { ImageKind } from '../../objects/container-image/manifest.ts'
 import { syncFolder } from '../../objects/sync-folder.ts'
 import { makeManifest } from '../build-manifest.ts'
 import type { ImageTarget } from './image-store.ts'
-import { LayerCache } from './layer-cache.ts'
+import { LayerCache, unlistedFolderMode } from './layer-cache.ts'
 import { MOUNT_FILES, type RootFolder, rootTree } from './root-tree.ts'
 
 const PARTIAL = '.partial-'
@@ -34,9 +34,10 @@ export async function unpackImage(
     const layers = []
     for (const layer of image.layers) layers.push(await cache.take(layer, start))
     const written: UnpackedFile[] = []
-    await writeFolder(rootTree(layers, start.working_folder), partial, '', written)
+    const root = rootTree(layers, start.working_folder, unlistedFolderMode(start))
+    await writeFolder(root, partial, '', written)
     await makeMountFiles(partial, written)
-    await chmod(partial, 0o755)
+    await chmod(partial, hiddenMode(root.mode))
     await makeManifest(partial, written, manifest_path).catch(async (error: unknown) => {
       await cache.forget(names)
       throw error
@@ -48,6 +49,17 @@ export async function unpackImage(
     await image.close()
     await rm(partial, { recursive: true, force: true })
   }
+}
+
+/**
+ * The mode of an image's root folder on this machine. Users of the machine who are not in the platform's group have no right
+ * to it, nor to any file below. The bits of the group keep what the image grants its user.
+ */
+const hiddenMode = (mode: number): number => mode & 0o770
+
+/** The mode of the root folder as the lobby sees it: all classes have what the image grants its user. */
+export function shownMode(hidden_mode: number): number {
+  return (hidden_mode & 0o770) | ((hidden_mode >> 3) & 0o7)
 }
 
 /** Parents are made by this function, so no link of the image is on the way to anything that is written. */
