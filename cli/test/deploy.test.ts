@@ -197,6 +197,22 @@ async function rollback(t: TestContext, platform: Platform): Promise<void> {
   const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
   assert.equal(versions[0]!.message, 'Rounds are too slow')
 
+  // The version that was rolled back is marked, and a second rollback does not return to it.
+  const [, left] = versions
+  assert.deepEqual([left!.rolled_back_ts, versions[0]!.rolled_back_ts], [versions[0]!.deploy_ts, undefined])
+  assert.match((await project.run(['versions'])).stdout, /none ready, rolled back/)
+  project.write('muster.yaml', readYaml(project).replace(/max_players: \d/, 'max_players: 7'))
+  const seven = await project.deploy()
+  await until('the record of its lobby is written', async () => {
+    const history = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
+    return history.versions[0]!.first_ready_ts !== undefined
+  })
+  const again = await project.run(['rollback', '--yes', '--json'])
+  assert.equal(JSON.parse(again.stdout).version_id, one.version_id, again.stderr)
+  const twice = await project.run(['rollback', '--yes', '--json'])
+  assert.deepEqual([twice.code, /No earlier version/.test(twice.stderr)], [1, true], 'not back to the bad version')
+  assert.notEqual((await prodOf(platform, project)).version_id, seven.version_id)
+
   const same = await project.run(['rollback', String(one.display_name), '--yes'])
   assert.deepEqual([same.code, same.stderr.includes('already')], [2, true])
   const unknown = await project.run(['rollback', 'v99', '--yes'])

@@ -45,7 +45,12 @@ async function outcomesOf(session: Session, deploys: readonly Deploy[]): Promise
   return new Map(deploys.map((deploy) => [deploy.deploy_id, outcomeOf(deploy, without_modes)]))
 }
 
-function outcomeOf({ version_id, deploy_ts, first_ready_ts }: Deploy, without_modes: ReadonlySet<string>): string {
+function outcomeOf({ rolled_back_ts, ...deploy }: Deploy, without_modes: ReadonlySet<string>): string {
+  const outcome = startOf(deploy, without_modes)
+  return rolled_back_ts === undefined ? outcome : `${outcome}, rolled back`
+}
+
+function startOf({ version_id, deploy_ts, first_ready_ts }: Deploy, without_modes: ReadonlySet<string>): string {
   if (without_modes.has(version_id)) return 'has no lobbies'
   if (first_ready_ts === undefined) return 'none ready'
   const after_ms = Date.parse(first_ready_ts) - Date.parse(deploy_ts)

@@ -44,7 +44,10 @@ export async function rollBack(
   const begin_ms = performance.now()
   const params = { game_id: game.game_id, namespace_id: namespace.namespace_id }
   const message = options.message ?? `Rollback from ${current.display_name}`
-  await session.client.call(updateGameNamespaceVersion, { params, body: { version_id: target.version_id, message } })
+  await session.client.call(updateGameNamespaceVersion, {
+    params,
+    body: { version_id: target.version_id, message, is_rollback: true },
+  })
   const duration_ms = Math.round(performance.now() - begin_ms)
   terminal.note(`${namespace.name_id} runs version ${target.display_name} from now on (${duration_ms} ms).`)
   if (terminal.is_json) {

@@ -77,14 +77,19 @@ export function hasGameModes(config: VersionConfig): boolean {
   return Object.keys(config.matchmaker?.game_modes ?? {}).length > 0
 }
 
-/** The newest deploy of another version than the current one that worked, and the current one. Throws a Failure without one. */
+/**
+ * The version of the newest earlier deploy that worked. The current version is left out, and so are versions whose newest
+ * deploy was rolled back: a second rollback goes further back. Throws a Failure without one.
+ */
 export async function findLastWorking(session: Session): Promise<Version> {
   let current_id: string | undefined
   const tried = new Set<string>()
+  const is_rolled_back = new Map<string, boolean>()
   for await (const page of deployPages(session, PAGE)) {
-    for (const { version_id, first_ready_ts } of page) {
+    for (const { version_id, first_ready_ts, rolled_back_ts } of page) {
       current_id ??= version_id
-      if (version_id === current_id) continue
+      if (!is_rolled_back.has(version_id)) is_rolled_back.set(version_id, rolled_back_ts !== undefined)
+      if (version_id === current_id || is_rolled_back.get(version_id)) continue
       if (first_ready_ts !== undefined) return readVersion(session, version_id)
       if (tried.has(version_id)) continue
       tried.add(version_id)

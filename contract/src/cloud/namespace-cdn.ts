@@ -42,6 +42,9 @@ export const NamespaceVersion = object(
         'When the server of the first lobby of this deploy called ready. Absent when no lobby did, or when its record is no longer kept.',
       ),
     ),
+    rolled_back_ts: Type.Optional(
+      Timestamp('When a rollback replaced this deploy: its version did not work. Absent otherwise.'),
+    ),
   },
   'A deploy: from `deploy_ts` on, the namespace used this version.',
 )

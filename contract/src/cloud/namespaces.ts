@@ -226,6 +226,12 @@ export const updateGameNamespaceVersion = operation({
   body: object({
     version_id: described(VersionId, 'Id of the version to deploy.'),
     message: DeployMessage,
+    is_rollback: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether this goes back from a version that does not work. Its deploy is marked with `rolled_back_ts` in the history of the namespace. Default false.',
+      }),
+    ),
   }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND'],

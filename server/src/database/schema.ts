@@ -330,6 +330,7 @@ type NamespaceVersionTable = {
   /** The person; null for tokens, and in old rows. */
   caller_user_id: string | null
   message: string | null
+  is_rollback: Generated<boolean>
 }
 
 /**

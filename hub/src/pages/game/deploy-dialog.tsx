@@ -41,7 +41,7 @@ export default function DeployDialog(props: DeployDialogProps) {
   })
   const input = {
     params: { game_id, namespace_id: namespace.namespace_id },
-    body: { version_id, ...(message === '' ? {} : { message }) },
+    body: { version_id, ...(message === '' ? {} : { message }), ...(is_rollback ? { is_rollback } : {}) },
   }
   const option = message === '' ? '' : ` -m "${message.replaceAll('"', '\\"')}"`
   return (

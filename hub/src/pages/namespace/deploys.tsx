@@ -49,8 +49,12 @@ export default function Deploys() {
     { every_ms: HISTORY_EVERY_MS },
   )
   const deploys = useEntries(history.data?.pages, (page) => page.versions)
+  const newest = new Map(deploys.toReversed().map((deploy) => [deploy.version_id, deploy]))
   const last_good = deploys.find(
-    ({ version_id, first_ready_ts }) => version_id !== namespace.version_id && first_ready_ts !== undefined,
+    ({ version_id, first_ready_ts }) =>
+      version_id !== namespace.version_id &&
+      first_ready_ts !== undefined &&
+      newest.get(version_id)?.rolled_back_ts === undefined,
   )
   const rollBack =
     last_good === undefined ? undefined : () => setOpened({ kind: 'roll_back', version_id: last_good.version_id })

@@ -16,16 +16,16 @@ const HISTORY_DEFAULT = 100
 export async function recordDeploys(
   trx: Database,
   caller: Caller,
-  deploys: readonly { namespace_id: string; version_id: string; message?: string | undefined }[],
+  deploys: readonly { namespace_id: string; version_id: string; message?: string | undefined; is_rollback?: boolean }[],
   now: number,
 ): Promise<void> {
   const caller_name = 'name' in caller ? caller.name : null
   await trx
     .insertInto('namespace_versions')
     .values(
-      deploys.map(({ namespace_id, version_id, message = null }) => ({
+      deploys.map(({ namespace_id, version_id, message = null, is_rollback = false }) => ({
         ...{ deploy_id: newId(now), namespace_id, version_id, deploy_ts: new Date(now) },
-        ...{ caller_kind: caller.kind, caller_name, caller_user_id: userOf(caller), message },
+        ...{ caller_kind: caller.kind, caller_name, caller_user_id: userOf(caller), message, is_rollback },
       })),
     )
     .execute()
@@ -46,6 +46,7 @@ export async function listDeploys(
     .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'message'])
     .select(({ fn }) => fn.coalesce('caller_name', 'users.display_name').as('caller_name'))
     .select(firstReady)
+    .select(rolledBack)
     .where('namespace_id', '=', namespace_id)
     .$if(anchor !== undefined, (query) =>
       query.where('deploy_number', '<', (of) =>
@@ -60,14 +61,27 @@ export async function listDeploys(
     .limit(limit + 1)
     .execute()
   const { rows, is_cut } = cut(found, limit)
-  const versions = rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, message, first_ready_ts, ...row }) => ({
-    ...row,
+  const versions = rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, message, ...row }) => ({
+    ...{ deploy_id: row.deploy_id, namespace_id: row.namespace_id, version_id: row.version_id },
     deploy_ts: timestamp(deploy_ts),
     deployed_by: name === null ? { kind } : { kind, name },
     ...(message === null ? {} : { message }),
-    ...(first_ready_ts === null ? {} : { first_ready_ts: timestamp(first_ready_ts) }),
+    ...(row.first_ready_ts === null ? {} : { first_ready_ts: timestamp(row.first_ready_ts) }),
+    ...(row.rolled_back_ts === null ? {} : { rolled_back_ts: timestamp(row.rolled_back_ts) }),
   }))
   return { versions, is_cut }
+}
+
+/** When the next deploy of the namespace was made, if that is a rollback. */
+function rolledBack(of: ExpressionBuilder<Schema, 'namespace_versions'>) {
+  return of
+    .selectFrom('namespace_versions as next')
+    .select(sql<Date | null>`case when next.is_rollback then next.deploy_ts end`.as('ts'))
+    .whereRef('next.namespace_id', '=', 'namespace_versions.namespace_id')
+    .whereRef('next.deploy_number', '>', 'namespace_versions.deploy_number')
+    .orderBy('next.deploy_number')
+    .limit(1)
+    .as('rolled_back_ts')
 }
 
 /**

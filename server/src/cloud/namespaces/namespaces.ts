@@ -161,7 +161,7 @@ export async function setVersion(
   caller: Caller,
   game_id: string,
   namespace_id: string,
-  { version_id, message }: BodyOf<typeof updateGameNamespaceVersion>,
+  { version_id, message, is_rollback = false }: BodyOf<typeof updateGameNamespaceVersion>,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
@@ -177,8 +177,8 @@ export async function setVersion(
       .executeTakeFirst()
     if (before === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
     await trx.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
-    await recordDeploys(trx, caller, [{ namespace_id, version_id, message }], now)
-    return { before, after: { version_id, message } }
+    await recordDeploys(trx, caller, [{ namespace_id, version_id, message, is_rollback }], now)
+    return { before, after: { version_id, message, ...(is_rollback && { is_rollback }) } }
   })
   await deploy.catch((error: unknown) => {
     // It was deleted a moment ago.

@@ -18,6 +18,7 @@ type Row = {
   caller_name: string | null
   message: string | null
   first_ready_ts: Date | null
+  rolled_back_ts: Date | null
   has_failed: boolean
 }
 
@@ -39,6 +40,11 @@ export async function readLastDeploys(ctx: Context, scope: Scope, count_max: num
         order by deploy_ts desc, deploy_number desc limit $2
       )
       select newest.deploy_id, newest.namespace_id, newest.version_id, newest.deploy_ts, newest.caller_kind, newest.message,
+        (
+          select case when next.is_rollback then next.deploy_ts end from namespace_versions as next
+          where next.namespace_id = newest.namespace_id and next.deploy_number > newest.deploy_number
+          order by next.deploy_number limit 1
+        ) as rolled_back_ts,
         coalesce(newest.caller_name, users.display_name) as caller_name, versions.display_name as version_display_name,
         (
           select ready_ts from lobbies l
@@ -60,7 +66,16 @@ export async function readLastDeploys(ctx: Context, scope: Scope, count_max: num
   )
   const games = new Map(scope.namespaces.map(({ namespace_id, game_id }) => [namespace_id, game_id]))
   return rows.map((row) => {
-    const { caller_kind: kind, caller_name: name, deploy_ts, message, first_ready_ts, has_failed, ...ids } = row
+    const {
+      caller_kind: kind,
+      caller_name: name,
+      deploy_ts,
+      message,
+      first_ready_ts,
+      has_failed,
+      rolled_back_ts,
+      ...ids
+    } = row
     return {
       ...ids,
       game_id: games.get(row.namespace_id)!,
@@ -68,6 +83,7 @@ export async function readLastDeploys(ctx: Context, scope: Scope, count_max: num
       deployed_by: name === null ? { kind } : { kind, name },
       ...(message === null ? {} : { message }),
       ...(first_ready_ts === null ? {} : { first_ready_ts: timestamp(first_ready_ts) }),
+      ...(rolled_back_ts === null ? {} : { rolled_back_ts: timestamp(rolled_back_ts) }),
       outcome: first_ready_ts !== null ? 'ready' : has_failed ? 'failed' : 'unknown',
     }
   })

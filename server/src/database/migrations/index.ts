@@ -63,6 +63,7 @@ import { statements as nodeRefusal } from './0091-node-refusal.ts'
 import { statements as matchmakerTls } from './0093-matchmaker-tls.ts'
 import { statements as unnamedProxies } from './0094-unnamed-proxies.ts'
 import { statements as refusedAddresses } from './0095-refused-addresses.ts'
+import { statements as rollbacks } from './0096-rollbacks.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -131,4 +132,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0093-matchmaker-tls', statements: matchmakerTls },
   { name: '0094-unnamed-proxies', statements: unnamedProxies },
   { name: '0095-refused-addresses', statements: refusedAddresses },
+  { name: '0096-rollbacks', statements: rollbacks },
 ]
