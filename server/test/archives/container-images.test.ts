@@ -167,6 +167,8 @@ test('every digest, size and count of an image is checked', async (t) => {
   assert.equal(await reasonOf({}, []), 'no_layers')
   assert.equal(await reasonOf({ config: { architecture: 's390x' } }), 'platform')
   assert.equal(await reasonOf({ config: { os: 'windows' } }), 'platform')
+  const { message } = await refusalOf(t, forgedImage([tarOf(SERVER)], { config: { architecture: 's390x' } }))
+  assert.match(message, /It has linux\/s390x only; this machine is (linux\/\w+): build with --platform \1\.$/)
   assert.equal(
     await reasonOf({ manifest: { layers: Array.from({ length: 2_000 }, () => descriptor) } }),
     'too_many_layers',
@@ -192,8 +194,7 @@ test('every digest, size and count of an image is checked', async (t) => {
 })
 
 test('a file that is no image of its kind is refused with the remedy', async (t) => {
-  const image = forgedImage([tarOf(SERVER)])
-  assert.equal((await refusalOf(t, image, 'docker_image')).reason, 'no_manifest')
+  assert.equal((await refusalOf(t, tarOf(SERVER), 'docker_image')).reason, 'no_manifest')
   assert.equal((await refusalOf(t, dockerImage(tarOf(SERVER)))).reason, 'no_index')
   assert.equal((await refusalOf(t, Buffer.alloc(2_000, 'x'))).reason, 'compression')
   assert.equal((await refusalOf(t, tarOf({ name: '../index.json' }))).reason, 'dots')
@@ -236,4 +237,10 @@ test('set-uid files, links to anywhere and devices of /dev are accepted as harml
   const start = await checkImage(writeImage(folder, forgedImage([layer])), 'oci_bundle', folder)
   assert.deepEqual({ uid: start.uid, gid: start.gid }, { uid: 0, gid: 0 })
   assert.ok(readFileSync(`${folder}/forged.tar`).length > 0)
+})
+
+test('what a newer store saves as a docker image is accepted without a manifest.json', async (t) => {
+  const folder = makeFolder(t)
+  const start = await checkImage(writeImage(folder, forgedImage([tarOf(SERVER)])), 'docker_image', folder)
+  assert.deepEqual(start.entrypoint, ['/server'])
 })

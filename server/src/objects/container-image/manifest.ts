@@ -1,5 +1,6 @@
 // Finds the one image of a file: its config and its layers, from the manifest of `docker save` or from an OCI layout. Every
 // blob that a digest names is compared with it: documents here, layers when they are read (layer.ts).
+import type { ApiError } from '@musterhost/contract'
 import type { Blob, ImageFile } from './image-file.ts'
 import { imageRefused } from './refusal.ts'
 
@@ -9,6 +10,10 @@ const LAYERS_MAX = 127
 const DESCRIPTORS_MAX = 256
 /** Indexes on the way to a manifest. */
 export const INDEX_DEPTH_MAX = 3
+/** Platforms of an image that an error names. */
+const PLATFORMS_SHOWN_MAX = 8
+/** Characters of one of them. */
+const PLATFORM_LENGTH_MAX = 64
 /** Architectures of Node in the words of container images. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
 
@@ -47,7 +52,11 @@ export function findImage(file: ImageFile, kind: ImageKind): Promise<FoundImage>
 
 async function findDockerImage(file: ImageFile): Promise<FoundImage> {
   const found = file.find('manifest.json')
-  if (found === null) throw imageRefused('no_manifest')
+  if (found === null) {
+    // Newer stores of images save an OCI layout only.
+    if (file.find('index.json') !== null) return findOciImage(file)
+    throw imageRefused('no_manifest')
+  }
   const { value: images } = await file.document(found)
   if (!Array.isArray(images) || images.length === 0) throw imageRefused('no_image', 'manifest.json')
   if (images.length > 1) throw imageRefused('several_images', 'manifest.json')
@@ -111,7 +120,11 @@ export function chooseDescriptor(index: Document, name: string): Descriptor {
   const images = descriptors.filter(({ platform }) => platform?.os !== 'unknown')
   if (images.length === 0) throw imageRefused('no_image', name)
   const fitting = images.filter(({ platform }) => platform === null || isOurPlatform(platform))
-  if (fitting.length === 0) throw imageRefused('platform', name)
+  if (fitting.length === 0)
+    throw wrongPlatform(
+      name,
+      images.flatMap(({ platform }) => (platform === null ? [] : [platform])),
+    )
   // Several names of one image have the same digest.
   if (new Set(fitting.map(({ digest }) => digest)).size > 1) throw imageRefused('several_images', name)
   return fitting[0]!
@@ -137,7 +150,26 @@ export function hexOf({ digest }: Pick<Descriptor, 'digest'>): string {
 }
 
 function requirePlatform(config: Document, name: string): void {
-  if (!isOurPlatform(config)) throw imageRefused('platform', name)
+  if (!isOurPlatform(config)) throw wrongPlatform(name, [config])
+}
+
+/** Names what the image has, what this machine is, and the option that builds for it. */
+function wrongPlatform(name: string, platforms: readonly Document[]): ApiError {
+  const own = `linux/${ARCHITECTURES[process.arch] ?? process.arch}`
+  const names = [...new Set(platforms.map(platformName))]
+  const shown = names.length > PLATFORMS_SHOWN_MAX ? [...names.slice(0, PLATFORMS_SHOWN_MAX), 'others'] : names
+  const has = shown.length === 0 ? 'no platform' : `${shown.join(', ')} only`
+  return imageRefused('platform', name, `It has ${has}; this machine is ${own}: build with --platform ${own}.`)
+}
+
+function platformName({ os, architecture, variant }: Document): string {
+  const parts = [os, architecture, variant].flatMap((part) => (typeof part === 'string' && part !== '' ? [part] : []))
+  return (
+    parts
+      .join('/')
+      .slice(0, PLATFORM_LENGTH_MAX)
+      .replaceAll(/[^a-zA-Z0-9/._-]/g, '?') || 'an unknown platform'
+  )
 }
 
 function isOurPlatform({ os, architecture }: Document): boolean {

@@ -4,7 +4,8 @@ import { ApiError } from '@musterhost/contract'
 
 const SENTENCES = {
   // The image as a whole.
-  no_manifest: 'The file has no manifest.json. Upload the output of `docker save`, or choose the kind `oci_bundle`.',
+  no_manifest:
+    'The file has neither manifest.json nor index.json. Upload the output of `docker save`, or an OCI image layout as a tar.',
   no_index: 'The file has no index.json. Upload an OCI image layout as a tar, or choose the kind `docker_image`.',
   not_json: 'The document is not JSON of the expected form. Save the image again.',
   too_long: 'The document is longer than the platform accepts. Remove labels and history from the image.',
@@ -45,10 +46,15 @@ export type ImageFault = keyof typeof SENTENCES
 /** Characters of a name in a message. */
 const SHOWN_LENGTH_MAX = 200
 
-export function imageRefused(reason: ImageFault, entry: string | null = null): ApiError {
+/** `sentence`: more exact than that of the reason. */
+export function imageRefused(
+  reason: ImageFault,
+  entry: string | null = null,
+  sentence: string = SENTENCES[reason],
+): ApiError {
   const shown = entry === null ? null : entry.slice(0, SHOWN_LENGTH_MAX).toWellFormed().replaceAll('\0', '\uFFFD')
   const subject = shown === null ? '' : `${JSON.stringify(shown)}: `
-  return new ApiError('ARCHIVE_INVALID', { entry: shown, reason }, { message: `${subject}${SENTENCES[reason]}` })
+  return new ApiError('ARCHIVE_INVALID', { entry: shown, reason }, { message: `${subject}${sentence}` })
 }
 
 /** Adds the layer to an error of one of its entries. Other errors are returned unchanged. */
