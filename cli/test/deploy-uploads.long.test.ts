@@ -132,7 +132,10 @@ async function behindProxy(t: TestContext, { platform, proxy, url }: World): Pro
   const sent = await project.run(['deploy', '--json', '--detach'])
   assert.equal(sent.code, 0, sent.stderr)
   assert.ok((JSON.parse(sent.stdout) as { sent_bytes: number }).sent_bytes >= large.length)
-  assert.match(sent.stderr, /status 413 from nginx\/1\.26 at localhost:\d+, not from Muster.*Parts of 5\.0 MiB are tried/s)
+  assert.match(
+    sent.stderr,
+    /status 413 from nginx\/1\.26 at localhost:\d+, not from Muster.*Parts of 5\.0 MiB are tried/s,
+  )
 
   project.write('site/large.bin', randomBytes(2 * MEBIBYTE))
   body_bytes_max = MEBIBYTE

@@ -1,5 +1,5 @@
-// The guides of docs/ as pages, with a search. They are read and rendered at the first request, so a platform whose guides nobody
-// reads spends nothing on them.
+// The guides of docs/ as pages, with a search. They are read and rendered at the first request, so a platform whose guides have no
+// reader spends nothing on them.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createPageSender, HTML, pageHeaders } from '../page-sender.ts'
 import { GUIDES_PATH } from './addresses.ts'
