@@ -185,7 +185,8 @@ export function umociImage(folder: string, roots: readonly string[], options: Im
   for (const [index, root] of roots.entries()) {
     const bundle = join(folder, `bundle${index}`)
     run('umoci', 'unpack', '--image', image, bundle)
-    cpSync(root, join(bundle, 'rootfs'), { recursive: true, verbatimSymlinks: true })
+    // cpSync of Node 24 gives folders other modes than those that it copies.
+    run('cp', '-a', `${root}/.`, join(bundle, 'rootfs'))
     run('umoci', 'repack', '--image', image, bundle)
   }
   const { entrypoint = [], cmd = [], env = {}, user, working_folder, stop_signal } = options
