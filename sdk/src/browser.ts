@@ -18,7 +18,8 @@ export type Port = {
 
 /** A reserved seat. Send `player.token` to the lobby server, which consumes it. */
 export type Seat = {
-  lobby: { lobby_id: string; region: { region_id: string; display_name: string } }
+  /** `version_id`: the version that the lobby runs. A page of another version can ask the player to reload it. */
+  lobby: { lobby_id: string; version_id?: string; region: { region_id: string; display_name: string } }
   ports: Record<string, Port>
   player: { token: string }
 }

@@ -18,7 +18,8 @@ export { MusterError } from './error.js'
 
 /** A reserved seat. Send `player.token` to the lobby server, which consumes it. */
                     
-                                                                                  
+                                                                                                                  
+                                                                                                       
                              
                            
  

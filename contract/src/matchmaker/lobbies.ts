@@ -2,7 +2,7 @@
 // address that older clients use.
 import Type from 'typebox'
 import { CaptchaResponse } from '../captcha-config.ts'
-import { LobbyId } from '../ids.ts'
+import { LobbyId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object } from '../records.ts'
 import { RegionInfos } from './regions.ts'
@@ -123,7 +123,18 @@ const JoinRegion = object(
 export const Seat = object(
   {
     lobby: object(
-      { lobby_id: LobbyId, region: JoinRegion, ports: JoinPorts, player: JoinPlayer },
+      {
+        lobby_id: LobbyId,
+        version_id: Type.Optional(
+          described(
+            VersionId,
+            'Version that the lobby runs. A page of another version can tell the player to reload it. Absent with a development token.',
+          ),
+        ),
+        region: JoinRegion,
+        ports: JoinPorts,
+        player: JoinPlayer,
+      },
       'The lobby in which the seat is.',
     ),
     ports: JoinPorts,

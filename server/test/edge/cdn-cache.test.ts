@@ -27,7 +27,17 @@ async function startSite(t: TestContext): Promise<TestEdge> {
 
 /** Headers that select the client or the form. Caches handle them: by the key, by Vary, or by forwarding the request. */
 const KEYED = new Set([
-  ...['host', 'accept-encoding', 'authorization', 'range', 'if-range', 'if-none-match', 'expect', 'upgrade'],
+  ...[
+    'host',
+    'accept-encoding',
+    'authorization',
+    'range',
+    'if-range',
+    'if-match',
+    'if-none-match',
+    'expect',
+    'upgrade',
+  ],
   ...['connection', 'content-length', 'transfer-encoding', 'te', 'trailer', 'keep-alive', 'proxy-connection'],
 ])
 const FAMOUS = {

@@ -81,6 +81,17 @@ test('a site is served by host, with content types, tags and cache rules', async
     }
   }
   assert.equal((await get(edge, '/main.js', { headers: { 'if-none-match': '"other"' } })).status, 200)
+  for (const tag of [etag, `"other", ${etag}`, '*']) {
+    assert.equal((await get(edge, '/main.js', { headers: { 'if-match': tag } })).status, 200, tag)
+  }
+  for (const headers of [
+    { 'if-match': '"other"' },
+    { 'if-match': `W/${etag}` },
+    { 'if-match': '"other"', range: 'bytes=0-1' },
+  ]) {
+    const response = await get(edge, '/main.js', { headers })
+    assert.deepEqual([response.status, response.body.length], [412, 0], JSON.stringify(headers))
+  }
   assert.equal((await get(edge, '/', { headers: { host: 'puddle--prod.cdn.localhost:80' } })).status, 200)
 })
 

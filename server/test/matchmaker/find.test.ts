@@ -242,6 +242,7 @@ test('of several game modes and regions the fullest lobby is found, and the firs
   )
   const found = await find(game, { game_modes: ['nowhere', 'default', 'tagged', 'tagged'] })
   assert.equal(found.lobby.lobby_id, tagged.lobby.lobby_id)
+  assert.equal(found.lobby.version_id, game.version_id)
   assert.deepEqual(found.lobby.region, { region_id: 'local', display_name: 'Local' })
 })
 

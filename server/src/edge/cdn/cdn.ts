@@ -12,7 +12,7 @@ import { sendResponse } from '../http/response.ts'
 import { BasicAuth, CHALLENGE } from './basic-auth.ts'
 import type { DamagedObjects } from './damaged.ts'
 import { type Found, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
-import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
+import { chooseRepresentation, isKnown, isWanted, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
 
@@ -118,6 +118,11 @@ export class Cdn {
     if (etag !== null) headers.push('etag', etag)
     if (varies || host.users !== null) headers.push('vary', varyOf(varies, host.users !== null))
     if (own.others.length > 0) headers.push(...own.others)
+    // RFC 9110, 13.1.1. A file has no date, so If-Unmodified-Since is ignored, as 13.1.4 says.
+    if (etag !== null && !isWanted(headerOf(head, 'if-match'), etag)) {
+      sendResponse(exchange, 412, ['content-length', '0', ...headers], null)
+      return
+    }
     if (etag !== null && isKnown(headerOf(head, 'if-none-match'), etag)) {
       sendResponse(exchange, 304, headers, null)
       return

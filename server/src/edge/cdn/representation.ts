@@ -55,6 +55,12 @@ function lastBytes(count: number, content_length: number): Range {
   return { start: Math.max(0, content_length - count), end: content_length - 1 }
 }
 
+/** Whether If-Match, a list of strong tags or a star, contains the tag. Without the header every file is wanted. */
+export function isWanted(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return true
+  return header.split(',').some((item) => ['*', etag].includes(item.trim()))
+}
+
 /** Whether If-None-Match, a list of strong or weak tags or a star, contains the tag. */
 export function isKnown(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false

@@ -48,6 +48,7 @@ async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<reado
   const seat: Seat = {
     lobby: {
       lobby_id: lobby.lobby_id,
+      version_id: lobby.version_id,
       region: { region_id: lobby.region, display_name: region?.display_name ?? lobby.region },
       ports,
       player,
