@@ -38,6 +38,7 @@ const VICTIMS_LEAST = 50
 /** Descriptors of the edge that vary: connections to its database. */
 const OTHERS = 12
 const LOOK_MS = 50
+const SLOW_BURSTS = 8
 /** After this time without a datagram, none is under way. */
 const QUIET_MS = 300
 
@@ -62,9 +63,14 @@ test('a forged source amplifies at most threefold, bounded for each victim and i
   const { number } = await world.lobby(`(datagram) => Array.from({ length: ${REPLIES} }, () => datagram)`)
 
   // One victim, slowly, so that the factor is the limit.
-  const slow = await world.forge({ number, victims: 1, ports: FORGED_PORTS, count: 256, length: 40 })
-  const got = await world.settled(({ bytes }) => bytes > slow.bytes)
-  assert.strictEqual(slow.bytes, 256 * 40)
+  // A kernel drops what an edge without processor time does not read, so each burst is followed by a pause.
+  const [slow, got] = [{ bytes: 0 }, { bytes: 0 }]
+  for (let burst = 0; burst < SLOW_BURSTS; burst++) {
+    slow.bytes += (await world.forge({ number, victims: 1, ports: FORGED_PORTS, count: 32, length: 40 })).bytes
+    got.bytes += (await world.settled()).bytes
+  }
+  if (got.bytes <= slow.bytes) got.bytes += (await world.settled(({ bytes }) => got.bytes + bytes > slow.bytes)).bytes
+  assert.strictEqual(slow.bytes, SLOW_BURSTS * 32 * 40)
   assert.ok(got.bytes > slow.bytes, `what is allowed arrives: ${got.bytes} bytes for ${slow.bytes}`)
   assert.ok(got.bytes <= REPLY_FACTOR_MAX * slow.bytes, `${got.bytes} bytes for ${slow.bytes}`)
 
