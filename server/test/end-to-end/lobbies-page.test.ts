@@ -134,7 +134,8 @@ function requireSandbox(seen: Report, { lobby_id, disk_bytes }: { lobby_id: stri
   const with_usr = seen.root.filter((folder) => /^\/(s?bin|lib\w*)$/.test(folder))
   assert.deepEqual(
     named
-      .map(({ folder }) => folder)
+      // The page names one folder of /sys.
+      .map(({ folder }) => folder.match(/^\/[^/]+/)![0])
       .concat(with_usr)
       .sort(),
     seen.root.sort(),
@@ -149,7 +150,7 @@ function requireSandbox(seen: Report, { lobby_id, disk_bytes }: { lobby_id: stri
   const devices = namesOf(rows.find(([folder]) => folder === '`/dev`')![2]!).filter((name) => !name.startsWith('/'))
   for (const device of devices) assert.ok(seen.dev.includes(device), device)
   assert.ok(!seen.etc.includes('shadow') && seen.etc.includes('passwd'), seen.etc.join())
-  assert.deepEqual(seen.sys, [])
+  assert.deepEqual(seen.sys, ['fs'])
   assert.deepEqual([seen.username, seen.uid, seen.homedir], ['lobby', 1000, '/scratch'])
   assert.deepEqual([seen.hostname, seen.cwd, seen.node], [lobby_id, '/build', '/platform/bin/node'])
   assert.match(seen.status, /^CapEff:\t0+$/m)
@@ -159,7 +160,7 @@ function requireSandbox(seen: Report, { lobby_id, disk_bytes }: { lobby_id: stri
 
 function requireVariables(env: Report['env']): void {
   assert.deepEqual([env.HOME, env.TMPDIR, env.LEVEL], ['/scratch', '/tmp', '7'])
-  assert.equal(env.PATH, '/platform/bin:/usr/local/bin:/usr/bin:/bin')
+  assert.equal(env.PATH, '/platform/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games')
   assert.ok(Number(env.PORT_GAME) >= 20_000 && Number(env.PORT_GAME) <= 25_999, `${env.PORT_GAME}`)
   const only_if_asked = ['PLATFORM_LOBBY_CONFIG', 'PLATFORM_LOBBY_TAGS']
   const named = namesIn('variable').filter((name) => !name.includes('<') && !only_if_asked.includes(name))
