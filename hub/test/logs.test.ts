@@ -50,7 +50,7 @@ test('a lobby and its log', async (t) => {
     return view
   }
 
-  await t.test('the log shows colours, folds carriage returns, and keeps markup as text', async () => {
+  await t.test('the log shows what a person sees of each line, and keeps markup as text', async () => {
     const view = await openLobby()
     const { page } = view
     await page.getByText('last of the start').waitFor()
@@ -59,11 +59,9 @@ test('a lobby and its log', async (t) => {
     const lines = await linesOf(page)
     assert.equal(lines.L1, 'plain <b>text</b> <script>alert(1)</script>')
     assert.equal(lines.L2, 'red and bold green')
-    assert.match(lines.L3 ?? '', /^progress 100 % ⟲3$/)
+    assert.equal(lines.L3, 'progress 100 %')
     assert.equal(lines.L6, '\\u{202e}gnp.exe')
     assert.equal(lines.E1, 'a complaint')
-    assert.equal(await page.locator('[data-line=L2] .text-bad').textContent(), 'red')
-    assert.equal(await page.locator('[data-line=L2] .font-bold.text-good').textContent(), 'bold green')
     assert.equal(await page.locator('[data-line] b, [data-line] script').count(), 0)
     assert.deepEqual(view.faults, [])
     await view.context.close()
