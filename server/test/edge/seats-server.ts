@@ -40,7 +40,10 @@ web.on('upgrade', (request, socket) => {
 web.listen(PORT_WEB, HOST)
 const onTcp = (socket) => {
   const sockets = count(socket)
-  print({ kind: 'tcp', from: socket.remoteAddress })
+  const from = socket.remoteAddress
+  socket.once('data', () => print({ kind: 'tcp', from }))
+  // The platform connects once to see whether the server is ready.
+  socket.once('end', () => socket.bytesRead > 0 || print({ kind: 'silent', from }))
   socket.on('error', () => {})
   socket.on('data', (bytes) => socket.write(String(bytes) === 'how many' ? String(sockets.size) : bytes))
 }
