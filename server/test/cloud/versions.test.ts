@@ -174,10 +174,9 @@ test('versions', async (t) => {
     await wrong({ matchmaker: { docker: {}, game_modes: { default: {}, more: {} } } }, [
       { path: [...matchmakerPath, 'docker', 'image_id'], reason: 'required' },
     ])
-    // The block of a mode takes the place of the shared one as a whole.
-    await wrong({ matchmaker: { docker, game_modes: { default: { docker: { env: {} } } } } }, [
-      { path: [...mode, 'image_id'], reason: 'required' },
-    ])
+    // The block of a mode inherits what it does not name.
+    const inherited = { matchmaker: { docker, game_modes: { default: { docker: { env: {} } } } } }
+    await wrong({ ...inherited, cdn: { site_id: UNKNOWN_ID } }, [{ path: ['cdn', 'site_id'], reason: 'not_found' }])
     await wrong({ matchmaker: { game_modes: { default: { docker: { image_id } } } } }, [
       { path: [...mode, 'args'], reason: 'too_few' },
     ])
