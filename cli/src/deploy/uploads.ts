@@ -17,6 +17,7 @@ import {
   type ResponseOf,
   UPLOAD_FILES_MAX,
 } from '@musterhost/contract'
+import { FIRST_PART_BYTES, shorterPartBytes } from '@musterhost/contract/upload-parts'
 import { Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
 import type { Session } from '../session.ts'
@@ -29,8 +30,6 @@ import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
 
 /** Parts of an upload that are read. */
 const PARTS_READ_MAX = UPLOAD_FILES_MAX + PARTS_MAX
-/** Lengths of parts. The first is used; the next where something in front of the platform refuses longer bodies. */
-const PARTS_BYTES = [32, 16, 8, 5].map((mebibytes) => mebibytes * 1024 * 1024)
 /** The tag of a build that says which files it has. */
 const CONTENT_TAG = 'muster-content'
 /** The tag of a build with the SHA-256 of its archive: only the same bytes continue an upload. */
@@ -147,14 +146,14 @@ async function sendInParts(
   ctx: UploadContext,
   { title, files, prepared, create }: SendPlan,
 ): Promise<Uploaded & { upload_id: string }> {
-  let upload = prepared ?? (await create(PARTS_BYTES[0]!))
+  let upload = prepared ?? (await create(FIRST_PART_BYTES))
   // Each repetition has shorter parts than the one before.
   for (;;) {
     const { id, upload_id, presigned } = upload
     try {
       return { id, upload_id, sent_bytes: await sendFiles(ctx, title, files, presigned) }
     } catch (error) {
-      const shorter = error instanceof BodyTooLarge ? PARTS_BYTES.find((bytes) => bytes < error.body_bytes) : undefined
+      const shorter = error instanceof BodyTooLarge ? shorterPartBytes(error.body_bytes) : undefined
       if (!(error instanceof BodyTooLarge) || shorter === undefined) throw error
       ctx.terminal.note(`${title}: ${error.message} Parts of ${sizeText(shorter)} are tried.`)
       upload = await create(shorter)

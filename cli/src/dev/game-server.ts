@@ -79,7 +79,7 @@ export function planServer(
     MAX_PLAYERS_NORMAL: String(mode.max_players_normal),
     MAX_PLAYERS_DIRECT: String(mode.max_players_direct),
     MAX_PLAYERS_PARTY: String(mode.max_players_party),
-    // Those of this machine: thousandths of a core, and bytes.
+    // The processors of this machine in thousandths of a core, and its memory in bytes.
     CPU: String(availableParallelism() * 1000),
     MEMORY: String(totalmem()),
     LOBBY_CONFIG: null,

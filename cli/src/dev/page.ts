@@ -1,6 +1,5 @@
 // The page of the game as `muster dev` serves it: files as they are on the disk, without a cache, with the types, forms and
-// headers of the platform. Calls of players are passed to
-// the platform with the development token, which the page never sees.
+// headers of the platform. Calls of players are passed to the platform with the development token, which the page never sees.
 
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
@@ -25,6 +24,7 @@ const PASSED_PATHS = /^\/(matchmaker|v1|identity|parties|kv)(\/|$)/
 const LOOPBACK = '127.0.0.1'
 /** Headers that belong to one connection. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'host', 'origin', 'cookie']
+
 export type PageOptions = {
   /** The folder of the site. Null: the game has no page, and only calls are passed on. */
   folder: string | null

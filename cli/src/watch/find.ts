@@ -48,7 +48,10 @@ export async function find(terminal: Terminal, options: FindOptions): Promise<vo
   terminal.note('The seat stays reserved until the player connects, or the deadline has passed.')
 }
 
-/** `client_ip`: the address of this machine, as the platform sees it. Find takes a token of the game. For a person or an administrator, one is made that expires soon. */
+/**
+ * Returns a token of the game, which find takes. For a person or an administrator, one is made that expires soon. `client_ip`: the
+ * address of this machine, as the platform sees it.
+ */
 async function cloudToken(
   { client, token }: Session,
   game_id: string,

@@ -54,7 +54,7 @@ export function unnamedProxySentence(address: string): string {
   return `Requests from ${address} name several clients in X-Forwarded-For, which is not believed: they count as one client. If it is a proxy of yours, name it in MUSTER_TRUSTED_PROXIES, or let it use MUSTER_EDGE_SOCKET where it runs on the edge's machine.`
 }
 
-/** Those that an edge saw within the last hour, by the database's clock. */
+/** Reads the proxies that an edge saw within the last hour, by the database's clock. */
 export async function unnamedProxies(pool: Pick<pg.Pool, 'query'>): Promise<{ address: string; ts: Date }[]> {
   const { rows } = await pool.query<{ address: string; ts: Date }>(
     `select unnamed_proxy as address, max(unnamed_proxy_ts) as ts from edges

@@ -7,7 +7,7 @@ export type ConnectionFacts = {
   seats_expired_while_connected: number
   stop_reason: string | null
   connections_at_stop: number | null
-  /** Of addresses without a seat. `refused_client`: the newest of these. */
+  /** Connections of addresses without a seat. `refused_client`: the newest of these addresses. */
   refused_count: number
   refused_client: string | null
 }

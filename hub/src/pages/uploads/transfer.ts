@@ -7,8 +7,6 @@ import type { LocalFile } from './local-files.ts'
 
 export type Part = ResponseOf<typeof createGameCdnSite>['presigned_requests'][number]
 
-/** Lengths of parts. The first is used; the next where something in front of the platform refuses longer bodies. */
-export const PARTS_BYTES = [32, 16, 8, 5].map((mebibytes) => mebibytes * 1024 * 1024) as [number, ...number[]]
 const PARTS_AT_ONCE_MAX = 3
 const BODY_TOO_LARGE = 413
 const TRIES_MAX = 4

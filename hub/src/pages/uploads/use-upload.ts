@@ -1,10 +1,11 @@
 // One upload of a page: announced, sending, paused or failed, complete.
+import { FIRST_PART_BYTES, shorterPartBytes } from '@musterhost/contract/upload-parts'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { CallError } from '../../api/call-error.ts'
 import { showToast } from '../../toasts.ts'
 import type { LocalFile } from './local-files.ts'
-import { BodyTooLarge, PARTS_BYTES, type Part, resume, sendAll, type Transfer } from './transfer.ts'
+import { BodyTooLarge, type Part, resume, sendAll, type Transfer } from './transfer.ts'
 
 export type UploadRow = { path: string; length: number; sent: number }
 
@@ -95,7 +96,7 @@ async function announceAndSend(
   announce: (part_bytes: number) => Promise<Announced>,
   transfer: StepTransfer,
 ): Promise<void> {
-  let part_bytes: number | undefined = PARTS_BYTES[0]
+  let part_bytes: number | undefined = FIRST_PART_BYTES
   while (part_bytes !== undefined) {
     const { upload_id, parts } = await announce(part_bytes)
     transfer.onAnnounced(upload_id)
@@ -103,7 +104,7 @@ async function announceAndSend(
     try {
       return await sendAll(upload_id, parts, transfer)
     } catch (error) {
-      part_bytes = error instanceof BodyTooLarge ? PARTS_BYTES.find((bytes) => bytes < error.body_bytes) : undefined
+      part_bytes = error instanceof BodyTooLarge ? shorterPartBytes(error.body_bytes) : undefined
       if (part_bytes === undefined) throw error
     }
   }

@@ -1,5 +1,5 @@
 // The frame of every guide: the list of guides with the search, in the style of the API reference. A page has no script.
-import { ERRORS_PATH, guide_style, hashOf, ICON, REFERENCE_PATH } from '../reference/frame.ts'
+import { documentOf, ERRORS_PATH, guide_style, hashOf, REFERENCE_PATH } from '../reference/frame.ts'
 import { type Html, html, verbatim } from '../reference/html.ts'
 import { GUIDES_PATH } from './addresses.ts'
 import type { RenderedGuide } from './render.ts'
@@ -50,18 +50,7 @@ function framed({ version, titles }: GuideFrame, { title, name, question, conten
         (one) =>
           html`<li><a href="${addressOf(one.name)}"${one.name === name ? html` aria-current="page"` : ''}>${one.title}</a></li>`,
       )
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Muster</title>
-<link rel="icon" href="${ICON}">
-<style>${verbatim(guide_style)}</style>
-</head>
-<body>
-<a class="skip" href="#main">To the content</a>
-<header class="bar"><a href="${GUIDES_PATH}">Muster documentation</a><label><input class="hidden" id="toggle" type="checkbox">Pages</label></header>
+  const body = html`<header class="bar"><a href="${GUIDES_PATH}">Muster documentation</a><label><input class="hidden" id="toggle" type="checkbox">Pages</label></header>
 <div class="frame">
 <aside class="side" aria-label="Pages">
 <div class="brand"><a href="${GUIDES_PATH}">Muster</a><span>${version}</span></div>
@@ -74,8 +63,6 @@ function framed({ version, titles }: GuideFrame, { title, name, question, conten
 <li><span class="section">Commands</span><ul>${links(true)}</ul></li></ul></nav>
 </aside>
 <main id="main" class="guide" tabindex="-1">${content}</main>
-</div>
-</body>
-</html>
-`.html
+</div>`
+  return documentOf({ title: `${title} · Muster`, style: guide_style, body })
 }

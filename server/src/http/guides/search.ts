@@ -8,7 +8,7 @@ const WORDS_MAX = 8
 const FOUND_MAX = 30
 /** Characters of a section that are shown. */
 const EXCERPT_LENGTH = 200
-/** Of these, characters before the first word that was found. */
+/** Characters of an excerpt before the first word that was found. */
 const LEAD_LENGTH = 60
 const HEADING_WEIGHT = 20
 const TITLE_WEIGHT = 10

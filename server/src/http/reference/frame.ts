@@ -45,23 +45,12 @@ export const POLICY = [
 ].join('; ')
 
 /** A data URL, so that the page requests no file. */
-export const ICON =
+const ICON =
   'data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"%3E%3Crect width="16" height="16" rx="4" fill="%230b5cad"/%3E%3Cpath d="M4 12V4.500l4 4 4-4V12" fill="none" stroke="%23fff" stroke-width="2"/%3E%3C/svg%3E'
 
 /** A whole document. `content` is its main part. */
 export function framed(page: { title: string; version: string; content: Html }): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${page.title}</title>
-<link rel="icon" href="${ICON}">
-<style>${verbatim(style)}</style>
-</head>
-<body>
-<a class="skip" href="#main">To the content</a>
-<header class="bar"><a href="${REFERENCE_PATH}">Muster API</a><label><input class="hidden" id="toggle" type="checkbox">Operations</label></header>
+  const body = html`<header class="bar"><a href="${REFERENCE_PATH}">Muster API</a><label><input class="hidden" id="toggle" type="checkbox">Operations</label></header>
 <div class="frame">
 <aside class="side" aria-label="Operations">
 <div class="brand"><a href="${REFERENCE_PATH}">Muster API</a><span>${page.version}</span></div>
@@ -73,7 +62,24 @@ ${operationList()}
 </aside>
 <main id="main" tabindex="-1">${page.content}</main>
 </div>
-<script>${verbatim(script)}</script>
+<script>${verbatim(script)}</script>`
+  return documentOf({ title: page.title, style, body })
+}
+
+/** A document in the style of the reference. It loads no other file. */
+export function documentOf(page: { title: string; style: string; body: Html }): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${page.title}</title>
+<link rel="icon" href="${ICON}">
+<style>${verbatim(page.style)}</style>
+</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+${page.body}
 </body>
 </html>
 `.html
