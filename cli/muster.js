@@ -19,6 +19,8 @@ if (!existsSync(NODE)) {
   const { status } = spawnSync(process.execPath, [INSTALL], { stdio: ['ignore', 2, 2] })
   if (status !== 0) process.exit(status ?? 1)
 }
+// The command finds the platform that `npm start` runs here, from every folder.
+process.env.MUSTER_CHECKOUT = join(CLI, '..')
 if (realpathSync(NODE) === realpathSync(process.execPath)) {
   process.argv[1] = PROGRAM
   await import('./src/main.ts')

@@ -184,7 +184,8 @@ async function localPlatform(terminal: Surroundings): Promise<Credential | null>
 
 /** The token of the platform that was started in the person's folder, or with `npm start` in the checkout of the command. */
 async function readOperatorToken({ env, cwd }: Surroundings): Promise<string | null> {
-  for (const folder of new Set([cwd, process.cwd()])) {
+  const { MUSTER_CHECKOUT: checkout = cwd } = env
+  for (const folder of new Set([cwd, process.cwd(), checkout])) {
     const token = await readIfThere(resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token'))
     if (token !== null) return token.trim()
   }

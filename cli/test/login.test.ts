@@ -125,6 +125,11 @@ async function operator(t: TestContext, { platform, url }: World): Promise<void>
   const relative = { MUSTER_DATA: basename(platform.data_dir), npm_lifecycle_event: 'muster', INIT_CWD: muster.cwd }
   const elsewhere = await muster.run(['whoami'], { cwd: dirname(platform.data_dir), env: relative })
   assert.match(elsewhere.stdout, /the operator's token of this machine/, elsewhere.stderr)
+
+  // The same for `muster` of a checkout on the PATH, whose launcher names the checkout.
+  const launched = { MUSTER_DATA: basename(platform.data_dir), MUSTER_CHECKOUT: dirname(platform.data_dir) }
+  const from_game = await muster.run(['whoami'], { env: launched })
+  assert.match(from_game.stdout, /the operator's token of this machine/, from_game.stderr)
 }
 
 async function deviceLink(t: TestContext, { platform, url, game_id }: World): Promise<void> {

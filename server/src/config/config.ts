@@ -212,7 +212,12 @@ export type Config = {
 }
 
 /** Settings of the clients of a platform. The shell of a developer may have them when it starts the platform. */
-const CLIENT_SETTINGS: ReadonlySet<string> = new Set(['MUSTER_URL', 'MUSTER_TOKEN', 'MUSTER_CONFIG_DIR'])
+const CLIENT_SETTINGS: ReadonlySet<string> = new Set([
+  'MUSTER_URL',
+  'MUSTER_TOKEN',
+  'MUSTER_CONFIG_DIR',
+  'MUSTER_CHECKOUT',
+])
 /** Published address lists. */
 const FEEDS_MAX = 16
 const FEED_INTERVAL_MS_MIN = 3_600_000
