@@ -324,10 +324,11 @@ async function refusedFiles(t: TestContext, platform: Platform): Promise<void> {
   const { builds } = await platform.client.call(listGameBuilds, { params: { game_id: project.game_id }, query: {} })
   assert.equal(builds.length, 2)
   if (process.getuid?.() !== 0) {
-    chmodSync(join(server, 'server.mjs'), 0)
+    project.write('server/locked.txt', 'for its owner')
+    chmodSync(join(server, 'locked.txt'), 0)
     const { code, stderr } = await project.run(['deploy', '--detach'])
-    assert.deepEqual([code, stderr.includes('server.mjs cannot be read: permission denied.')], [1, true])
-    chmodSync(join(server, 'server.mjs'), 0o644)
+    assert.deepEqual([code, stderr.includes('locked.txt cannot be read: permission denied.')], [1, true], stderr)
+    rmSync(join(server, 'locked.txt'))
   } else t.diagnostic('run by root, who can read every file')
   assert.ok(
     !existsSync(join(project.folder, '.muster/deploy')) ||

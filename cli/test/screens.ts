@@ -138,6 +138,7 @@ const FIGURES: readonly (readonly [RegExp, string | ((text: string) => string)])
   [/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{3})?Z?/g, 'TIME'],
   [/\b\d+(?:\.\d+)? ms\b/g, 'N ms'],
   [/\d+\.\d s\b/g, 'N s'],
+  [/(?<=ready after: +)\d+ s\b/g, 'N ms'],
 ]
 
 function withoutFigures<World extends Shown>(text: string, world: World, { figures, is_sorted }: Step<World>): string {

@@ -1,6 +1,7 @@
 // Runs a command on this machine as if no optional program was installed: in a mount namespace of its own, where their folders
 // have a layer in which they are removed. So nothing finds them, not by PATH and not by an absolute path, and no other
 // process is affected. An ordinary user does the same in a user namespace, and loses its capabilities before the command.
+import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { OPTIONAL_PROGRAMS } from './optional-programs.ts'
@@ -35,6 +36,15 @@ export function withoutPrograms(folder: string, command: readonly string[]): [st
   const namespaces =
     process.geteuid?.() === 0 ? ['--mount'] : ['--user', '--map-current-user', '--keep-caps', '--mount']
   return ['unshare', ...namespaces, 'sh', '-c', SCRIPT, 'sh', folder, ...optionalFiles(), '--', ...command]
+}
+
+/**
+ * Why programs cannot be hidden here, as the reason of a skipped test. Null: they can. A chroot, and many a container, refuses
+ * namespaces to an ordinary user. `folder`: as of withoutPrograms.
+ */
+export function whyNotHidden(folder: string): string | null {
+  const [program, ...args] = withoutPrograms(folder, ['true'])
+  return spawnSync(program, args, { stdio: 'ignore' }).status === 0 ? null : 'needs namespaces of mounts'
 }
 
 function optionalFiles(): string[] {

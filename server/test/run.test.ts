@@ -7,6 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { whyNotHidden } from './hidden-programs.ts'
 import { lacking } from './optional-programs.ts'
 import { until } from './until.ts'
 
@@ -111,7 +112,7 @@ test('a run in which nothing was skipped says nothing of it', async (t) => {
 })
 
 test('--without-programs hides the optional programs from PATH and from absolute paths, and nothing else', async (t) => {
-  const missing = lacking('git')
+  const missing = lacking('git') ?? whyNotHidden(join(await writeFiles(t), 'layers'))
   if (missing !== null) return t.skip(missing)
   const looks = async (...flags: string[]) => {
     const { exit_code, output } = await runFiles(t, { names: ['looks.test.mjs'], flags })

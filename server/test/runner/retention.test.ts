@@ -66,7 +66,8 @@ test('logs are removed after the configured time, and the build of a lobby that 
   const living = await fixture.lobby(await fixture.version(KEEPER, MODE))
   for (const id of [forgotten, remembered]) {
     const { exit_code, exit_reason } = await fixture.run(id, 'it ends', (row) => row.exit_ts !== null)
-    assert.deepStrictEqual([exit_code, exit_reason], [0, 'exit'])
+    const stderr = await fixture.log(id, 'stderr')
+    assert.deepStrictEqual([exit_code, exit_reason], [0, 'exit'], stderr.join(''))
   }
   const { handle } = await fixture.run(living, 'it starts', (row) => row.start_ts !== null)
   // The end of a run is recorded before the logger, which may still be starting, has read the last output.

@@ -1,7 +1,7 @@
 // The admin token without a supervisor: each role is a separate process, as under muster-role@.service.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { listGroups } from '@musterhost/contract'
@@ -84,6 +84,8 @@ test('without a platform, or without the right to read it, the command reports i
     name: 'StartError',
     message: `${join(locked, 'admin-token')} cannot be read (EACCES): run this command as the user of the platform.`,
   })
+  // An ordinary user cannot remove it otherwise.
+  chmodSync(locked, 0o700)
 })
 
 /** Root may read every file, so the process becomes another user while the function runs. */
