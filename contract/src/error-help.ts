@@ -84,8 +84,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: post('/matchmaker/lobbies/find', { game_modes: ['default'] }, 'PUBLIC_TOKEN'),
   },
   API_UNSUPPORTED_MEDIA_TYPE: {
-    cause: 'The request has a body, but no Content-Type, or one other than `application/json`.',
-    remedy: 'Send the header `Content-Type: application/json` with every body.',
+    cause:
+      'The body is compressed, or it is not JSON and came as another type. An operation without a credential, such as a login, takes only `application/json`.',
+    remedy:
+      'Send JSON, uncompressed, with the header `Content-Type: application/json`. The message names the type that came, and what the engine needs.',
     command: post('/matchmaker/lobbies/find', { game_modes: ['default'] }, 'PUBLIC_TOKEN'),
   },
   API_BODY_TOO_LARGE: {

@@ -7,7 +7,7 @@ export const ERRORS = {
   // The request itself.
   VALIDATION_ERROR: { status: 400, message: 'The request does not have the documented form.' },
   API_BAD_BODY: { status: 400, message: 'The body is not valid JSON.' },
-  API_UNSUPPORTED_MEDIA_TYPE: { status: 400, message: 'The body must be sent as application/json.' },
+  API_UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The body must be sent as application/json.' },
   API_BODY_TOO_LARGE: { status: 413, message: 'The body is larger than this operation accepts.' },
   API_NOT_FOUND: { status: 404, message: 'No operation, page or file is at this address.' },
   API_METHOD_NOT_ALLOWED: { status: 404, message: 'This address does not support the method.' },

@@ -28,7 +28,7 @@ const API_WAIT_MS_MAX = 2_500
 const API_PAUSE_MS = 50
 
 /** The headers of a request that the api reads. */
-const REQUEST_HEADERS = ['authorization', 'content-type', 'idempotency-key', 'user-agent']
+const REQUEST_HEADERS = ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'user-agent']
 /** Headers that are only for this process. */
 const OWN_RESPONSE_HEADERS: ReadonlySet<string> = new Set([
   'connection',

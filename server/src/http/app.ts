@@ -22,6 +22,7 @@ import { CallerWatch } from './caller-watch.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import type { FreeJson } from './exact-json.ts'
 import type { MountOptions } from './implement.ts'
+import { refusalOfBytes, requireNoCoding } from './media-type.ts'
 import type { OwnerForwarder } from './owner-forwarder.ts'
 import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
@@ -121,6 +122,7 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
   app.decorateRequest('admitted', null)
   app.decorateRequest('body_bytes', null)
   app.decorateRequest('raw_body', null)
+  app.decorateRequest('sent_type', null)
   app.setValidatorCompiler(compileValidator)
   app.setSerializerCompiler(compileSerializer)
   parseJsonBodies(app, options.numbers)
@@ -168,16 +170,22 @@ function guardOf(
 function parseJsonBodies(app: FastifyInstance, numbers: Numbers): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    const bytes = body as Buffer
+    const bytes = withoutMark(body as Buffer)
     request.raw_body = bytes
     if (bytes.length <= PLACED_BODY_BYTES_MAX) request.body_bytes = bytes
     try {
+      requireNoCoding(request)
       const { free_json } = request.routeOptions.config as { free_json?: FreeJson }
       done(null, parseBody(bytes, numbers, free_json))
     } catch (error) {
-      done(error as Error)
+      done(refusalOfBytes(request, bytes, error) as Error)
     }
   })
+}
+
+/** Skips the byte order mark that editors and .NET write before UTF-8. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
 /** Throws an Error that names the setting when the port is taken. */

@@ -12,6 +12,7 @@ import { newId } from '../ids.ts'
 import type { Ray } from '../observe/ray.ts'
 import { addPlaces } from './body-places.ts'
 import { lingerClose } from './lingering-close.ts'
+import { unsupportedType } from './media-type.ts'
 import { endRay } from './ray.ts'
 
 /** Codes of the framework that the caller has caused. */
@@ -40,7 +41,7 @@ function placed(detail: ErrorDetail, part: string, document: string | null): Err
   return document !== null && path.length > 1 && path[0] === document ? { ...detail, path: path.slice(1) } : detail
 }
 
-function toApiError(error: unknown, document: string | null): ApiError | null {
+function toApiError(error: unknown, document: string | null, content_type?: string): ApiError | null {
   if (error instanceof ApiError) return error
   if (!(error instanceof Error)) return null
   const framework = error as FastifyError
@@ -49,6 +50,7 @@ function toApiError(error: unknown, document: string | null): ApiError | null {
     return validationError(details.map((detail) => placed(detail, partOf(framework), document)))
   }
   const code = FRAMEWORK_CODES[framework.code]
+  if (code === 'API_UNSUPPORTED_MEDIA_TYPE') return unsupportedType(content_type)
   if (code !== undefined) return new ApiError(code)
   if (isOutage(framework)) return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
   return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
@@ -87,7 +89,7 @@ export function createErrorHandler(ctx: Context, onRefusal: (request: FastifyReq
   const main_url = mainUrl(ctx.config)
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const { document = null, operation = 'none' } = configOf(request)
-    let refusal = toApiError(error, document)
+    let refusal = toApiError(error, document, request.headers['content-type'])
     if (refusal?.code === 'VALIDATION_ERROR') refusal = withPlaces(refusal, request)
     if (refusal === null) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')

@@ -33,6 +33,7 @@ import { authenticate, type OriginLookup } from './auth.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
 import { freeJsonOf } from './exact-json.ts'
+import { readAsJson, takesAnyType } from './media-type.ts'
 import type { OwnerForwarder } from './owner-forwarder.ts'
 import type { Parking } from './parking.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
@@ -255,7 +256,7 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
         free_json: freeJsonOf(operation.body),
       } as object,
       ...(operation.auth.includes('anyone') ? { bodyLimit: STRANGER_BODY_BYTES_MAX } : {}),
-      onRequest,
+      onRequest: takesAnyType(operation) ? [onRequest, readAsJson] : onRequest,
       ...(isOptionalBody(operation.body) ? { preValidation: noBodyIsEmpty } : {}),
       handler,
     })

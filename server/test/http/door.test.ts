@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { ERROR_CODES, type ErrorCode, type ErrorDetail, type Operation } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
-import { type Answer, ask, bearer, requireRefusal } from './ask.ts'
+import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
 import { changesNothing, detailsOf, promise, promises, refusedAs, send, startWorld, world } from './bad-input.ts'
 import { addressOf, askFor, callOf, hasBody, rightTokenOf } from './calls.ts'
 
@@ -15,6 +16,7 @@ const WITH_BODY = OPERATIONS.filter(hasBody)
 const SMALL_BODY_BYTES = 64 * 1024
 const API_BODY_BYTES = 4 * 1024 * 1024
 
+const isForAnyone = ({ auth }: Operation): boolean => auth.includes('anyone')
 const isAnyJson = ({ body }: Operation): boolean => !('type' in body)
 const isMatchmaker = ({ service }: Operation): boolean => service === 'matchmaker'
 const isId = (schema: object): boolean => 'format' in schema && schema.format === 'uuid'
@@ -35,7 +37,8 @@ promise('a body that is not JSON in UTF-8 is refused', async () => {
     '-',
     '"',
     '/**/{}',
-    '\ufeff{}',
+    '\ufeff\ufeff{}',
+    '{\ufeff}',
     ' ',
   ]
   const bytes = [
@@ -54,49 +57,104 @@ promise('a body that is not JSON in UTF-8 is refused', async () => {
   })
 })
 
-promise('a body of another type is refused, and no spelling of the type gets around the contract', async () => {
-  const types = [
-    'text/plain',
-    'application/x-www-form-urlencoded',
-    'multipart/form-data; boundary=x',
-    'application/vnd.x+json',
-    'application/jsonp',
-    'application/json+x',
-    'json',
-    '',
-    ';',
-    'application/json,text/plain',
-  ]
-  const spellings = [
-    'application/json\t;',
-    'Application/JSON ; charset',
-    'application/json;',
-    'application/json; charset=latin1',
-    'application/json ;x="',
-    ' application/json',
-    'application/json\t',
-  ]
-  await changesNothing(async () => {
-    for (const operation of WITH_BODY) {
-      const token = rightTokenOf(world(), operation)
-      const headers = token === null ? {} : bearer(token)
-      for (const type of types) {
-        const answer = send(operation, '{}', { headers: { ...headers, 'content-type': type } })
-        await refusedAs(operation, ['API_UNSUPPORTED_MEDIA_TYPE'], type, answer)
+promise(
+  'JSON is taken as any type where a credential counts, and nowhere else; no type gets around the contract',
+  async () => {
+    const types = [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/vnd.x+json',
+      'application/jsonp',
+      'application/json+x',
+      'json',
+      '',
+      ';',
+      'application/json,text/plain',
+    ]
+    const spellings = [
+      'application/json\t;',
+      'Application/JSON ; charset',
+      'application/json;',
+      'application/json; charset=latin1',
+      'application/json ;x="',
+      ' application/json',
+      'application/json\t',
+    ]
+    await changesNothing(async () => {
+      for (const operation of WITH_BODY) {
+        const token = rightTokenOf(world(), operation)
+        const headers = token === null ? {} : bearer(token)
+        for (const type of types) {
+          const sent = { headers: { ...headers, 'content-type': type } }
+          const code = isForAnyone(operation) ? 'API_UNSUPPORTED_MEDIA_TYPE' : 'VALIDATION_ERROR'
+          await refusedAs(operation, [code], type, send(operation, '{"a":"\\u0000"}', sent))
+          if (type === '') continue
+          const refusal = await refusedAs(operation, ['API_UNSUPPORTED_MEDIA_TYPE'], type, send(operation, 'a=b', sent))
+          assert.ok(refusal.message.includes(` as ${type}. `), refusal.message)
+        }
+        // Refused by every schema, whichever way it is read.
+        for (const type of [...spellings, ['text/plain', 'application/json'], ['application/json', 'text/plain']]) {
+          const answer = send(operation, '{"a":"\\u0000"}', { headers: { ...headers, 'content-type': type } })
+          await refusedAs(operation, ['VALIDATION_ERROR', 'API_UNSUPPORTED_MEDIA_TYPE'], String(type), answer)
+        }
+        const bare = await ask(addressOf(world(), operation, callOf(world(), operation)), {
+          method: operation.method,
+          headers,
+          body: '{"a":"\\u0000"}',
+        })
+        requireRefusal(bare, isForAnyone(operation) ? 'API_UNSUPPORTED_MEDIA_TYPE' : 'VALIDATION_ERROR')
+        const packed = { headers: { ...headers, ...JSON_TYPE, 'content-encoding': 'gzip' } }
+        const compressed = send(operation, gzipSync('{"a":"\\u0000"}'), packed)
+        await refusedAs(operation, ['API_UNSUPPORTED_MEDIA_TYPE'], 'gzip', compressed)
+        const marked = send(operation, '\ufeff{"a":"\\u0000"}')
+        await refusedAs(operation, ['VALIDATION_ERROR'], 'a byte order mark', marked)
       }
-      // Refused by every schema, whichever way it is read.
-      for (const type of [...spellings, ['text/plain', 'application/json'], ['application/json', 'text/plain']]) {
-        const answer = send(operation, '{"a":"\\u0000"}', { headers: { ...headers, 'content-type': type } })
-        await refusedAs(operation, ['VALIDATION_ERROR', 'API_UNSUPPORTED_MEDIA_TYPE'], String(type), answer)
-      }
-      const bare = await ask(addressOf(world(), operation, callOf(world(), operation)), {
-        method: operation.method,
-        headers,
-        body: '{}',
+    })
+  },
+)
+
+promise('JSON of an engine makes what it asks for, and a form learns what the engine needs', async () => {
+  const { game } = world()
+  const operation = OPERATIONS.find(({ id }) => id === 'games.validateGame')!
+  const name = `n${game.game_id.slice(0, 8)}`
+  const body = JSON.stringify({ display_name: name, name_id: name })
+  const authorization = bearer(rightTokenOf(world(), operation)!)
+  const types: Record<string, string>[] = [
+    {},
+    { 'content-type': 'application/x-www-form-urlencoded' },
+    { 'content-type': 'json' },
+  ]
+  for (const type of types) {
+    for (const sent of [body, `\ufeff${body}`]) {
+      const headers = { ...authorization, ...type, 'content-encoding': 'identity' }
+      const answer = await ask(addressOf(world(), operation, callOf(world(), operation)), {
+        ...{ method: operation.method, headers, body: sent },
       })
-      requireRefusal(bare, 'API_UNSUPPORTED_MEDIA_TYPE')
+      assert.equal(answer.status, 200, answer.text)
     }
-  })
+  }
+  const remedies = [
+    ['application/x-www-form-urlencoded', /UnityWebRequest\.Post\(url, json, "application\/json"\)/],
+    ['Multipart/Form-Data; boundary=x', /WWWForm/],
+    ['application/octet-stream', /uploadHandler\.contentType/],
+  ] as const
+  for (const [type, remedy] of remedies) {
+    const answer = await send(operation, 'name_id=a', { headers: { ...authorization, 'content-type': type } })
+    const { message, metadata } = requireRefusal(answer, 'API_UNSUPPORTED_MEDIA_TYPE')
+    assert.match(message, remedy)
+    assert.deepEqual(metadata, { content_type: type })
+  }
+  for (const coding of ['gzip', 'br', 'identity, gzip', 'x']) {
+    const answer = await send(operation, body, { headers: { ...authorization, 'content-encoding': coding } })
+    const { message } = requireRefusal(answer, 'API_UNSUPPORTED_MEDIA_TYPE')
+    assert.ok(message.includes(`Content-Encoding ${coding}. `), message)
+  }
+  const login = OPERATIONS.find(({ id }) => id === 'auth.tokens.refreshIdentityToken')!
+  const bare = await ask(addressOf(world(), login, {}), { method: login.method, body: '{}' })
+  assert.match(requireRefusal(bare, 'API_UNSUPPORTED_MEDIA_TYPE').message, /without a Content-Type.*Godot/)
+  const broken = await send(operation, '{"a":', { headers: { ...authorization, 'content-type': 'text/plain' } })
+  assert.match(requireRefusal(broken, 'API_BAD_BODY').message, /not valid JSON/)
 })
 
 promise('NUL, half a surrogate pair, __proto__ and endless nesting are refused wherever they are', async () => {

@@ -247,7 +247,7 @@ test('a page can read every refusal', async (t) => {
   const refusals: [ErrorCode, Ask][] = [
     ['API_BAD_BODY', { body: '{' }],
     ['VALIDATION_ERROR', { body: '{}' }],
-    ['API_UNSUPPORTED_MEDIA_TYPE', { headers: { 'content-type': 'text/plain' } }],
+    ['API_UNSUPPORTED_MEDIA_TYPE', { headers: { 'content-type': 'text/plain' }, body: 'game_modes=default' }],
     ['API_BODY_TOO_LARGE', { body: `"${'x'.repeat(70_000)}"` }],
     ['MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', {}],
     ['API_RATE_LIMIT', {}],

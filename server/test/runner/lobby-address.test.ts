@@ -131,7 +131,11 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
     const entries = '/kv/entries'
     requireRefusal(await call({ method: 'GET', path: `${entries}?key=` }), 'KV_KEY_VALIDATION_ERROR')
     requireRefusal(await call({ method: 'PUT', path: entries, headers: JSON_TYPE, body: '{"key":' }), 'API_BAD_BODY')
-    requireRefusal(await call({ method: 'PUT', path: entries, body: '{}' }), 'API_UNSUPPORTED_MEDIA_TYPE')
+    const packed = { ...JSON_TYPE, 'content-encoding': 'gzip' }
+    requireRefusal(
+      await call({ method: 'PUT', path: entries, headers: packed, body: '{}' }),
+      'API_UNSUPPORTED_MEDIA_TYPE',
+    )
     const large = JSON.stringify({ key: 'large', value: 'x'.repeat(5 * 1024 * 1024) })
     requireRefusal(await call({ method: 'PUT', path: entries, headers: JSON_TYPE, body: large }), 'API_BODY_TOO_LARGE')
     const value = 'é'.repeat(100_000)
