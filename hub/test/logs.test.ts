@@ -8,6 +8,7 @@ import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import { until } from '../../server/test/until.ts'
 import { isTooWide, violationsOf } from './axe.ts'
+import { canvasTexts, keepCanvasTexts } from './canvas-texts.ts'
 import { openHub, openView, PHONE, signInAsAdmin, useSession, type View, WIDE } from './steps.ts'
 
 const MANY_LINES = 3_000
@@ -64,6 +65,29 @@ test('a lobby and its log', async (t) => {
     assert.equal(lines.E1, 'a complaint')
     assert.equal(await page.locator('[data-line] b, [data-line] script').count(), 0)
     assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('the charts of a lobby that has only begun show its first minute', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await keepCanvasTexts(page)
+    // The page gets the first of the real values alone, as in the first seconds of a lobby.
+    await page.route('**/usage', async (route) => {
+      const usage = (await (await route.fetch()).json()) as { points: unknown[] }
+      await route.fulfill({ json: { ...usage, points: usage.points.slice(0, 1) } })
+    })
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}${path}`)
+    await page.getByRole('img', { name: /^Busy cores: / }).waitFor()
+    const labels = await until('the axes to be drawn', async () => {
+      const texts = (await canvasTexts(page)).map(({ text }) => text)
+      return texts.length > 0 && texts
+    })
+    assert.ok(
+      labels.some((text) => /^\d\d:\d\d(:\d\d)?$/.test(text)) && labels.every((text) => !/\b20\d\d\b/.test(text)),
+      labels.join(' '),
+    )
     await view.context.close()
   })
 

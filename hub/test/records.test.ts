@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import test from 'node:test'
-import { getKvEntry, putKvEntry } from '@musterhost/contract'
+import { getGameById, getKvEntry, putKvEntry } from '@musterhost/contract'
+import { canvasTexts, keepCanvasTexts } from './canvas-texts.ts'
 import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
 import { openView, PHONE, signInAsAdmin } from './steps.ts'
 
 const HOUR_MS = 3_600_000
-
-type CanvasText = { text: string; left: number; width: number }
 
 test('numbers and records', async (t) => {
   const hub = await openPlayedHub(t)
@@ -73,7 +72,7 @@ test('numbers and records', async (t) => {
   await t.test('a chart says its values by keyboard, with times in 24 hours and labels apart on a phone', async () => {
     const view = await openView(hub, { viewport: PHONE, timezoneId: 'UTC' })
     const { page } = view
-    await page.addInitScript(recordCanvasTexts)
+    await keepCanvasTexts(page)
     await signInAsAdmin(hub, view)
     await page.goto(`${address}/analytics`)
     const slider = page.getByRole('slider', { name: 'Players at an instant', exact: true })
@@ -87,7 +86,7 @@ test('numbers and records', async (t) => {
     assert.notEqual(first, last)
     const legend = page.locator('.u-legend').first().locator('.u-value')
     assert.deepEqual(await legend.allTextContents(), first?.split(': Players '))
-    const labels = await page.evaluate(() => (globalThis as unknown as { canvas_texts: CanvasText[] }).canvas_texts)
+    const labels = await canvasTexts(page)
     const times = labels.filter(({ text }) => /^\d\d:\d\d$/.test(text))
     assert.ok(times.length > 2, `labels: ${labels.map(({ text }) => text).join(' ')}`)
     assert.deepEqual(
@@ -162,6 +161,23 @@ test('numbers and records', async (t) => {
     await view.context.close()
   })
 
+  await t.test(
+    'a namespace whose version has no kv says how to add it, and offers nothing that would be refused',
+    async () => {
+      const { game } = await client.call(getGameById, { params: { game_id } })
+      const other = game.namespaces.find((one) => one.namespace_id !== namespace_id)!
+      const view = await hub.viewAs('developer')
+      const { page } = view
+      await page.goto(`${hub.url}/games/${game_id}/namespaces/${other.namespace_id}/kv`)
+      await page.getByText('has no kv section, so this namespace keeps no entries.').waitFor()
+      await page.getByRole('link', { name: 'New version' }).waitFor()
+      assert.equal(await page.getByRole('button', { name: 'Write an entry' }).count(), 0)
+      assert.equal(await page.getByRole('alert').count(), 0)
+      assert.deepEqual(view.faults, [])
+      await view.context.close()
+    },
+  )
+
   await t.test('a viewer reads entries and usage, but changes nothing and does not read the audit log', async () => {
     const view = await hub.viewAs('viewer')
     const { page } = view
@@ -192,19 +208,6 @@ test('numbers and records', async (t) => {
     await view.context.close()
   })
 })
-
-/** Runs in the page: keeps what the first chart writes. */
-function recordCanvasTexts(): void {
-  const texts: CanvasText[] = []
-  const { prototype } = CanvasRenderingContext2D
-  const draw = prototype.fillText
-  prototype.fillText = function (text, left, top, ...rest) {
-    const width = this.measureText(text).width
-    if (this.canvas === document.querySelector('.u-wrap canvas')) texts.push({ text, left, width })
-    draw.call(this, text, left, top, ...rest)
-  }
-  Object.assign(globalThis, { canvas_texts: texts })
-}
 
 /** As the page writes it: "2026-11". */
 function monthBack(back: number): string {

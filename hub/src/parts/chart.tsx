@@ -23,6 +23,8 @@ export type ChartProps = {
   /** The least step of the axis. Counts take 1. Default: any. */
   step_min?: number
   height?: number
+  /** Least length of the time axis, for values that have only begun. */
+  span_ms_min?: number
   /** The person has marked a range with the pointer. */
   onRange?: (from_ms: number, to_ms: number) => void
 }
@@ -34,6 +36,8 @@ const AXIS_PX = 68
 /** Least distance of two labels of the time axis: room for "12:34:56" and for "23 Nov". */
 const TIME_LABEL_PX = 72
 const DAY_S = 86_400
+/** Length of the time axis for a single instant, where uPlot would take two years. */
+const SPAN_MS_MIN = 60_000
 /** Labels of the time axis in 24 hours, by the least step in seconds. The second line shows what changed since the label before. */
 const TIME_LABELS = [
   timeLabels(365 * DAY_S, '{YYYY}'),
@@ -165,7 +169,10 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
     height,
     cursor: { drag: { x: true, y: false, setScale: false } },
     legend: { live: true },
-    scales: { y: { range: (_, __, max) => [0, Math.max(max, step_min ?? 0) * 1.1 || 1] } },
+    scales: {
+      x: { range: (self, min, max) => spanOf(self.data[0].length, min, max, latest.current.span_ms_min) },
+      y: { range: (_, __, max) => [0, Math.max(max, step_min ?? 0) * 1.1 || 1] },
+    },
     axes: [
       { ...axis, space: TIME_LABEL_PX, values: TIME_LABELS },
       {
@@ -182,7 +189,7 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
         stroke: color(line.is_dashed === true ? '--soft' : COLORS[at % COLORS.length]!),
         width: 1.5,
         spanGaps: line.has_gaps === true,
-        points: { show: line.has_gaps === true, size: 4 },
+        points: { show: (self: uPlot) => line.has_gaps === true || self.data[0].length === 1, size: 4 },
         ...(line.is_dashed === true ? { dash: [4, 4] } : {}),
         value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
       })),
@@ -194,6 +201,14 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
       setSelect: [(self) => reportRange(self, latest.current.onRange)],
     },
   }
+}
+
+/** The ends of the time axis, in seconds. A short span ends with its last value. For a single value, uPlot's `max_s` is years later. */
+function spanOf(count: number, min_s: number, max_s: number, span_ms_min: number | undefined): [number, number] {
+  if (count === 0) return [min_s, max_s]
+  const last_s = count < 2 ? min_s : max_s
+  const least_s = (span_ms_min ?? (count < 2 ? SPAN_MS_MIN : 0)) / 1_000
+  return [Math.min(min_s, last_s - least_s), last_s]
 }
 
 /** Without a pointer on the chart, the legend has the last values. */

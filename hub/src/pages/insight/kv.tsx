@@ -1,20 +1,27 @@
 // The key-value entries of a namespace: by directory, each with its value, which developers may change.
 import { useState } from 'react'
-import { deleteKvEntry, listKvDirectories, listKvEntries, putKvEntry } from '../../api/operations.gen.ts'
-import { useChange, useEntries, usePages } from '../../api/queries.ts'
+import {
+  createGameVersion,
+  deleteKvEntry,
+  getGameVersionById,
+  listKvDirectories,
+  listKvEntries,
+  putKvEntry,
+} from '../../api/operations.gen.ts'
+import { useCall, useChange, useEntries, usePages } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
-import { Button } from '../../parts/button.tsx'
+import { Button, LinkButton } from '../../parts/button.tsx'
 import { CopyButton } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { DataTable, ListEnd } from '../../parts/data-table.tsx'
 import { TextArea, TextField } from '../../parts/fields.tsx'
 import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
-import { Pending } from '../../parts/notice.tsx'
+import { Loading, Pending } from '../../parts/notice.tsx'
 import { bytes } from '../../parts/numbers.ts'
-import { Page, Section } from '../../parts/page.tsx'
+import { Empty, Page, Section } from '../../parts/page.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
-import { useMay } from '../game/game.ts'
+import { useMay, versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { type Filter, Filters } from './filters.tsx'
 
@@ -29,7 +36,12 @@ const PREVIEW_MAX = 120
 
 export default function KvBrowser() {
   const { game, namespace, params } = useNamespace()
-  const may_put = useMay()(putKvEntry)
+  const may = useMay()
+  const { version_id } = namespace
+  const version = useCall(getGameVersionById, { params: { game_id: game.game_id, version_id } })
+  // Without the version, the list of the entries says what is wrong.
+  const has_kv = version.data === undefined || version.data.version.config.kv !== undefined
+  const may_put = may(putKvEntry) && has_kv
   const [state, change] = useUrlState(['directory'])
   const [open, setOpen] = useState<Open>(null)
   const create = (): void => setOpen({ kind: 'edit', entry: null })
@@ -55,15 +67,21 @@ export default function KvBrowser() {
         </>
       }
     >
-      <Filters label="Choose a directory" filters={FILTERS} state={state} onApply={change} />
-      <Path directory={state.directory} onOpen={(directory) => change({ directory })} />
-      <Directories
-        key={`below ${state.directory}`}
-        directory={state.directory}
-        namespace_id={params.namespace_id}
-        onOpen={(directory) => change({ directory })}
-      />
-      <List key={state.directory} query={query} may_put={may_put} onOpen={setOpen} />
+      {version.isPending ? <Loading /> : null}
+      {has_kv ? null : <NoKv />}
+      {version.isPending || !has_kv ? null : (
+        <>
+          <Filters label="Choose a directory" filters={FILTERS} state={state} onApply={change} />
+          <Path directory={state.directory} onOpen={(directory) => change({ directory })} />
+          <Directories
+            key={`below ${state.directory}`}
+            directory={state.directory}
+            namespace_id={params.namespace_id}
+            onOpen={(directory) => change({ directory })}
+          />
+          <List key={state.directory} query={query} may_put={may_put} onOpen={setOpen} />
+        </>
+      )}
       {open?.kind === 'edit' ? (
         <EditDialog
           entry={open.entry}
@@ -77,6 +95,28 @@ export default function KvBrowser() {
         <DeleteDialog name={open.key} namespace_id={params.namespace_id} onClose={() => setOpen(null)} />
       ) : null}
     </Page>
+  )
+}
+
+/** The deployed version keeps no entries: what to change, and where. */
+function NoKv() {
+  const { game, namespace } = useNamespace()
+  const may_create = useMay()(createGameVersion)
+  return (
+    <Section title="Entries">
+      <Empty>
+        <p>
+          {versionName(game, namespace.version_id)}, the version of {namespace.display_name}, has no <code>kv</code>{' '}
+          section, so this namespace keeps no entries. Add <code>{'"kv": {}'}</code> to the config of a version, and
+          deploy it.
+        </p>
+        {may_create ? (
+          <p className="mt-3">
+            <LinkButton to={gameLink(game.game_id, 'versions/new')}>New version</LinkButton>
+          </p>
+        ) : null}
+      </Empty>
+    </Section>
   )
 }
 
@@ -222,13 +262,15 @@ function List({
             : []),
         ]}
       />
-      <ListEnd
-        shown={entries.length}
-        noun={entries.length === 1 ? 'entry' : 'entries'}
-        has_more={read.hasNextPage}
-        is_loading={read.isFetchingNextPage}
-        onMore={() => void read.fetchNextPage()}
-      />
+      {entries.length === 0 && !read.hasNextPage ? null : (
+        <ListEnd
+          shown={entries.length}
+          noun={entries.length === 1 ? 'entry' : 'entries'}
+          has_more={read.hasNextPage}
+          is_loading={read.isFetchingNextPage}
+          onMore={() => void read.fetchNextPage()}
+        />
+      )}
     </Section>
   )
 }

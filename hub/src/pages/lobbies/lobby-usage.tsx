@@ -8,6 +8,8 @@ import { Empty, Section } from '../../parts/page.tsx'
 
 const USAGE_EVERY_MS = 5_000
 const CHART_PX = 150
+/** A lobby that has only begun shows its first minute. */
+const SPAN_MS_MIN = 60_000
 
 export function LobbyUsage({ game_id, lobby_id, is_over }: { game_id: string; lobby_id: string; is_over: boolean }) {
   const params = { game_id, lobby_id }
@@ -32,6 +34,7 @@ export function LobbyUsage({ game_id, lobby_id, is_over }: { game_id: string; lo
           <Chart
             label="Busy cores"
             height={CHART_PX}
+            span_ms_min={SPAN_MS_MIN}
             times_ms={times_ms}
             lines={[
               { label: 'Busy cores', values: points.map(({ cpu_cores }) => cpu_cores) },
@@ -47,6 +50,7 @@ export function LobbyUsage({ game_id, lobby_id, is_over }: { game_id: string; lo
           <Chart
             label="Memory"
             height={CHART_PX}
+            span_ms_min={SPAN_MS_MIN}
             times_ms={times_ms}
             lines={[
               { label: 'Memory', values: points.map(({ memory_bytes }) => memory_bytes) },
@@ -62,6 +66,7 @@ export function LobbyUsage({ game_id, lobby_id, is_over }: { game_id: string; lo
           <Chart
             label="Traffic per second"
             height={CHART_PX}
+            span_ms_min={SPAN_MS_MIN}
             times_ms={times_ms}
             lines={[
               { label: 'To players', values: points.map(({ bytes_out }) => perSecond(bytes_out)) },
@@ -75,6 +80,7 @@ export function LobbyUsage({ game_id, lobby_id, is_over }: { game_id: string; lo
           <Chart
             label="Players"
             height={CHART_PX}
+            span_ms_min={SPAN_MS_MIN}
             times_ms={times_ms}
             lines={[{ label: 'Players', values: points.map(({ player_count }) => player_count ?? null) }]}
             step_min={1}
