@@ -52,6 +52,20 @@ test('a refusal says its code, its cause and its remedy', () => {
   )
 })
 
+test('a refusal for a name that does not exist says the name that the request asked for', () => {
+  const refused = { ...EXPLANATION, code: 'MATCHMAKER_GAME_MODE_NOT_FOUND' }
+  const [, cause] = explanationSentences({ ...refused, asked: { game_modes: ['chess'] } })
+  assert.equal(cause, 'The version that is deployed in the namespace has no game mode called `chess`.')
+  const [, several] = explanationSentences({ ...refused, asked: { game_modes: ['duel', 'chess'] } })
+  assert.match(several!, /`metadata\.game_mode`/, 'only the response knows which of several it was')
+  const [, region] = explanationSentences({
+    ...EXPLANATION,
+    code: 'MATCHMAKER_REGION_NOT_FOUND',
+    asked: { game_modes: ['duel'], regions: ['$&'] },
+  })
+  assert.equal(region, 'The platform has no region called `$&`.')
+})
+
 test('a seat says whether a lobby was started, and what checks it passed', () => {
   const created: Attempt = { ...ATTEMPT, outcome: 'created', lobby_id: LOBBY_ID }
   assert.deepEqual(explanationSentences({ ...EXPLANATION, captcha: 'passed', attempts: [created] }), [

@@ -89,7 +89,7 @@ export function explanationSentences(explanation: Explanation): string[] {
   ]
   if (code !== undefined) {
     const help = Object.hasOwn(ERROR_HELP, code) ? ERROR_HELP[code as keyof typeof ERROR_HELP] : undefined
-    if (help !== undefined) sentences.push(help.cause, help.remedy)
+    if (help !== undefined) sentences.push(withAsked(help.cause, explanation), help.remedy)
   }
   if (unnamed_proxy !== undefined) {
     sentences.push(
@@ -104,6 +104,19 @@ export function explanationSentences(explanation: Explanation): string[] {
     sentences.push('The verification endpoint of the game keeps failing, so it was not called.')
   }
   return sentences
+}
+
+/** Members of the metadata of an error that the request itself named. */
+const ASKED_LISTS = { game_mode: 'game_modes', region: 'regions' } as const
+
+/** Puts the name that the request asked for in the place of `metadata.game_mode` and `metadata.region`. */
+function withAsked(text: string, { asked }: Explanation): string {
+  return Object.entries(ASKED_LISTS).reduce((sentence, [member, list]) => {
+    const names = asked[list]
+    // Of several names, the response said which one is unknown, and the explanation does not.
+    if (!Array.isArray(names) || names.length !== 1) return sentence
+    return sentence.replace(`\`metadata.${member}\``, () => `\`${String(names[0])}\``)
+  }, text)
 }
 
 /** What was decided at one moment. */

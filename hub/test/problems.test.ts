@@ -62,6 +62,7 @@ async function stopStalled({ hub, view: { page } }: Scene): Promise<void> {
   const waiting = fetch(seat.ports.game!.url!).catch(() => null)
   const problem = problemOf(page, '1 lobby stalled in prod')
   await problem.getByText('error', { exact: true }).waitFor()
+  await problem.getByRole('link', { name: 'Game', exact: true }).waitFor()
   await problem.getByRole('link', { name: 'Show the stalled lobbies' }).click()
   await page.waitForURL(`${hub.url}/games/${game.game_id}/namespaces/${game.namespace_id}/lobbies?state=stalled`)
   const table = page.getByRole('table', { name: 'Running lobbies' })

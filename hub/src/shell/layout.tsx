@@ -99,14 +99,12 @@ function Bar() {
         <PaletteButton />
         <nav aria-label="Main" className="ml-auto flex items-center gap-1 sm:gap-3">
           {is_admin ? <BarLink to={PLATFORM}>Platform</BarLink> : null}
-          <span className="max-sm:hidden">
-            <a href="/docs" className="px-1 text-ink no-underline hover:underline">
-              Docs
-            </a>
-            <a href="/docs/api" className="px-1 text-ink no-underline hover:underline">
-              API
-            </a>
-          </span>
+          <a href="/docs" className="px-1 text-ink no-underline hover:underline max-sm:hidden">
+            Docs
+          </a>
+          <a href="/docs/api" className="px-1 text-ink no-underline hover:underline max-sm:hidden">
+            API
+          </a>
           <BarLink to={ACCOUNT}>
             <span className="inline-block max-w-28 truncate align-bottom">{display_name}</span>
           </BarLink>

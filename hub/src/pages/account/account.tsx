@@ -30,6 +30,10 @@ export default function Account() {
           </Section>
           <Name display_name={profile.data.identity.display_name} />
           <Sessions />
+          <p className="flex flex-wrap gap-4 sm:hidden">
+            <a href="/docs">Docs</a>
+            <a href="/docs/api">API reference</a>
+          </p>
         </>
       )}
     </Page>

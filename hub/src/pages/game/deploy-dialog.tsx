@@ -28,7 +28,10 @@ export default function DeployDialog(props: DeployDialogProps) {
   const others = versions.filter((version) => version.version_id !== namespace.version_id)
   const navigate = useNavigate()
   const [version_id, setVersion] = useState(props.version_id ?? others[0]?.version_id ?? '')
-  const [message, setMessage] = useState('')
+  const current = versions.find((version) => version.version_id === namespace.version_id)
+  const [message, setMessage] = useState(
+    is_rollback ? `Rollback from ${current?.display_name ?? 'a deleted version'}` : '',
+  )
   const name = versions.find((version) => version.version_id === version_id)?.display_name ?? version_id
   const deploy = useChange(updateGameNamespaceVersion, {
     done: `${namespace.name_id} runs ${name} from now on.`,

@@ -25,6 +25,7 @@ export default function GameOverview() {
   const overview = useCall(getOverview, { query }, { every_ms: OVERVIEW_EVERY_MS })
   const of_game = <R extends { game_id?: string | undefined }>(records: readonly R[] | undefined): R[] =>
     (records ?? []).filter((record) => record.game_id === game.game_id)
+  const group = overview.data?.groups.find(({ group_id }) => group_id === game.developer_group_id)
   const may_create = may(createGameNamespace)
   usePageActions(may_create ? [{ id: 'new-namespace', title: 'New namespace', run: () => setNew(true) }] : [])
   return (
@@ -32,7 +33,7 @@ export default function GameOverview() {
       title={game.display_name}
       crumbs={[
         { text: 'Home', to: HOME },
-        { text: 'Group', to: groupLink(game.developer_group_id) },
+        { text: group?.display_name ?? 'Group', to: groupLink(game.developer_group_id) },
       ]}
       mark={<ShortId id={game.game_id} />}
       actions={may_create ? <Button onClick={() => setNew(true)}>New namespace</Button> : undefined}

@@ -68,7 +68,7 @@ function Content({ overview }: { overview: Overview }) {
   return (
     <>
       {problems.length > 0 ? (
-        <Problems problems={problems} />
+        <Problems problems={problems} games={names} />
       ) : games.length > 0 ? (
         <Notice tone="good">Nothing is wrong.</Notice>
       ) : null}
@@ -84,7 +84,7 @@ function Content({ overview }: { overview: Overview }) {
             <NamespaceTable namespaces={namespaces} games={names} />
           </Section>
           <Section title="Last deploys">
-            <DeployTable deploys={deploys} namespaces={namespaces} />
+            <DeployTable deploys={deploys} namespaces={namespaces} games={names} />
           </Section>
           <Section title="Games">
             <Games overview={overview} />

@@ -1,17 +1,10 @@
-// Sentences of the platform. Names of members and codes in them stand between backticks.
+// Sentences of the platform.
+import { CodeMarks } from '../../parts/code-marks.tsx'
 
 export function Sentence({ text }: { text: string }) {
-  const parts = text.split('`')
   return (
     <p className="max-w-3xl wrap-anywhere">
-      {parts.map((part, at) =>
-        at % 2 === 1 ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never move.
-          <code key={at}>{part}</code>
-        ) : (
-          part
-        ),
-      )}
+      <CodeMarks text={text} />
     </p>
   )
 }

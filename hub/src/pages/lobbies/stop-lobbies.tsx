@@ -68,12 +68,17 @@ export function StopLobbies({ game_id, lobby_ids, players, onDone, onClose }: St
       }}
     >
       <p>
-        {players === 0 ? 'No player has a seat there.' : `${plural(players, 'player')} will lose their seats.`} The
-        servers are ended. This cannot be undone.
+        {seatsText(players)} {ids.length === 1 ? 'Its server is ended.' : 'Their servers are ended.'} This cannot be
+        undone.
       </p>
       {lobby_ids.length > STOPS_MAX ? (
         <p>Only the first {count(STOPS_MAX)} of the selected lobbies are stopped. Select the others afterwards.</p>
       ) : null}
     </ConfirmDialog>
   )
+}
+
+function seatsText(players: number): string {
+  if (players === 0) return 'No player has a seat there.'
+  return players === 1 ? '1 player loses the seat there.' : `${count(players)} players lose their seats.`
 }

@@ -157,7 +157,12 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
       cell: (deploy) => {
         const has_worked = deploy.first_ready_ts !== undefined
         if (deploy === current) return <Badge tone={has_worked ? 'good' : 'plain'}>deployed</Badge>
-        return has_worked ? <Badge>worked</Badge> : ''
+        return (
+          <span className="flex flex-wrap gap-1">
+            {has_worked ? <Badge>worked</Badge> : null}
+            {deploy.rolled_back_ts === undefined ? null : <Badge tone="warn">rolled back</Badge>}
+          </span>
+        )
       },
     },
     { id: 'time', title: 'Deployed', cell: ({ deploy_ts }) => <Ago ts={deploy_ts} /> },

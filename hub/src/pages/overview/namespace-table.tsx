@@ -1,7 +1,7 @@
 // Namespaces with players and lobbies, now and over the last hour.
 import type { getOverview, ResponseOf } from '@musterhost/contract'
 import { Link } from '@tanstack/react-router'
-import { namespaceLink, versionLink } from '../../links.ts'
+import { gameLink, namespaceLink, versionLink } from '../../links.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { count, plural } from '../../parts/numbers.ts'
 import { Sparkline } from '../../parts/sparkline.tsx'
@@ -70,7 +70,7 @@ export function NamespaceTable({
             id: 'game',
             title: 'Game',
             sortBy: (namespace) => games.get(namespace.game_id),
-            cell: (namespace) => games.get(namespace.game_id),
+            cell: ({ game_id }) => <Link to={gameLink(game_id)}>{games.get(game_id)}</Link>,
           },
         ]
   return (

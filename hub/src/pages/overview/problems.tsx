@@ -1,5 +1,6 @@
 // What is wrong, each with the button that fixes it.
 import type { getOverview, ResponseOf } from '@musterhost/contract'
+import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useState } from 'react'
 import { getGameById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
@@ -13,7 +14,8 @@ export type Problem = ResponseOf<typeof getOverview>['problems'][number]
 
 const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
 
-export function Problems({ problems }: { problems: readonly Problem[] }) {
+/** `games`: names of the games, for lists of several games. */
+export function Problems({ problems, games }: { problems: readonly Problem[]; games?: ReadonlyMap<string, string> }) {
   if (problems.length === 0) return null
   return (
     <Section title="Problems" is_bare>
@@ -25,6 +27,7 @@ export function Problems({ problems }: { problems: readonly Problem[] }) {
                 <span className={`text-xs font-semibold ${problem.severity === 'error' ? 'text-bad' : 'text-warn'}`}>
                   {problem.severity}
                 </span>
+                <GameName problem={problem} games={games} />
                 <strong>{problem.title}</strong>
                 {problem.since_ts === undefined ? null : (
                   <span className="text-xs">
@@ -38,6 +41,22 @@ export function Problems({ problems }: { problems: readonly Problem[] }) {
         ))}
       </ul>
     </Section>
+  )
+}
+
+function GameName({
+  problem: { game_id },
+  games,
+}: {
+  problem: Problem
+  games: ReadonlyMap<string, string> | undefined
+}) {
+  const name = game_id === undefined ? undefined : games?.get(game_id)
+  if (game_id === undefined || name === undefined) return null
+  return (
+    <Link to={gameLink(game_id)} className="text-ink">
+      {name}
+    </Link>
   )
 }
 

@@ -5,6 +5,7 @@ import { Fragment } from 'react'
 import { listAdminSettings as listSettings } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
+import { CodeMarks } from '../../parts/code-marks.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { CheckField, TextField } from '../../parts/fields.tsx'
@@ -31,7 +32,12 @@ const COLUMNS: readonly Column<Setting>[] = [
     sortBy: ({ source }) => source,
     cell: ({ source }) => (source === 'environment' ? <Badge tone="good">environment</Badge> : <Badge>default</Badge>),
   },
-  { id: 'description', title: 'What it does', cell: ({ description }) => description },
+  {
+    id: 'description',
+    title: 'What it does',
+    is_text: true,
+    cell: ({ description }) => <CodeMarks text={description} />,
+  },
 ]
 
 function Value({ setting: { value, is_secret, source } }: { setting: Setting }) {
