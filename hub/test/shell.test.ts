@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { getGameById } from '@musterhost/contract'
 import { openHub, openView, PHONE, signInAsAdmin } from './steps.ts'
 
 test('the frame of the hub', async (t) => {
@@ -129,6 +130,29 @@ test('the frame of the hub', async (t) => {
     await view.context.close()
   })
 
+  await t.test(
+    'one navigation has the pages of the game and of a namespace, and leads to the same page of another',
+    async () => {
+      const view = await openView(hub)
+      const { page } = view
+      await signInAsAdmin(hub, view)
+      const of_game = `${hub.url}/games/${game.game_id}`
+      await page.goto(`${of_game}/rays`)
+      await page.getByRole('link', { name: 'Analytics', exact: true }).click()
+      await page.waitForURL(`${of_game}/namespaces/${game.namespace_id}/analytics`)
+      const { namespaces } = (await hub.platform.client.call(getGameById, { params: game })).game
+      const other = namespaces.find(({ namespace_id }) => namespace_id !== game.namespace_id)!
+      await page.getByLabel('Namespace', { exact: true }).selectOption({ label: other.display_name })
+      await page.waitForURL(`${of_game}/namespaces/${other.namespace_id}/analytics`)
+      await page.getByRole('link', { name: 'Versions', exact: true }).click()
+      await page.waitForURL(`${of_game}/versions`)
+      const lobbies = page.getByRole('link', { name: 'Lobbies', exact: true })
+      assert.match((await lobbies.getAttribute('href')) ?? '', new RegExp(`/${other.namespace_id}/lobbies$`))
+      assert.deepEqual(view.faults, [])
+      await view.context.close()
+    },
+  )
+
   await t.test('the tab of the open page is in view on a phone', async () => {
     const view = await openView(hub, { viewport: PHONE })
     const { page } = view
@@ -138,6 +162,26 @@ test('the frame of the hub', async (t) => {
     await tab.and(page.locator('[aria-current=page]')).waitFor()
     const box = await tab.boundingBox()
     assert.ok(box !== null && box.x >= 0 && Math.floor(box.x + box.width) <= PHONE.width, JSON.stringify(box))
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a phone shows the columns that matter, and all of them after a press', async () => {
+    const view = await openView(hub, { viewport: PHONE })
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}/games/${game.game_id}/namespaces/${game.namespace_id}`)
+    const table = page.getByRole('table', { name: 'Deploys' })
+    await table.getByRole('columnheader', { name: 'Version' }).waitFor()
+    assert.equal(await table.getByRole('columnheader', { name: 'Message' }).count(), 0)
+    await page.getByRole('button', { name: 'Show 3 more columns' }).click()
+    await table.getByRole('columnheader', { name: 'Message' }).waitFor()
+    await page.goto(`${hub.url}/groups/${game.group_id}/audit`)
+    const filter = page.getByRole('button', { name: 'Filter …' })
+    await filter.waitFor()
+    assert.equal(await page.getByLabel('Operation', { exact: true }).isVisible(), false)
+    await filter.click()
+    await page.getByLabel('Operation', { exact: true }).waitFor()
     assert.deepEqual(view.faults, [])
     await view.context.close()
   })

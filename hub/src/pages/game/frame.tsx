@@ -1,12 +1,11 @@
-// The frame of a game's pages: it loads the game, and links its pages.
+// The frame of a game's pages: it loads the game, and shows the navigation.
 import { Outlet, useParams } from '@tanstack/react-router'
 import { getGameById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { gameLink } from '../../links.ts'
 import { Pending } from '../../parts/notice.tsx'
 import { useRole } from '../../shell/person.tsx'
-import { type Tab, Tabs } from '../../shell/tabs.tsx'
 import { GameContext } from './game.ts'
+import { GameNav } from './game-nav.tsx'
 
 const GAME_EVERY_MS = 10_000
 
@@ -23,22 +22,8 @@ export default function GameFrame() {
   }
   return (
     <GameContext value={{ game: read.data.game, role }}>
-      <Tabs label={`Pages of ${read.data.game.display_name}`} tabs={tabsOf(game_id)} />
+      <GameNav game={read.data.game} />
       <Outlet />
     </GameContext>
   )
-}
-
-function tabsOf(game_id: string): Tab[] {
-  const to = (tab: string): string => gameLink(game_id, tab)
-  return [
-    { text: 'Overview', to: to(''), is_exact: true },
-    { text: 'Search', to: to('search') },
-    { text: 'Requests', to: to('rays') },
-    { text: 'Versions', to: to('versions') },
-    { text: 'Builds', to: to('builds') },
-    { text: 'Sites', to: to('sites') },
-    { text: 'Tokens', to: to('tokens') },
-    { text: 'Settings', to: to('settings') },
-  ]
 }

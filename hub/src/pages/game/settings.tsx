@@ -28,7 +28,7 @@ export default function GameSettings() {
   const rename = useChange(renameGame, { done: 'The game is renamed.', shows_errors: true })
   return (
     <Page
-      title="Settings"
+      title="Game settings"
       crumbs={[
         { text: 'Home', to: HOME },
         { text: game.display_name, to: gameLink(game.game_id) },

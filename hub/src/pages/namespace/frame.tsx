@@ -1,12 +1,11 @@
-// The frame of a namespace's pages: it loads the game and the namespace, and links the pages.
+// The frame of a namespace's pages: it loads the game and the namespace, and shows the navigation.
 import { Outlet, useParams } from '@tanstack/react-router'
 import { getGameById, getGameNamespaceById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { namespaceLink } from '../../links.ts'
 import { Pending } from '../../parts/notice.tsx'
 import { useRole } from '../../shell/person.tsx'
-import { type Tab, Tabs } from '../../shell/tabs.tsx'
 import { GameContext } from '../game/game.ts'
+import { GameNav } from '../game/game-nav.tsx'
 import { NamespaceContext } from './namespace.ts'
 
 const RECORDS_EVERY_MS = 10_000
@@ -27,22 +26,9 @@ export default function NamespaceFrame() {
   return (
     <GameContext value={{ game: game.data.game, role }}>
       <NamespaceContext value={namespace.data.namespace}>
-        <Tabs label={`Pages of ${namespace.data.namespace.display_name}`} tabs={tabsOf(game_id, namespace_id)} />
+        <GameNav game={game.data.game} namespace_id={namespace_id} />
         <Outlet />
       </NamespaceContext>
     </GameContext>
   )
-}
-
-function tabsOf(game_id: string, namespace_id: string): Tab[] {
-  const to = (tab: string): string => namespaceLink(game_id, namespace_id, tab)
-  return [
-    { text: 'Deploys', to: to(''), is_exact: true },
-    { text: 'Lobbies', to: to('lobbies') },
-    { text: 'Matchmaker', to: to('matchmaker') },
-    { text: 'Playground', to: to('playground') },
-    { text: 'Analytics', to: to('analytics') },
-    { text: 'Key-value', to: to('kv') },
-    { text: 'Settings', to: to('settings') },
-  ]
 }
