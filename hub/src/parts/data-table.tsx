@@ -1,7 +1,8 @@
-// Tables: sorted by a click on a heading, and virtual when they are long. They scroll sideways within their frame on a phone.
+// Tables: sorted by a click on a heading, and virtual when they are long. A phone shows the columns that matter, and all after a
+// press; what is still too wide scrolls sideways within its frame.
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
-import { count } from './numbers.ts'
+import { count, plural } from './numbers.ts'
 
 export type Column<R> = {
   id: string
@@ -12,6 +13,8 @@ export type Column<R> = {
   is_number?: boolean
   /** Sentences or long values: a phone scrolls sideways before it breaks them into single words. */
   is_text?: boolean
+  /** A phone shows it only after the person has asked for all columns. */
+  is_secondary?: boolean
   /** Width in rem. A virtual table needs it for each column; one column without it takes the rest. */
   width?: number
 }
@@ -38,7 +41,40 @@ const WHOLE_ROWS_MAX = 200
 const ROW_PX = 37
 const OVERSCAN_ROWS = 12
 
+/** Classes of a column that a phone leaves out. */
+const ON_WIDE = 'max-sm:hidden'
+
 export function DataTable<R>(props: DataTableProps<R>) {
+  const [has_all, setAll] = useState(false)
+  const secondary = props.columns.filter((column) => column.is_secondary === true).length
+  if (secondary === 0) return <Table {...props} />
+  return (
+    <>
+      <Table {...props} has_all={has_all} />
+      {props.rows.length === 0 ? null : (
+        <button
+          type="button"
+          className="w-full cursor-pointer border-t border-line px-3 py-2.5 text-left text-xs text-accent sm:hidden"
+          aria-expanded={has_all}
+          onClick={() => setAll(!has_all)}
+        >
+          {has_all ? 'Show fewer columns' : `Show ${plural(secondary, 'more column')}`}
+        </button>
+      )}
+    </>
+  )
+}
+
+type Shown = {
+  /** Whether a phone shows the secondary columns too. */
+  has_all?: boolean
+}
+
+function classOf<R>({ is_secondary }: Column<R>, has_all: boolean | undefined): string {
+  return is_secondary === true && has_all !== true ? ON_WIDE : ''
+}
+
+function Table<R>(props: DataTableProps<R> & Shown) {
   const { columns, rows, empty, initial_sort, sorted, whole_rows_max = WHOLE_ROWS_MAX } = props
   const [own_sort, setOwnSort] = useState<Sort | null>(initial_sort ?? null)
   const is_sorted = sorted !== undefined
@@ -51,20 +87,21 @@ export function DataTable<R>(props: DataTableProps<R>) {
   return rows.length > whole_rows_max ? <VirtualTable {...parts} /> : <WholeTable {...parts} />
 }
 
-type Sorted<R> = DataTableProps<R> & { sort: Sort | null; setSort: (sort: Sort) => void }
+type Sorted<R> = DataTableProps<R> & Shown & { sort: Sort | null; setSort: (sort: Sort) => void }
 
-function WholeTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked }: Sorted<R>) {
+function WholeTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked, has_all }: Sorted<R>) {
   return (
     // biome-ignore-start lint/a11y: what scrolls must be reachable by keyboard, and it is no form.
     <div role="group" className="max-w-full overflow-x-auto" aria-label={label} tabIndex={0}>
       <table aria-label={label} className="w-full border-collapse text-left">
-        <Headings columns={columns} sort={sort} setSort={setSort} />
+        <Headings columns={columns} sort={sort} setSort={setSort} has_all={has_all} />
         <tbody>
           {rows.map((row) => (
             <Row
               key={rowId(row)}
               row={row}
               columns={columns}
+              has_all={has_all}
               is_marked={isMarked?.(row) ?? false}
               is_one_line={false}
             />
@@ -76,7 +113,7 @@ function WholeTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked }:
   )
 }
 
-function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked }: Sorted<R>) {
+function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked, has_all }: Sorted<R>) {
   const frame = useRef<HTMLDivElement>(null)
   const virtual = useVirtualizer({
     count: rows.length,
@@ -96,11 +133,15 @@ function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked 
         className="w-full table-fixed border-collapse text-left"
       >
         <colgroup>
-          {columns.map(({ id, width }) => (
-            <col key={id} style={width === undefined ? {} : { width: `${width}rem` }} />
+          {columns.map((column) => (
+            <col
+              key={column.id}
+              className={classOf(column, has_all)}
+              style={column.width === undefined ? {} : { width: `${column.width}rem` }}
+            />
           ))}
         </colgroup>
-        <Headings columns={columns} sort={sort} setSort={setSort} />
+        <Headings columns={columns} sort={sort} setSort={setSort} has_all={has_all} />
         <tbody>
           <Spacer px={before} />
           {items.map(({ index }) => {
@@ -113,6 +154,7 @@ function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked 
                 row={row}
                 row_index={index + 2}
                 columns={columns}
+                has_all={has_all}
                 is_marked={isMarked?.(row) ?? false}
                 is_one_line
               />
@@ -134,22 +176,25 @@ function Headings<R>({
   columns,
   sort,
   setSort,
+  has_all,
 }: {
   columns: readonly Column<R>[]
   sort: Sort | null
   setSort: (sort: Sort) => void
+  has_all: boolean | undefined
 }) {
   return (
     <thead className="sticky top-0 z-10 bg-raised text-xs text-soft">
       <tr>
-        {columns.map(({ id, title, sortBy, is_number }) => {
+        {columns.map((column) => {
+          const { id, title, sortBy, is_number } = column
           const direction = sort?.column === id ? (sort.is_down ? 'descending' : 'ascending') : undefined
           return (
             <th
               key={id}
               scope="col"
               aria-sort={direction}
-              className={`border-b border-line px-3 py-2 font-medium whitespace-nowrap ${is_number === true ? 'text-right' : ''}`}
+              className={`border-b border-line px-3 py-2 font-medium whitespace-nowrap ${is_number === true ? 'text-right' : ''} ${classOf(column, has_all)}`}
             >
               {sortBy === undefined ? (
                 title
@@ -178,6 +223,7 @@ function Headings<R>({
 type RowProps<R> = {
   row: R
   columns: readonly Column<R>[]
+  has_all: boolean | undefined
   row_index?: number
   is_marked: boolean
   /** Long text is cut, so that every row has the same height. */
@@ -185,18 +231,19 @@ type RowProps<R> = {
 }
 
 /** A row is drawn again only when its record, or the columns, are others. */
-const Row = memo(function Row<R>({ row, columns, row_index, is_marked, is_one_line }: RowProps<R>) {
+const Row = memo(function Row<R>({ row, columns, has_all, row_index, is_marked, is_one_line }: RowProps<R>) {
   const cell = is_one_line ? 'h-[37px] truncate py-0' : 'py-2'
   return (
     <tr
       aria-rowindex={row_index}
       className={`border-b border-line last:border-b-0 ${is_marked ? 'bg-mark' : 'hover:bg-raised'}`}
     >
-      {columns.map(({ id, cell: content, is_number, is_text }) => {
+      {columns.map((column) => {
+        const { id, cell: content, is_number, is_text } = column
         const kind = is_number === true ? 'numbers text-right whitespace-nowrap' : ''
         const width = is_text === true && !is_one_line ? 'min-w-48' : ''
         return (
-          <td key={id} className={`px-3 align-middle ${cell} ${kind} ${width}`}>
+          <td key={id} className={`px-3 align-middle ${cell} ${kind} ${width} ${classOf(column, has_all)}`}>
             {content(row)}
           </td>
         )

@@ -39,7 +39,7 @@ export function Notice({
 export function Badge({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
   return (
     <span
-      className={`inline-block rounded px-1.5 py-0.5 text-xs font-medium max-sm:wrap-anywhere sm:whitespace-nowrap ${TEXTS[tone]}`}
+      className={`inline-block rounded px-1.5 py-0.5 text-xs font-medium max-w-full wrap-break-word sm:whitespace-nowrap ${TEXTS[tone]}`}
     >
       {children}
     </span>

@@ -29,9 +29,9 @@ export function Sessions() {
         </>
       ),
     },
-    { id: 'address', title: 'Address', cell: ({ client_ip }) => client_ip ?? '' },
+    { id: 'address', is_secondary: true, title: 'Address', cell: ({ client_ip }) => client_ip ?? '' },
     { id: 'used', title: 'Last used', cell: ({ refresh_ts }) => <Ago ts={refresh_ts} /> },
-    { id: 'created', title: 'Signed in', cell: ({ create_ts }) => <Ago ts={create_ts} /> },
+    { id: 'created', is_secondary: true, title: 'Signed in', cell: ({ create_ts }) => <Ago ts={create_ts} /> },
     {
       id: 'actions',
       title: 'Actions',

@@ -72,7 +72,13 @@ export default function Versions() {
                 cell: (version) => <Ago ts={version.create_ts} />,
                 width: 12,
               },
-              { id: 'id', title: 'Id', cell: (version) => <ShortId id={version.version_id} />, width: 8 },
+              {
+                id: 'id',
+                is_secondary: true,
+                title: 'Id',
+                cell: (version) => <ShortId id={version.version_id} />,
+                width: 8,
+              },
             ]}
           />
         )}

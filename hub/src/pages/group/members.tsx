@@ -127,7 +127,7 @@ function MemberTable({ members, onOpen }: { members: readonly Member[]; onOpen: 
         </>
       ),
     },
-    { id: 'email', title: 'E-mail', cell: ({ identity }) => identity.email ?? '' },
+    { id: 'email', is_secondary: true, title: 'E-mail', cell: ({ identity }) => identity.email ?? '' },
     {
       id: 'role',
       title: 'Role',
@@ -149,7 +149,13 @@ function MemberTable({ members, onOpen }: { members: readonly Member[]; onOpen: 
           />
         ),
     },
-    { id: 'joined', title: 'Joined', sortBy: ({ join_ts }) => join_ts, cell: ({ join_ts }) => <Ago ts={join_ts} /> },
+    {
+      id: 'joined',
+      is_secondary: true,
+      title: 'Joined',
+      sortBy: ({ join_ts }) => join_ts,
+      cell: ({ join_ts }) => <Ago ts={join_ts} />,
+    },
   ]
   if (may(kickGroupMember)) {
     columns.push({

@@ -125,7 +125,7 @@ const COLUMNS: Column<AuditEvent>[] = [
     title: 'Actor',
     width: 14,
     cell: ({ actor }) => (
-      <span className="wrap-anywhere" title={actor.user_id ?? actor.token_id}>
+      <span className="wrap-break-word" title={actor.user_id ?? actor.token_id}>
         {actor.name ?? actor.kind} {actor.name === undefined ? null : <span className="text-soft">({actor.kind})</span>}
       </span>
     ),
@@ -144,9 +144,9 @@ const COLUMNS: Column<AuditEvent>[] = [
       </>
     ),
   },
-  { id: 'changes', title: 'Changes', cell: (event) => <Changes event={event} /> },
-  { id: 'client', title: 'Address', width: 9, cell: ({ client_ip }) => <code>{client_ip}</code> },
-  { id: 'ray', title: 'Ray', width: 7, cell: ({ ray_id }) => <ShortId id={ray_id} /> },
+  { id: 'changes', is_secondary: true, title: 'Changes', cell: (event) => <Changes event={event} /> },
+  { id: 'client', is_secondary: true, title: 'Address', width: 9, cell: ({ client_ip }) => <code>{client_ip}</code> },
+  { id: 'ray', is_secondary: true, title: 'Ray', width: 7, cell: ({ ray_id }) => <ShortId id={ray_id} /> },
 ]
 
 function Changes({ event }: { event: AuditEvent }) {

@@ -22,6 +22,9 @@ export type FiltersProps<K extends string> = {
   children?: ReactNode
 }
 
+/** Filters that a phone shows only after a press. */
+const FOLDED_MIN = 4
+
 /** The form is made anew for another state, so Back also changes what it shows. */
 export function Filters<K extends string>(props: FiltersProps<K>) {
   return <FilterForm key={JSON.stringify(props.state)} {...props} />
@@ -30,12 +33,19 @@ export function Filters<K extends string>(props: FiltersProps<K>) {
 function FilterForm<K extends string>({ label, filters, state, onApply, children }: FiltersProps<K>) {
   const [draft, setDraft] = useState(state)
   const is_set = filters.some(({ name }) => state[name] !== '')
+  // A phone shows the list first. With few filters there is nothing to save.
+  const is_long = filters.length >= FOLDED_MIN
+  const [is_open, setOpen] = useState(is_set)
   function send(event: FormEvent): void {
     event.preventDefault()
     onApply(trimmed(draft))
   }
-  return (
-    <form aria-label={label} className="flex flex-wrap items-end gap-3" onSubmit={send}>
+  const form = (
+    <form
+      aria-label={label}
+      className={`flex flex-wrap items-end gap-3 ${is_long && !is_open ? 'max-sm:hidden' : ''}`}
+      onSubmit={send}
+    >
       {filters.map((filter) => (
         <div key={filter.name} className="w-full min-w-0 sm:w-44">
           <OneFilter
@@ -53,6 +63,17 @@ function FilterForm<K extends string>({ label, filters, state, onApply, children
         {children}
       </div>
     </form>
+  )
+  if (!is_long) return form
+  return (
+    <>
+      <div className="sm:hidden">
+        <Button aria-expanded={is_open} onClick={() => setOpen(!is_open)}>
+          {is_open ? 'Hide the filters' : 'Filter …'}
+        </Button>
+      </div>
+      {form}
+    </>
   )
 }
 

@@ -33,7 +33,14 @@ function columnsOf(game: Game): Column<RaySummary>[] {
         </Link>
       ),
     },
-    { id: 'when', title: 'When', width: 8, sortBy: ({ ts }) => ts, cell: ({ ts }) => <Ago ts={ts} /> },
+    {
+      id: 'when',
+      is_secondary: true,
+      title: 'When',
+      width: 8,
+      sortBy: ({ ts }) => ts,
+      cell: ({ ts }) => <Ago ts={ts} />,
+    },
     {
       id: 'operation',
       title: 'Operation',
@@ -46,6 +53,7 @@ function columnsOf(game: Game): Column<RaySummary>[] {
     },
     {
       id: 'duration',
+      is_secondary: true,
       title: 'Took',
       width: 6,
       is_number: true,
@@ -61,6 +69,7 @@ function columnsOf(game: Game): Column<RaySummary>[] {
     },
     {
       id: 'namespace',
+      is_secondary: true,
       title: 'Namespace',
       width: 9,
       sortBy: ({ namespace_id }) => namespaceName(game, namespace_id),
@@ -68,6 +77,7 @@ function columnsOf(game: Game): Column<RaySummary>[] {
     },
     {
       id: 'player',
+      is_secondary: true,
       title: 'Player',
       width: 7,
       cell: ({ player_id }) =>

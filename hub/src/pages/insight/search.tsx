@@ -136,7 +136,12 @@ function Players({ game, players }: { game: Game; players: readonly FoundPlayer[
             </Link>
           ),
         },
-        { id: 'namespace', title: 'Namespace', cell: ({ namespace_id }) => namespaceName(game, namespace_id) },
+        {
+          id: 'namespace',
+          is_secondary: true,
+          title: 'Namespace',
+          cell: ({ namespace_id }) => namespaceName(game, namespace_id),
+        },
         {
           id: 'client',
           title: 'Client',
@@ -144,6 +149,7 @@ function Players({ game, players }: { game: Game; players: readonly FoundPlayer[
         },
         {
           id: 'identity',
+          is_secondary: true,
           title: 'Identity',
           cell: ({ identity_id }) =>
             identity_id === undefined ? (
@@ -154,6 +160,7 @@ function Players({ game, players }: { game: Game; players: readonly FoundPlayer[
         },
         {
           id: 'seat',
+          is_secondary: true,
           title: 'Got the seat',
           sortBy: ({ create_ts }) => create_ts,
           cell: (row) => <Ago ts={row.create_ts} />,
@@ -206,10 +213,15 @@ function Lobbies({ game, lobbies }: { game: Game; lobbies: readonly FoundLobby[]
           title: 'Its players',
           cell: ({ lobby_id }) => <SearchLink game={game} text={lobby_id} shown="search" />,
         },
-        { id: 'namespace', title: 'Namespace', cell: ({ namespace_id }) => namespaceName(game, namespace_id) },
+        {
+          id: 'namespace',
+          is_secondary: true,
+          title: 'Namespace',
+          cell: ({ namespace_id }) => namespaceName(game, namespace_id),
+        },
         { id: 'mode', title: 'Game mode', cell: ({ game_mode }) => game_mode },
-        { id: 'region', title: 'Region', cell: ({ region_id }) => regionName(game, region_id) },
-        { id: 'created', title: 'Created', cell: ({ create_ts }) => <Ago ts={create_ts} /> },
+        { id: 'region', is_secondary: true, title: 'Region', cell: ({ region_id }) => regionName(game, region_id) },
+        { id: 'created', is_secondary: true, title: 'Created', cell: ({ create_ts }) => <Ago ts={create_ts} /> },
         {
           id: 'stopped',
           title: 'State',

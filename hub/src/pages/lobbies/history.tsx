@@ -164,12 +164,19 @@ function useColumns(): Column<PastLobby>[] {
       },
       {
         id: 'mode',
+        is_secondary: true,
         title: 'Mode',
         width: 10,
         sortBy: (lobby) => lobby.lobby_group_name_id,
         cell: (lobby) => lobby.lobby_group_name_id,
       },
-      { id: 'region', title: 'Region', width: 8, cell: (lobby) => regionName(game, lobby.region_id) },
+      {
+        id: 'region',
+        is_secondary: true,
+        title: 'Region',
+        width: 8,
+        cell: (lobby) => regionName(game, lobby.region_id),
+      },
       {
         id: 'created',
         title: 'Created',
@@ -179,6 +186,7 @@ function useColumns(): Column<PastLobby>[] {
       },
       {
         id: 'lasted',
+        is_secondary: true,
         title: 'Lasted',
         width: 7,
         is_number: true,

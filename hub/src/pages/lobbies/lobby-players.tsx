@@ -46,12 +46,14 @@ export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: Lob
     },
     {
       id: 'seat',
+      is_secondary: true,
       title: 'Seat',
       sortBy: ({ create_ts }) => create_ts,
       cell: ({ create_ts }) => <Ago ts={create_ts} />,
     },
     {
       id: 'connected',
+      is_secondary: true,
       title: 'Connected',
       cell: ({ connect_ts }) => (connect_ts === undefined ? '' : <Ago ts={connect_ts} />),
     },

@@ -168,6 +168,7 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
     { id: 'time', title: 'Deployed', cell: ({ deploy_ts }) => <Ago ts={deploy_ts} /> },
     {
       id: 'first',
+      is_secondary: true,
       title: 'First lobby after',
       is_number: true,
       cell: (deploy) => {
@@ -176,8 +177,8 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
         return deploy === current ? <span className="text-soft">none yet</span> : ''
       },
     },
-    { id: 'message', title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
-    { id: 'by', title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
+    { id: 'message', is_secondary: true, title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
+    { id: 'by', is_secondary: true, title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
   ]
   if (may_deploy) {
     columns.push({

@@ -64,14 +64,15 @@ export function DeployTable({
         },
         {
           id: 'namespace',
+          is_secondary: true,
           title: 'Namespace',
           cell: ({ game_id, namespace_id }) => (
             <Link to={namespaceLink(game_id, namespace_id)}>{names.get(namespace_id) ?? 'deleted'}</Link>
           ),
         },
         { id: 'outcome', title: 'Outcome', cell: (deploy) => <Outcome deploy={deploy} /> },
-        { id: 'message', title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
-        { id: 'by', title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
+        { id: 'message', is_secondary: true, title: 'Message', is_text: true, cell: ({ message }) => message ?? '' },
+        { id: 'by', is_secondary: true, title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
       ]}
     />
   )

@@ -19,6 +19,7 @@ const COLUMNS: readonly Column<OverviewNamespace>[] = [
   },
   {
     id: 'version',
+    is_secondary: true,
     title: 'Version',
     cell: ({ game_id, version_id, version_display_name }) => (
       <Link to={versionLink(game_id, version_id)}>{version_display_name}</Link>
@@ -33,6 +34,7 @@ const COLUMNS: readonly Column<OverviewNamespace>[] = [
   },
   {
     id: 'hour',
+    is_secondary: true,
     title: 'Last hour',
     cell: ({ display_name, last_hour }) => (
       <Sparkline

@@ -36,8 +36,20 @@ export default function Backups() {
               columns={[
                 { id: 'time', title: 'Data of', cell: ({ create_ts }) => <Ago ts={create_ts} /> },
                 { id: 'folder', title: 'Folder', cell: ({ folder }) => <code>{folder}</code> },
-                { id: 'rows', title: 'Rows', is_number: true, cell: ({ row_count }) => count(row_count) },
-                { id: 'files', title: 'Files', is_number: true, cell: ({ object_count }) => count(object_count) },
+                {
+                  id: 'rows',
+                  is_secondary: true,
+                  title: 'Rows',
+                  is_number: true,
+                  cell: ({ row_count }) => count(row_count),
+                },
+                {
+                  id: 'files',
+                  is_secondary: true,
+                  title: 'Files',
+                  is_number: true,
+                  cell: ({ object_count }) => count(object_count),
+                },
                 { id: 'size', title: 'Size', is_number: true, cell: ({ object_bytes }) => bytes(object_bytes) },
                 {
                   id: 'lacking',

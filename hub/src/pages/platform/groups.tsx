@@ -24,7 +24,12 @@ const COLUMNS: readonly Column<Group>[] = [
     sortBy: ({ display_name }) => display_name,
     cell: ({ group_id, display_name }) => <Link to={groupLink(group_id)}>{display_name}</Link>,
   },
-  { id: 'owner', title: 'Owner', cell: ({ owner }) => owner?.email ?? owner?.display_name ?? 'none' },
+  {
+    id: 'owner',
+    is_secondary: true,
+    title: 'Owner',
+    cell: ({ owner }) => owner?.email ?? owner?.display_name ?? 'none',
+  },
   {
     id: 'lobbies',
     title: 'Lobbies',
@@ -50,6 +55,7 @@ const COLUMNS: readonly Column<Group>[] = [
   },
   {
     id: 'created',
+    is_secondary: true,
     title: 'Created',
     sortBy: ({ create_ts }) => create_ts,
     cell: ({ create_ts }) => <Ago ts={create_ts} />,

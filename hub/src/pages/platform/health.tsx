@@ -28,9 +28,14 @@ const COLUMNS: readonly Column<Process>[] = [
     sortBy: ({ state }) => state,
     cell: ({ state }) => <Badge tone={state === 'running' ? 'good' : 'bad'}>{state}</Badge>,
   },
-  { id: 'text', title: 'What is known', is_text: true, cell: ({ text }) => text },
+  { id: 'text', is_secondary: true, title: 'What is known', is_text: true, cell: ({ text }) => text },
   { id: 'start', title: 'Runs for', cell: ({ start_ts }) => (start_ts === undefined ? '' : <Age since={start_ts} />) },
-  { id: 'seen', title: 'Last seen', cell: ({ seen_ts }) => (seen_ts === undefined ? '' : <Ago ts={seen_ts} />) },
+  {
+    id: 'seen',
+    is_secondary: true,
+    title: 'Last seen',
+    cell: ({ seen_ts }) => (seen_ts === undefined ? '' : <Ago ts={seen_ts} />),
+  },
 ]
 
 export default function Health() {

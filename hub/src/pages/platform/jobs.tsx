@@ -16,7 +16,7 @@ const JOBS_EVERY_MS = 10_000
 
 const COLUMNS: readonly Column<Job>[] = [
   { id: 'name', title: 'Job', sortBy: ({ name }) => name, cell: ({ name }) => name },
-  { id: 'role', title: 'Role', sortBy: ({ role }) => role, cell: ({ role }) => role },
+  { id: 'role', is_secondary: true, title: 'Role', sortBy: ({ role }) => role, cell: ({ role }) => role },
   {
     id: 'outcome',
     title: 'Last run',
@@ -33,6 +33,7 @@ const COLUMNS: readonly Column<Job>[] = [
   },
   {
     id: 'duration',
+    is_secondary: true,
     title: 'Took',
     is_number: true,
     sortBy: ({ last_duration_ms }) => last_duration_ms,
@@ -40,6 +41,7 @@ const COLUMNS: readonly Column<Job>[] = [
   },
   {
     id: 'next',
+    is_secondary: true,
     title: 'Next',
     cell: ({ next_run_ts }) => (next_run_ts === undefined ? '' : <Ago ts={next_run_ts} />),
   },

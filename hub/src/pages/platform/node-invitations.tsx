@@ -89,7 +89,7 @@ export function NodeInvitations() {
 function columnsOf(onRevoke: (invitation: Invitation) => void): Column<Invitation>[] {
   return [
     { id: 'node', title: 'Node', sortBy: ({ node_id }) => node_id, cell: ({ node_id }) => node_id },
-    { id: 'region', title: 'Region', sortBy: ({ region }) => region, cell: ({ region }) => region },
+    { id: 'region', is_secondary: true, title: 'Region', sortBy: ({ region }) => region, cell: ({ region }) => region },
     {
       id: 'state',
       title: 'State',

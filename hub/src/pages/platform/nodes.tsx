@@ -83,6 +83,7 @@ function columnsOf(onOpen: (opened: Opened) => void): Column<Node>[] {
     { id: 'state', title: 'State', sortBy: ({ state }) => state, cell: (node) => <State node={node} /> },
     {
       id: 'regions',
+      is_secondary: true,
       title: 'Regions',
       sortBy: ({ regions }) => regions.join(' '),
       cell: ({ regions }) => regions.join(', ') || '–',
@@ -100,15 +101,23 @@ function columnsOf(onOpen: (opened: Opened) => void): Column<Node>[] {
       ),
     },
     { id: 'use', title: 'Lobbies use', sortBy: shareOf, cell: (node) => <Use node={node} /> },
-    { id: 'link', title: 'Link', sortBy: ({ link }) => link?.round_trip_ms, cell: (node) => <Link node={node} /> },
+    {
+      id: 'link',
+      is_secondary: true,
+      title: 'Link',
+      sortBy: ({ link }) => link?.round_trip_ms,
+      cell: (node) => <Link node={node} />,
+    },
     {
       id: 'version',
+      is_secondary: true,
       title: 'Version',
       sortBy: ({ version }) => version,
       cell: ({ version }) => (version === undefined || version === '' ? '–' : <code>{version}</code>),
     },
     {
       id: 'seen',
+      is_secondary: true,
       title: 'Last seen',
       sortBy: ({ seen_ts }) => seen_ts,
       cell: ({ seen_ts }) => (seen_ts === undefined ? 'never' : <Ago ts={seen_ts} />),

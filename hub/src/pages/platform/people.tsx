@@ -31,11 +31,13 @@ const COLUMNS: readonly Column<User>[] = [
   },
   {
     id: 'way',
+    is_secondary: true,
     title: 'Signs in by',
     cell: ({ email, access_name }) => email ?? (access_name === undefined ? '' : `access token "${access_name}"`),
   },
   {
     id: 'groups',
+    is_secondary: true,
     title: 'Groups',
     is_number: true,
     sortBy: ({ group_count }) => group_count,
@@ -43,6 +45,7 @@ const COLUMNS: readonly Column<User>[] = [
   },
   {
     id: 'sessions',
+    is_secondary: true,
     title: 'Sessions',
     is_number: true,
     sortBy: ({ session_count }) => session_count,
@@ -56,6 +59,7 @@ const COLUMNS: readonly Column<User>[] = [
   },
   {
     id: 'created',
+    is_secondary: true,
     title: 'Joined',
     sortBy: ({ create_ts }) => create_ts,
     cell: ({ create_ts }) => <Ago ts={create_ts} />,

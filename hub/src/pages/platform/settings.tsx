@@ -28,12 +28,14 @@ const COLUMNS: readonly Column<Setting>[] = [
   { id: 'value', title: 'Value', is_text: true, cell: (setting) => <Value setting={setting} /> },
   {
     id: 'source',
+    is_secondary: true,
     title: 'From',
     sortBy: ({ source }) => source,
     cell: ({ source }) => (source === 'environment' ? <Badge tone="good">environment</Badge> : <Badge>default</Badge>),
   },
   {
     id: 'description',
+    is_secondary: true,
     title: 'What it does',
     is_text: true,
     cell: ({ description }) => <CodeMarks text={description} />,

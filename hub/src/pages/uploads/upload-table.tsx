@@ -56,12 +56,13 @@ export function UploadTable<O extends Operation>({ label, rows, may_change, remo
     },
     {
       id: 'created',
+      is_secondary: true,
       title: 'Created',
       sortBy: (row) => row.create_ts,
       cell: (row) => <Ago ts={row.create_ts} />,
       width: 11,
     },
-    { id: 'id', title: 'Id', cell: (row) => <ShortId id={row.id} />, width: 8 },
+    { id: 'id', is_secondary: true, title: 'Id', cell: (row) => <ShortId id={row.id} />, width: 8 },
   ]
   if (may_change) {
     columns.push({
@@ -69,7 +70,7 @@ export function UploadTable<O extends Operation>({ label, rows, may_change, remo
       title: 'Actions',
       width: 13,
       cell: (row) => (
-        <span className="flex justify-end gap-1">
+        <span className="flex gap-1">
           {row.complete ? null : (
             <Button kind="quiet" onClick={() => onContinue(row)} aria-label={`Continue ${row.display_name}`}>
               Continue
