@@ -7,6 +7,7 @@ import type { Config } from './config/config.ts'
 import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import type { Primary } from './database/primary.ts'
+import { processName } from './database/process-name.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
 import { createLobbyLogs, type LobbyChannels } from './lobby-logs/open.ts'
@@ -115,7 +116,11 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   const trust = readCertificateAuthorities(config.fetch_authorities)
   const objects = link === null ? openObjects(config, { now, trust }) : openLinkedObjects(link)
   opened.defer(() => objects.close())
-  const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
+  const database = connect({
+    url: config.database_url,
+    application_name: processName(config.roles, config.node_id),
+    log,
+  })
   opened.defer(() => database.close())
   const listener =
     config.database_listen_url === null

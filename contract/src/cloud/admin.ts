@@ -108,7 +108,7 @@ const AdminRegion = object(
 
 const AdminProcess = object(
   {
-    name: Type.String({ description: 'Name of the process: its roles. Example: `matchmaker`.' }),
+    name: Type.String({ description: 'Role, and its node where that is known. Example: `matchmaker of fra-1`.' }),
     role: Type.String({ description: 'Role. Example: `matchmaker`. `database`: PostgreSQL.' }),
     state: Type.Enum(['running', 'away'], {
       description: '`running`: it reports, or is connected to the database. `away`: it does not.',
@@ -117,7 +117,7 @@ const AdminProcess = object(
     node_id: Type.Optional(Type.String({ description: 'Machine and data folder, or name of the runner.' })),
     regions: Type.Optional(Type.Array(Type.String(), { description: 'Names of the regions of a runner.' })),
     seen_ts: Type.Optional(Timestamp('When it last reported.')),
-    start_ts: Type.Optional(Timestamp('When it started, or opened its oldest connection to the database.')),
+    start_ts: Type.Optional(Timestamp('When its process started.')),
     connection_count: Type.Optional(Count('Its connections to the database.')),
   },
   'A process of the platform.',
@@ -251,7 +251,9 @@ export const listAdminProcesses = operation({
   id: 'admin.listProcesses',
   path: '/admin/processes',
   summary: 'Lists the processes of the platform, and roles that no process runs.',
-  response: object({ processes: Type.Array(AdminProcess, { description: 'The processes, by role.' }) }),
+  response: object({
+    processes: Type.Array(AdminProcess, { description: 'The processes: each role of each node once.' }),
+  }),
 })
 
 export const listAdminJobs = operation({

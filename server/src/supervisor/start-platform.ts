@@ -11,6 +11,7 @@ import { type Config, readConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
 import { type Connection, connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
+import { processName } from '../database/process-name.ts'
 import { createLog } from '../observe/log.ts'
 import { credentialsOf } from '../observe/redact.ts'
 import { commandFolder } from '../platform-version.ts'
@@ -122,7 +123,7 @@ async function startParts(
   signal.throwIfAborted()
   const database = connect({
     url: postgres.url,
-    application_name: 'muster supervisor',
+    application_name: processName(['supervisor'], config.node_id),
     connections_max: SUPERVISOR_CONNECTIONS_MAX,
     log,
   })

@@ -99,13 +99,22 @@ test('regions show their tiers, capacity and use; processes show which roles run
   assert.ok(region.tiers.some(({ tier_name_id }) => tier_name_id === region.default_tier))
 
   const { processes } = await client.call(listAdminProcesses, {})
-  const states = new Map(processes.map(({ name, state }) => [name, state]))
+  const { node_id } = platform.ctx.config
   assert.deepEqual(
-    ['database', 'api,matchmaker', `matchmaker of ${platform.ctx.config.node_id}`, 'runner', 'edge'].map((name) =>
-      states.get(name),
-    ),
-    ['running', 'running', 'running', 'away', 'away'],
+    processes.map(({ name, state }) => [name, state]),
+    [
+      ['database', 'running'],
+      [`api of ${node_id}`, 'running'],
+      [`matchmaker of ${node_id}`, 'running'],
+      ['runner', 'away'],
+      ['edge', 'away'],
+    ],
+    'each role once',
   )
+  const start_ms = Math.floor(performance.timeOrigin / 1_000) * 1_000
+  for (const { role, start_ts } of processes.slice(1, 3)) {
+    assert.equal(Date.parse(start_ts ?? ''), start_ms, `the ${role} runs since its process has started`)
+  }
 })
 
 test('a job that fails is shown with its reason until it succeeds', async (t) => {

@@ -1,6 +1,7 @@
 // The regions of the platform with what the running lobbies use, and the processes that the tables know of.
 import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
+import { nodeKey, readProcessName } from '../../database/process-name.ts'
 import { idOfName } from '../../ids.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { Region, RoomLimit } from '../../regions.ts'
@@ -15,6 +16,7 @@ const CORE_PARTS = 10_000
 
 type Regions = ResponseOf<typeof listAdminRegions>['regions']
 type Processes = ResponseOf<typeof listAdminProcesses>['processes']
+type Process = Processes[number]
 type Use = {
   region: string
   tier: string
@@ -75,33 +77,57 @@ function capacityOf({ config }: Context, { capacity, is_stated }: Region, runner
   return { cpu_cores: sum('cpu_cores'), memory_mb: sum('memory_mb') }
 }
 
+/** Each role of each node once: what the role reports, and since when its process runs. */
 export async function listAllProcesses(ctx: Context): Promise<{ processes: Processes }> {
-  const [connected, matchmakers, runners, edges] = await Promise.all([
+  const [{ database, processes: connected }, matchmakers, runners, edges] = await Promise.all([
     readConnected(ctx),
     readMatchmakers(ctx),
     readRunners(ctx),
     readEdges(ctx),
   ])
-  const processes: Processes = [
-    ...connected,
-    ...matchmakers,
-    ...runners.map(({ runner_id, regions, ts, is_fresh }) => ({
-      name: runner_id,
-      role: 'runner',
-      state: is_fresh ? ('running' as const) : ('away' as const),
-      text: is_fresh ? `It runs lobbies of ${regions.join(', ')}.` : 'Its reports are missing.',
-      ...{ node_id: runner_id, regions, seen_ts: timestamp(ts) },
-    })),
-    ...edges,
-  ]
-  const running = new Set(processes.filter(({ state }) => state === 'running').map(({ role }) => role))
-  const missing = ['matchmaker', 'runner', 'edge'].filter((role) => !running.has(role))
-  const away = missing.filter((role) => !processes.some((process) => process.role === role))
+  const reports = [...matchmakers, ...runners.map(runnerProcess), ...edges]
+  const node_ids = new Map(
+    [ctx.config.node_id, ...reports.flatMap(({ node_id = [] }) => node_id)].map((id) => [nodeKey(id), id]),
+  )
+  const merged = new Set<Process>()
+  const running = connected.map(({ role, node_key, ...process }): Process => {
+    const node_id = node_ids.get(node_key ?? '')
+    const report = reports.find((one) => one.role === role && one.node_id === node_id && one.state === 'running')
+    const named = node_id === undefined ? { name: role } : { name: `${role} of ${node_id}`, node_id }
+    if (report === undefined) return { role, ...named, ...process }
+    merged.add(report)
+    return {
+      ...process,
+      ...report,
+      ...named,
+      ...(process.start_ts === undefined ? {} : { start_ts: process.start_ts }),
+    }
+  })
+  const rest = reports.filter((report) => !merged.has(report))
+  const alive = new Set([...running, ...rest].filter(({ state }) => state === 'running').map(roleAndNode))
+  // After a restart, the report of the process before is there for a while.
+  const processes = [...running, ...rest.filter((one) => one.state === 'running' || !alive.has(roleAndNode(one)))]
+  const missing = ['matchmaker', 'runner', 'edge'].filter((role) => !processes.some((one) => one.role === role))
   return {
     processes: [
-      ...processes,
-      ...away.map((role) => ({ name: role, role, state: 'away' as const, text: `No ${role} reports.` })),
+      database,
+      ...processes.toSorted((one, other) => one.role.localeCompare(other.role) || one.name.localeCompare(other.name)),
+      ...missing.map((role) => ({ name: role, role, state: 'away' as const, text: `No ${role} reports.` })),
     ],
+  }
+}
+
+function roleAndNode({ role, node_id }: Process): string {
+  return `${role} ${node_id}`
+}
+
+function runnerProcess({ runner_id, regions, ts, is_fresh }: Runner): Process {
+  return {
+    name: `runner of ${runner_id}`,
+    role: 'runner',
+    state: is_fresh ? 'running' : 'away',
+    text: is_fresh ? `It runs lobbies of ${regions.join(', ')}.` : 'Its reports are missing.',
+    ...{ node_id: runner_id, regions, seen_ts: timestamp(ts) },
   }
 }
 
@@ -113,33 +139,35 @@ async function readRunners({ pool }: Context): Promise<Runner[]> {
   return rows
 }
 
-/** Each process names its roles where it connects. A role without PostgreSQL's rights sees only its own connections. */
-async function readConnected({ pool, config }: Context): Promise<Processes> {
-  const { rows } = await pool.query<{ name: string; connection_count: number; start_ts: Date | null; version: string }>(
-    `select substr(application_name, 8) as name, count(*)::integer as connection_count, min(backend_start) as start_ts,
-        current_setting('server_version') as version
+type Connected = Omit<Process, 'name' | 'node_id'> & { node_key: string | undefined }
+
+/** Each process names itself where it connects. A role without PostgreSQL's rights sees only its own connections. */
+async function readConnected({ pool }: Context): Promise<{ database: Process; processes: Connected[] }> {
+  const { rows } = await pool.query<{ name: string; connection_count: number; version: string }>(
+    `select application_name as name, count(*)::integer as connection_count, current_setting('server_version') as version
       from pg_stat_activity where datname = current_database() and application_name like 'muster %'
       group by application_name order by application_name limit ${ROWS_MAX}`,
   )
   const [first] = rows
   const connections = (count: number): string => (count === 1 ? '1 connection' : `${count} connections`)
-  return [
-    {
-      name: 'database',
-      role: 'database',
-      state: 'running',
-      text: `PostgreSQL ${first?.version ?? ''} has ${connections(rows.reduce((sum, row) => sum + row.connection_count, 0))} of the platform.`,
-    },
-    ...rows.map(({ name, connection_count, start_ts }) => ({
-      name,
-      role: name.split(',')[0]!,
+  const processes = rows.flatMap(({ name, connection_count }): Connected[] => {
+    const known = readProcessName(name)
+    const process = {
       state: 'running' as const,
       text: `It has ${connections(connection_count)} to the database.`,
-      ...(name === config.roles.join() ? { node_id: config.node_id } : {}),
-      ...(start_ts === null ? {} : { start_ts: timestamp(start_ts) }),
       connection_count,
-    })),
-  ]
+    }
+    if (known === null) return [{ ...process, role: name.replace('muster ', ''), node_key: undefined }]
+    const { roles, start_ms, node_key } = known
+    return roles.map((role) => ({ ...process, role, node_key, start_ts: timestamp(new Date(start_ms)) }))
+  })
+  const database = {
+    name: 'database',
+    role: 'database',
+    state: 'running' as const,
+    text: `PostgreSQL ${first?.version ?? ''} has ${connections(rows.reduce((sum, row) => sum + row.connection_count, 0))} of the platform.`,
+  }
+  return { database, processes }
 }
 
 async function readMatchmakers({ pool }: Context): Promise<Processes> {
