@@ -20,6 +20,7 @@ import {
   addLimitCommands,
   addNumberCommands,
   addOpenCommand,
+  addSecretCommands,
   addStoredCommands,
   addTokenCommands,
 } from './commands/settings.ts'
@@ -51,6 +52,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addMemberCommands,
     addTokenCommands,
     addDomainCommands,
+    addSecretCommands,
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,

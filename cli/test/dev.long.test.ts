@@ -4,13 +4,22 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
-import { getGameById, listGameNamespaceTokensDevelopment, placeholderNames } from '@musterhost/contract'
+import {
+  getGameById,
+  listGameNamespaceTokensDevelopment,
+  placeholderNames,
+  removeGameSecret,
+  setGameSecret,
+} from '@musterhost/contract'
 import { get } from '../../server/test/edge/get.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 import { openScreen } from './program.ts'
+
+/** One of them has the name of a variable of the version config. */
+const SECRETS = { PAYMENT_KEY: 'of $HOME and ${PORT}', MAP: 'secret' }
 
 const PAGE = new URL('../../docs/deploy.md', import.meta.url)
 
@@ -203,8 +212,15 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
   project.write('site/Build/game.wasm.br', brotliCompressSync('wasm'))
   project.write('site/Build/game.data.gz', gzipSync('data'))
   project.write('site/Build/code.js.gz', gzipSync('let a'))
+  const { game_id } = project
+  for (const [name, value] of Object.entries(SECRETS))
+    await platform.client.call(setGameSecret, { params: { game_id, name }, body: { value } })
+  await platform.client.call(setGameSecret, { params: { game_id, name: 'ONLY_THERE' }, body: { value: 'x' } })
+  project.write('.env.secrets', `PAYMENT_KEY='${SECRETS.PAYMENT_KEY}'\nMAP=${SECRETS.MAP}\n`)
   const dev = await startDev(t, project, { OF_THE_SHELL: 'must not reach the server' })
   const developed = JSON.parse((await dev.shows(/^ {2}STARTED (.*)$/m))[1]!) as Shown
+  await dev.shows(/lacks: ONLY_THERE\. Write NAME=value into \.env\.secrets/)
+  await platform.client.call(removeGameSecret, { params: { game_id, name: 'ONLY_THERE' }, query: {} })
   const pages_of_dev = await pagesOf(new URL(dev.url))
   assert.equal(await dev.end(), 0, dev.output())
 
@@ -224,7 +240,8 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
     for (const text of args.slice(1)) assert.doesNotMatch(text, /\$\{|=$/)
     assert.equal(args[0], '${PORT}')
     assert.equal(env.ADDRESS, `http://127.0.0.1:${env.PORT_GAME}/`)
-    assert.deepEqual([env.PORT, env.HOST, env.MAP], ['1', '127.0.0.1', 'own'])
+    assert.deepEqual([env.PORT, env.HOST, env.MAP], ['1', '127.0.0.1', SECRETS.MAP])
+    assert.equal(env.PAYMENT_KEY, SECRETS.PAYMENT_KEY)
     assert.deepEqual(files, { 'server.cfg': `port ${env.PORT_GAME} of duel`, 'world/a/map.txt': '' })
   }
   for (const name of [

@@ -188,6 +188,20 @@ const SETTINGS: readonly ManageStep[] = [
     args: () => ['audit', '--lines', '6'],
     figures: [[/[0-9a-f-]{6,}…/g, 'x…']],
   },
+  {
+    name: 'secrets-set',
+    args: () => ['secrets', 'set', 'PAYMENT_KEY'],
+    types: typesSecret,
+    piped: () => ['secrets', 'set', 'PAYMENT_KEY', '--namespace', 'prod'],
+    input: () => 'live-key-1234\n',
+  },
+  reads('secrets-list', 'secrets', 'list'),
+  {
+    name: 'secrets-remove',
+    args: () => ['secrets', 'remove', 'PAYMENT_KEY'],
+    types: agrees,
+    piped: () => ['secrets', 'remove', 'PAYMENT_KEY', '--namespace', 'prod', '--yes'],
+  },
   reads('open', 'open', '--no-browser'),
 ]
 
@@ -257,6 +271,11 @@ export const CONTEXT_STEPS = CONTEXTS
 async function newestToken({ platform, game_id }: ManageWorld): Promise<string> {
   const { tokens } = await platform.client.call(listGameCloudTokens, { params: { game_id } })
   return tokens.find(({ revoke_ts }) => revoke_ts === undefined)!.token_id
+}
+
+async function typesSecret(screen: Screen): Promise<void> {
+  await screen.shows('(not shown)')
+  screen.type('test-key-1234\r')
 }
 
 async function confirmsLink(screen: Screen, { platform, game_id }: ManageWorld): Promise<void> {

@@ -45,6 +45,7 @@ const SHOW_NAMESPACE = get(NAMESPACE)
 const SHOW_VERSION = get(`${GAME}/versions/$VERSION_ID`)
 const LIST_LOBBIES = get(`${NAMESPACE}/logs/lobbies`)
 const SHOW_LOBBY = get(`${NAMESPACE}/logs/lobbies/$LOBBY_ID`)
+const LIST_SECRETS = get(`${GAME}/secrets`)
 const LIST_BUILDS = get(`${GAME}/builds`)
 const LIST_SITES = get(`${GAME}/cdn/sites`)
 const LIST_MEMBERS = get('/group/groups/$GROUP_ID/members')
@@ -389,6 +390,12 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     cause: 'The namespace has as many custom domains as `metadata.limit` allows.',
     remedy: 'Remove a domain that is no longer used, then add the new one.',
     command: lines(SHOW_NAMESPACE, del(`${NAMESPACE}/domains/$DOMAIN`)),
+  },
+  SECRET_NOT_FOUND: {
+    cause:
+      'The game has no secret of this name, or none in this namespace. A secret of the whole game and one of a namespace are two secrets.',
+    remedy: 'List the secrets, and name the namespace as the list shows it.',
+    command: LIST_SECRETS,
   },
   CDN_DOMAIN_NOT_FOUND: {
     cause: 'The namespace has not claimed the domain that the request names.',

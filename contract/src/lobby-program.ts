@@ -12,6 +12,14 @@ import {
 /** Names that `env` of the config may not set. Variables of a loader or an interpreter are allowed. */
 const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR)$/
 
+/** The name of an environment variable that a developer chooses. */
+export const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]{0,63}$'
+
+/** Whether every lobby gets the variable from the platform. A secret may not have such a name. */
+export function isPlatformVariable(name: string): boolean {
+  return OWN_NAMES.test(name) || name === 'PORT' || name === 'HOST'
+}
+
 /** `path`: in the lobby's writable folder. */
 export type LobbyFile = { path: string; content: string }
 export type LobbyProgram = { args: string[]; env: Record<string, string>; files: LobbyFile[] }
@@ -35,14 +43,19 @@ type ImageProgram = Readonly<{
 
 /**
  * `ports`: by name. `home`: the writable folder, as the program sees it. `host`: where it listens. `image`: null for an archive.
- * As in container engines, `args` of the config replace the command of an image and stay behind its entrypoint; variables of
+ * `secrets`: of the game, by name; they replace variables of the config, and have no placeholders. As in container engines, `args` of the config replace the command of an image and stay behind its entrypoint; variables of
  * the config replace those of the image.
  */
 export function lobbyProgram(
   mode: GameModeConfig,
   facts: LobbyFacts,
   ports: Readonly<Record<string, LobbyPort>>,
-  { home, host, image }: { home: string; host: string; image: ImageProgram | null },
+  {
+    home,
+    host,
+    image,
+    secrets,
+  }: { home: string; host: string; image: ImageProgram | null; secrets: Readonly<Record<string, string>> },
 ): LobbyProgram {
   const own = { ...platformVariables(facts), ...portVariables(mode, ports, host) }
   const values = placeholderValues(own, mode, home)
@@ -51,6 +64,7 @@ export function lobbyProgram(
   for (const [name, value] of Object.entries(mode.env)) {
     if (!OWN_NAMES.test(name)) env[name] = fillPlaceholders(value, values)
   }
+  for (const [name, value] of Object.entries(secrets)) if (!isPlatformVariable(name)) env[name] = value
   for (const [name, value] of Object.entries(own)) if (OWN_NAMES.test(name)) env[name] = value
   const args = mode.args.map((text) => fillPlaceholders(text, values))
   const entrypoint = mode.image.entrypoint?.map((text) => fillPlaceholders(text, values))

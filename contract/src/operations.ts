@@ -101,6 +101,7 @@ import {
   renameGameVersion,
 } from './cloud/renaming.ts'
 import { searchGame } from './cloud/search.ts'
+import { listGameSecrets, removeGameSecret, setGameSecret } from './cloud/secrets.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
 import { getRegionTiers } from './cloud/tiers.ts'
 import {
@@ -229,6 +230,9 @@ export const OPERATIONS: readonly Operation[] = [
   validateGameNamespaceMatchmakerConfig,
   addNamespaceDomain,
   removeNamespaceDomain,
+  listGameSecrets,
+  setGameSecret,
+  removeGameSecret,
   createGameNamespaceTokenPublic,
   getGameNamespaceVersionHistoryList,
   setNamespaceCdnAuthType,

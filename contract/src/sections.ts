@@ -48,6 +48,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Analytics',
     description: 'Numbers about namespaces over time.',
   },
+  'games.secrets': {
+    name: 'Secrets',
+    description: 'Environment variables of lobbies whose values no operation returns.',
+  },
   'games.versions': {
     name: 'Versions',
     description:

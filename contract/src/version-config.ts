@@ -6,6 +6,7 @@ import { CaptchaConfig } from './captcha-config.ts'
 import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
 import { imageMembers } from './image-config.ts'
+import { ENV_NAME_PATTERN } from './lobby-program.ts'
 import { ReadyConfig } from './ready-config.ts'
 import { described, object } from './records.ts'
 import { verificationMembers } from './verification-config.ts'
@@ -13,7 +14,6 @@ import { verificationMembers } from './verification-config.ts'
 /** The names of game modes and regions, which are keys of maps. */
 const NAME_PATTERN = '^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?$'
 const PORT_NAME_PATTERN = '^[a-z0-9]{1,16}$|^(?=.{3,16}$)[a-z0-9]+(-[a-z0-9]+)+$'
-const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]{0,63}$'
 
 const map = <T extends Parameters<typeof Type.Record>[1]>(
   pattern: string,

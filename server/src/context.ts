@@ -26,7 +26,7 @@ import { StartError } from './start-error.ts'
 import { type CertificateKeys, linkedCertificateKeys, ownCertificateKeys } from './tokens/certificate-keys.ts'
 import { createKeys, type Keys, openKeys } from './tokens/keys.ts'
 import { openLinkedKeys } from './tokens/linked-keys.ts'
-import { type LobbyTokens, linkedLobbyTokens, ownLobbyTokens } from './tokens/lobby-tokens.ts'
+import { type CredentialSource, linkedCredentials, ownCredentials } from './tokens/lobby-credentials.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
 import { createSeals, openSeals, type Seals } from './tokens/seals.ts'
 
@@ -42,8 +42,8 @@ export type Context = {
   /** Wake-ups by NOTIFY: never the only way to learn of a change. */
   listener: Listener
   keys: Keys
-  /** Issues the tokens that lobbies of this machine start with. */
-  lobby_tokens: LobbyTokens
+  /** Issues the tokens and opens the secrets that lobbies of this machine start with. */
+  lobby_credentials: CredentialSource
   /** Opens the keys of certificates that the edge serves. */
   certificate_keys: CertificateKeys
   /** For secrets that lie in the database. */
@@ -165,7 +165,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     primary: database.primary,
     listener,
     keys,
-    lobby_tokens: link === null ? ownLobbyTokens(keys, now) : linkedLobbyTokens(link),
+    lobby_credentials: link === null ? ownCredentials(keys, seals, database.pool, now) : linkedCredentials(link),
     seals,
     certificate_keys: link === null ? ownCertificateKeys(seals) : linkedCertificateKeys(link),
     revoked,

@@ -75,6 +75,26 @@ export function addDomainCommands(program: Command, terminal: Terminal): void {
     .action(async (domain: string, options: Removal) => (await load()).removeDomain(terminal, domain, options))
 }
 
+export function addSecretCommands(program: Command, terminal: Terminal): void {
+  const load = () => import('../manage/secrets.ts')
+  const secrets = program
+    .command('secrets')
+    .description('Secrets of a game: environment variables of its lobbies whose values nobody can read again.')
+  withGame(secrets.command('list', { isDefault: true }))
+    .description('List the secrets, without their values.')
+    .action(async (options: GlobalOptions) => (await load()).listSecrets(terminal, options))
+  withSecretScope(secrets.command('set'))
+    .description(
+      'Set a secret, or replace its value, which is read from standard input. White space around it is removed.',
+    )
+    .argument('<name>', 'name of the variable, for example PAYMENT_KEY')
+    .action(async (name: string, options: GlobalOptions) => (await load()).setSecret(terminal, name, options))
+  withRemoval(withSecretScope(secrets.command('remove')))
+    .description('Remove a secret. Running lobbies keep it.')
+    .argument('<name>', 'as secrets list shows it')
+    .action(async (name: string, options: Removal) => (await load()).removeSecret(terminal, name, options))
+}
+
 export function addLimitCommands(program: Command, terminal: Terminal): void {
   const load = () => import('../manage/limits.ts')
   const limits = program.command('limits').description('How many lobbies a namespace may have, and players a client.')
@@ -181,6 +201,13 @@ export function addOpenCommand(program: Command, terminal: Terminal): void {
     .action(async (page: Page, options: GlobalOptions & { browser: boolean }) =>
       (await import('../manage/open.ts')).openPage(terminal, page, options),
     )
+}
+
+function withSecretScope(command: Command): Command {
+  return withGame(command).option(
+    '--namespace <name>',
+    'only in this namespace, name or id; default: in all namespaces of the game',
+  )
 }
 
 function withKind(command: Command): Command {

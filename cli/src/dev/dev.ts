@@ -26,6 +26,7 @@ import { readKeys } from './keys.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
 import { openBrowser } from './open-browser.ts'
 import { type Page, servePage } from './page.ts'
+import { readSecretsFile, saySecrets } from './secrets.ts'
 import { watchFolder } from './watch.ts'
 import { whenEnded } from './when-ended.ts'
 
@@ -100,6 +101,8 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   }
   const mode = firstModeOf(project.version)
   sayDifferences(terminal, mode)
+  const secrets = readSecretsFile(project.folder)
+  await saySecrets(terminal, session.client, { game_id: game.game_id, namespace_id }, secrets)
   const ports = await portsOf(mode)
   const token = await developmentToken(dev, mode, ports)
   parts.push({ stop: () => token.revoke() })
@@ -116,7 +119,7 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   const event = (text: string): void => terminal.note(text)
   const home = await mkdtemp(join(tmpdir(), 'muster-dev-'))
   parts.push({ stop: () => rm(home, { recursive: true, force: true }) })
-  const of_lobby = { namespace, ports, home: join(home, 'home'), host: options.host, game_id: game.game_id }
+  const of_lobby = { namespace, ports, home: join(home, 'home'), host: options.host, game_id: game.game_id, secrets }
   const place = { api_url: session.url, token: token.token, ...of_lobby }
   const server = new GameServer(planServer(mode, server_folder.folder, place, terminal.env), guard, {
     line: (text) => log.is_shown && terminal.note(`  ${text}`),

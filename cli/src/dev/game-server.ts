@@ -46,7 +46,7 @@ export function firstModeOf(version: VersionConfig): GameModeConfig {
   throw new Failure('muster.yaml has no game mode, so there is no server to run.', { exit_code: EXIT.usage })
 }
 
-/** `host`: of this machine, as players reach it. `ports`: where the server listens, by name. */
+/** `host`: of this machine, as players reach it. `ports`: where the server listens, by name. `secrets`: in place of those of the game. */
 export type LobbyPlace = {
   api_url: string
   token: string
@@ -55,6 +55,7 @@ export type LobbyPlace = {
   host: string
   ports: Readonly<Record<string, number>>
   home: string
+  secrets: Readonly<Record<string, string>>
 }
 
 export function planServer(
@@ -63,7 +64,7 @@ export function planServer(
   place: LobbyPlace,
   env: Readonly<Record<string, string | undefined>>,
 ): ServerPlan {
-  const { home, namespace } = place
+  const { home, namespace, secrets } = place
   const facts = {
     API_URL: place.api_url,
     TOKEN: place.token,
@@ -86,7 +87,7 @@ export function planServer(
     LOBBY_TAGS: null,
   }
   const image = null
-  const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: LISTENING_HOST, image })
+  const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: LISTENING_HOST, image, secrets })
   const [program, ...args] = started.args
   if (program === undefined) {
     throw new Failure('matchmaker.docker.args of muster.yaml names no program.', { exit_code: EXIT.usage })

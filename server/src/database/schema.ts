@@ -42,6 +42,7 @@ export type Schema = {
   analytics_roll_ups: AnalyticsRollUpTable
   analytics_exit_codes: AnalyticsExitCodeTable
   domains: DomainTable
+  game_secrets: GameSecretTable
   released_domains: ReleasedDomainTable
   certificates: CertificateTable
   acme_accounts: AcmeAccountTable
@@ -481,6 +482,17 @@ type DomainTable = {
   failure_count: Generated<number>
   /** The last check that succeeded. */
   verify_ts: Date | null
+}
+
+/** `namespace_id`: null: all namespaces of the game. `value`: sealed. `byte_count`: of the value as it was sent. */
+type GameSecretTable = {
+  secret_id: string
+  game_id: string
+  namespace_id: string | null
+  name: string
+  value: string
+  byte_count: number
+  update_ts: Date
 }
 
 /** A domain that was active and that its owner gave up: in quarantine for every other group. */

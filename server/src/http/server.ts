@@ -37,6 +37,7 @@ import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
 import { search } from './cloud/search.ts'
+import { secrets } from './cloud/secrets.ts'
 import { sites } from './cloud/sites.ts'
 import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
@@ -88,6 +89,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...games(records),
     ...namespaces,
     ...domains,
+    ...secrets,
     ...namespaceCdn,
     ...analytics(read_limit),
     ...tokens,

@@ -92,7 +92,7 @@ export type HelloResponse = Static<typeof HelloResponse>
 export const DatabaseResponse = Type.Object({ user: Type.String(), password: Type.String(), database: Type.String() })
 export type DatabaseResponse = Static<typeof DatabaseResponse>
 
-/** POST /lobby-tokens. The response has `token`. */
+/** POST /lobby-tokens. The response has `token`, and `secrets` by the names of their variables. */
 export const LobbyTokenRequest = Type.Object({ lobby_id: Text }, Closed)
 
 /** POST /certificate-keys. The response has `key`. */

@@ -6,18 +6,25 @@ import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
 import { lobbyAddress, ownPublicEdge } from '../lobby-addresses.ts'
 import type { ImageStart } from '../objects/container-image/config.ts'
+import type { LobbyCredentials } from '../tokens/lobby-credentials.ts'
 import type { RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST } from './ports.ts'
 import type { WantedLobby } from './rows.ts'
 
-/** `token`: of the lobby. The other members are those of lobbyProgram(). */
+/** `token`: of the lobby. `secrets`: of its game. The other members are those of lobbyProgram(). */
 export function programStart(
   ctx: Context,
   lobby: WantedLobby,
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
   network: Pick<RunNetwork, 'services'> | null,
-  { token, home, image, host = MACHINE_HOST }: { token: string; home: string; image: ImageStart | null; host?: string },
+  {
+    token,
+    secrets,
+    home,
+    image,
+    host = MACHINE_HOST,
+  }: LobbyCredentials & { home: string; image: ImageStart | null; host?: string },
 ): LobbyProgram {
   const region = ctx.config.regions.find(({ name }) => name === lobby.region)
   const facts = {
@@ -43,7 +50,7 @@ export function programStart(
     LOBBY_CONFIG: lobby.lobby_config,
     LOBBY_TAGS: Object.keys(lobby.tags).length > 0 ? JSON.stringify(lobby.tags) : null,
   }
-  return lobbyProgram(mode, facts, lobbyPorts(ctx, lobby, mode, ports), { home, host, image })
+  return lobbyProgram(mode, facts, lobbyPorts(ctx, lobby, mode, ports), { home, host, image, secrets })
 }
 
 function lobbyPorts(

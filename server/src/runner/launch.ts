@@ -15,6 +15,7 @@ import type { RunPort } from '../database/schema.ts'
 import type { ImageStart } from '../objects/container-image/config.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { RegionTier } from '../regions.ts'
+import { type LobbyCredentials, UnreadableSecret } from '../tokens/lobby-credentials.ts'
 import type { BuildSource, Builds, ReadyBuild } from './builds.ts'
 import {
   type Driver,
@@ -102,8 +103,10 @@ export async function launchLobby(
     phase(ray, 'process')
     const inside = insidePorts(with_number, ports, node)
     const services = driver.nodes === null ? network : driver.nodes
+    const credentials = await credentialsOf(launch, lobby)
+    if (credentials === null) return release(launch, resources)
     const { args, env, files } = programStart(ctx, lobby, mode, inside, services, {
-      token: await ctx.lobby_tokens.issue(lobby),
+      ...credentials,
       home: driver.homeOf(lobby.lobby_id),
       image: build.image,
       host: node === null ? MACHINE_HOST : ALL_ADDRESSES,
@@ -128,6 +131,20 @@ export async function launchLobby(
   } catch (error) {
     release(launch, resources)
     throw error
+  }
+}
+
+/** Returns null when a secret cannot be decrypted; the end of the run is recorded, with the reason. */
+async function credentialsOf({ ctx, driver }: Launch, lobby: WantedLobby): Promise<LobbyCredentials | null> {
+  try {
+    return await ctx.lobby_credentials.issue(lobby)
+  } catch (error) {
+    if (!(error instanceof UnreadableSecret)) throw error
+    const { message } = error
+    ctx.log.error({ err: error, lobby_id: lobby.lobby_id }, 'a secret of a game cannot be decrypted')
+    driver.note(lobby.lobby_id, message)
+    await recordExit(ctx, lobby.lobby_id, neverRan('not_started'), [message])
+    return null
   }
 }
 

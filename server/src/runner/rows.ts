@@ -16,6 +16,8 @@ export type WantedLobby = {
   /** Null: the version or the game has been deleted. */
   game_id: string | null
   group_id: string | null
+  /** Whether its game or its namespace has secrets. */
+  has_secrets: boolean
   version_id: string
   version_name: string
   /** Null: the version has been deleted. */
@@ -64,7 +66,11 @@ export async function readWanted(
       select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
         l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.edge_ports, l.cpu_cores,
         l.memory_mb, l.node_id, l.ray_id, v.config, g.game_id, g.developer_group_id as group_id,
-        coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
+        coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name,
+        exists (
+          select from game_secrets s
+          where s.game_id = v.game_id and (s.namespace_id is null or s.namespace_id = l.namespace_id)
+        ) as has_secrets
       from lobbies l
       left join versions v on v.version_id = l.version_id
       left join games g on g.game_id = v.game_id

@@ -2,7 +2,7 @@
 // purpose from here. The sweep after a rotation and `muster verify` go through the list.
 
 export type SealedColumn = {
-  table: 'versions' | 'certificates' | 'acme_accounts'
+  table: 'versions' | 'certificates' | 'acme_accounts' | 'game_secrets'
   /** The primary key of the table, from which the purpose is derived. */
   id: string
   column: string
@@ -30,4 +30,16 @@ export const ACME_ACCOUNT_KEYS: SealedColumn = {
   purposeOf: (directory_url) => `acme account ${directory_url}`,
 }
 
-export const SEALED_COLUMNS: readonly SealedColumn[] = [VERSION_SECRETS, CERTIFICATE_KEYS, ACME_ACCOUNT_KEYS]
+export const GAME_SECRETS: SealedColumn = {
+  table: 'game_secrets',
+  id: 'secret_id',
+  column: 'value',
+  purposeOf: (secret_id) => `game secret ${secret_id}`,
+}
+
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  VERSION_SECRETS,
+  CERTIFICATE_KEYS,
+  ACME_ACCOUNT_KEYS,
+  GAME_SECRETS,
+]

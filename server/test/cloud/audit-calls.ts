@@ -20,12 +20,13 @@ import { PNG } from '../images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
 /** What the calls send that no log may show, beside tokens and codes. */
-const [CAPTCHA_SECRET, HEADER_SECRET, LOGIN_CODE] = [
+const [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE] = [
   'planted-captcha-secret',
   'planted-header-secret',
+  'planted-game-secret',
   'ABCDEFGH',
 ] as const
-export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, LOGIN_CODE]
+export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE]
 
 /** `token`: another caller than the first of the contract. */
 export type AuditCall = Call & { token?: string | null; headers?: Record<string, string> }
@@ -50,6 +51,7 @@ const ORDER = [
   ...['games.namespaces.updateGameNamespaceVersion', 'games.namespaces.updateGameNamespaceMatchmakerConfig'],
   'games.namespaces.updateGameNamespaceExpiry',
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
+  ...['games.secrets.setGameSecret', 'games.secrets.removeGameSecret'],
   ...['games.namespaces.createGameNamespaceTokenPublic', 'games.namespaces.revokeGameNamespaceTokenPublic'],
   'games.namespaces.createGameNamespaceTokenDevelopment',
   'games.namespaces.revokeGameNamespaceTokenDevelopment',
@@ -62,6 +64,7 @@ const ORDER = [
 ]
 
 const DOMAIN = 'audit.example.com'
+const SECRET_NAME = 'AUDITED_KEY'
 
 export async function auditCallsOf(
   world: World,
@@ -129,6 +132,11 @@ export async function auditCallsOf(
     }),
     'games.namespaces.addNamespaceDomain': () => ({ params: namespace, body: { domain: DOMAIN } }),
     'games.namespaces.removeNamespaceDomain': () => ({ params: { ...namespace, domain: DOMAIN } }),
+    'games.secrets.setGameSecret': () => ({
+      params: { ...params, name: SECRET_NAME },
+      body: { value: GAME_SECRET },
+    }),
+    'games.secrets.removeGameSecret': () => ({ params: { ...params, name: SECRET_NAME } }),
     'games.namespaces.deleteGameNamespace': () => ({
       params: { game_id, namespace_id: spare_namespace.namespace_id },
     }),

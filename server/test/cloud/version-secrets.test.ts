@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createGameVersion, getGameVersionById, validateGameVersion } from '@musterhost/contract'
-import { sql } from 'kysely'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { openConfig } from '../../src/tokens/version-secrets.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { dump, filesIn } from './planted.ts'
 import { detailsOf, refused, withoutMessages } from './steps.ts'
 
 const PLANTED = ['planted-hcaptcha-secret', 'planted-turnstile-secret', 'planted-header', 'planted-other'] as const
@@ -26,28 +25,6 @@ const MODES = {
       join: { enabled: true, verification: { url: URL, headers: { 'x.other': PLANTED[3] } } },
     },
   },
-}
-
-/** Every row of every table, as text. */
-async function dump(platform: Platform): Promise<string> {
-  const { rows } = await sql<{ name: string }>`
-    select format('%I.%I', schemaname, tablename) as name from pg_tables
-    where schemaname not in ('pg_catalog', 'information_schema')`.execute(platform.ctx.db)
-  const tables = await Promise.all(
-    rows.map(async ({ name }) => {
-      const content = await sql<{ text: string }>`select t::text as text from ${sql.raw(name)} t`.execute(
-        platform.ctx.db,
-      )
-      return content.rows.map((row) => `${name} ${row.text}`).join('\n')
-    }),
-  )
-  return tables.join('\n')
-}
-
-async function filesIn(folder: string): Promise<string> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-  return (await Promise.all(files.map((file) => readFile(file, 'latin1')))).join('\n')
 }
 
 function storedOf(platform: Platform, game: TestGame) {

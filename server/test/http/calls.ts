@@ -169,6 +169,9 @@ function namespaceCalls(world: World): Record<string, Call> {
     'games.namespaces.toggleNamespaceDomainPublicAuth': { params: namespace, body: { enabled: true } },
     'games.namespaces.addNamespaceDomain': { params: namespace, body: { domain: `${name}.example.com` } },
     'games.namespaces.removeNamespaceDomain': { params: { ...namespace, domain: `${name}.example.com` } },
+    'games.secrets.listGameSecrets': { params },
+    'games.secrets.setGameSecret': { params: { ...params, name: 'PAYMENT_KEY' }, body: { value: 'a secret' } },
+    'games.secrets.removeGameSecret': { params: { ...params, name: 'NO_SUCH_KEY' } },
     'games.namespaces.renameGameNamespace': { params: namespace, body: { display_name: name } },
     'games.namespaces.deleteGameNamespace': { params: namespace },
   }

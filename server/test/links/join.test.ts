@@ -1,5 +1,6 @@
 // Invitations, and what stands between a stolen one and the platform.
 import assert from 'node:assert'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -7,10 +8,17 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { cancelNodeDrain, listNodeInvitations, removeNode, revokeNodeInvitation } from '@musterhost/contract'
+import {
+  cancelNodeDrain,
+  listNodeInvitations,
+  removeNode,
+  revokeNodeInvitation,
+  setGameSecret,
+} from '@musterhost/contract'
 import { openAuthority } from '../../src/links/authority.ts'
 import { dropRevokedRoles, newRoleName, renewRole } from '../../src/links/platform/database-role.ts'
 import { openLinkedObjects } from '../../src/objects/linked.ts'
+import { linkedCredentials } from '../../src/tokens/lobby-credentials.ts'
 import { createTestGame, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { invite, joinWith, queryAs, refusalOf, roleOf, startNode } from './node.ts'
@@ -134,6 +142,8 @@ test('a stolen node reads and writes only what its runner needs, of its own node
     await assert.rejects(as(`select * from ${table} limit 1`), /permission denied|does not exist/, table)
   }
   await assert.rejects(as('select secrets from versions'), refused)
+  await assert.rejects(as('select value from game_secrets'), refused)
+  assert.deepStrictEqual((await as('select game_id, namespace_id from game_secrets')).rows, [])
   await assert.rejects(as('update lobbies set stop_ts = now()'), refused)
   await assert.rejects(as('delete from lobby_runs'), refused)
   await assert.rejects(as('create table mine ()'), refused)
@@ -242,6 +252,31 @@ test('a node reads the deployed versions of its region and their builds, before 
     `update versions set config = jsonb_set(config, '{matchmaker,regions}', '{"mars": {}}')`,
   )
   assert.deepStrictEqual(await seen(), { versions: 0, files: [] })
+})
+
+test('a node gets the secrets of a lobby that it runs, and of no other', async (t) => {
+  const platform = await startPlatform(t, ROLES)
+  const { ctx } = platform
+  const [node, other] = [await startNode(t, platform, 'attic'), await startNode(t, platform, 'cellar')]
+  const { game_id, namespace_id, version_id } = await createTestGame(platform)
+  const params = { game_id, name: 'KEY' }
+  await platform.client.call(setGameSecret, { params, body: { value: 'a secret' } })
+  const lobby = { lobby_id: randomUUID(), game_id, namespace_id, has_secrets: true }
+  await ctx.pool.query(
+    `insert into lobbies (lobby_id, namespace_id, version_id, game_mode, region, max_players_normal, max_players_direct,
+        max_players_party, cpu_cores, memory_mb, create_ts, node_id, shard, publicity, is_custom, is_closed, player_count,
+        player_deadline_ms, idle_grace_ms, ready_deadline_ts, tags)
+      values ($1, $2, $3, 'default', 'local', 1, 1, 1, 1, 64, now(), 'attic', 0, 'public', false, false, 0, 1, 1, now(), '{}')`,
+    [lobby.lobby_id, namespace_id, version_id],
+  )
+  await ctx.pool.query(
+    `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, create_ts, namespace_id, region, cpu_cores, game_id)
+      values ($1, 'attic', 'process', '{}', '{}', now(), $2, 'local', 1, $3)`,
+    [lobby.lobby_id, namespace_id, game_id],
+  )
+  const credentials = linkedCredentials(node.sockets.platform_path)
+  assert.deepStrictEqual((await credentials.issue(lobby)).secrets, { KEY: 'a secret' })
+  await assert.rejects(linkedCredentials(other.sockets.platform_path).issue(lobby), /LOBBY_NOT_FOUND/)
 })
 
 test('lobbies reach the platform through their node', async (t) => {

@@ -8,7 +8,7 @@ import type { Config } from '../../config/config.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import type { Context } from '../../context.ts'
 import { isObjectKey, ObjectNotFound } from '../../objects/objects.ts'
-import { LOBBY_TOKEN_LIFETIME_MS } from '../../tokens/lobby-tokens.ts'
+import { LOBBY_TOKEN_LIFETIME_MS, type LobbyCredentials, openSecrets } from '../../tokens/lobby-credentials.ts'
 import type { Authority } from '../authority.ts'
 import type { NodePeer } from '../peers.ts'
 import {
@@ -95,7 +95,7 @@ async function serve(
   if (path === '/postgres') return bridgeDatabase(ctx, node.database_role, stream)
   if (path === '/lobby-tokens') {
     const { lobby_id } = await readBody(stream, LobbyTokenRequest)
-    return respondJson(stream, 200, { token: await lobbyToken(ctx, node, lobby_id) })
+    return respondJson(stream, 200, await lobbyCredentials(ctx, node, lobby_id))
   }
   if (path === '/lobby-api') return bridgePort(ctx.config, ctx.config.lobby_api_port, stream)
   if (path.startsWith('/objects/')) return sendObject(ctx, node, stream, path.slice('/objects/'.length), headers)
@@ -227,17 +227,21 @@ async function openDatabase({ pool }: Context, { database_role, roles }: Node): 
 }
 
 /** Only for a run of this node that has not ended. */
-async function lobbyToken(ctx: Context, { node_id }: Node, lobby_id: string): Promise<string> {
-  const { rows } = await ctx.pool.query<{ namespace_id: string }>({
+async function lobbyCredentials(ctx: Context, { node_id }: Node, lobby_id: string): Promise<LobbyCredentials> {
+  const { rows } = await ctx.pool.query<{ namespace_id: string; game_id: string | null }>({
     name: 'node-lobby-token',
-    text: `select l.namespace_id from lobby_runs r join lobbies l using (lobby_id)
+    text: `select l.namespace_id, r.game_id from lobby_runs r join lobbies l using (lobby_id)
       where r.lobby_id::text = $1 and r.runner_id = $2 and r.exit_ts is null and l.stop_ts is null`,
     values: [lobby_id, node_id],
   })
   const [lobby] = rows
   if (lobby === undefined) throw new LinkRefusal('LOBBY_NOT_FOUND', 'This node runs no such lobby.', 404)
   const subject = { kind: 'lobby' as const, lobby_id, namespace_id: lobby.namespace_id }
-  return ctx.keys.issue(subject, { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS })
+  const { namespace_id, game_id } = lobby
+  return {
+    token: ctx.keys.issue(subject, { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS }),
+    secrets: game_id === null ? {} : await openSecrets(ctx.pool, ctx.seals, { game_id, namespace_id }),
+  }
 }
 
 /** The files of sites, and pictures of games. */

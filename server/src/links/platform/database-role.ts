@@ -15,6 +15,8 @@ const RUNNER_GRANTS: readonly string[] = [
   'select on lobbies, lobby_traffic, builds, uploads, upload_files, damaged_objects',
   'select (version_id, game_id, display_name, config) on versions',
   'select (game_id, developer_group_id) on games',
+  // Whether there are any; the platform opens them (POST /lobby-tokens).
+  'select (game_id, namespace_id) on game_secrets',
   'select (namespace_id, name_id, version_id) on namespaces',
   'select (node_id, drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts) on nodes',
   'select, insert, update on lobby_runs, job_runs',
