@@ -54,7 +54,12 @@ test('deploys of the command line', async (t) => {
   await t.test('rollback returns to the last version that worked, and says what it leaves', (t) =>
     rollback(t, platform),
   )
-  await t.test('a server that fails ends the deploy with 1 and its last lines', (t) => failingServer(t, platform))
+  await t.test('a server that fails is never switched to: the deploy ends with 1 and its last lines', (t) =>
+    failingServer(t, platform),
+  )
+  await t.test('a deploy says what it sees of a server that is not ready, and Ctrl-C leaves nothing', (t) =>
+    waitingServer(t, platform),
+  )
   await t.test('versions and diff say what was deployed and what differs', (t) => versionsAndDiff(t, platform))
   await t.test('refused files are named, with the remedy, and nothing is switched', (t) => refusedFiles(t, platform))
   await t.test('refusals name the line, the missing right and the address', (t) => refusals(t, platform))
@@ -74,7 +79,8 @@ async function firstDeploy(t: TestContext, platform: Platform): Promise<void> {
   assert.equal(code, 0, stderr)
   const lines = stderr.trimEnd().split('\n')
   assert.equal(lines[0], `Deploying first to prod on ${platform.edge_url}`)
-  assert.match(lines.at(-1)!, /^first lobby ready in \d+ ms$/)
+  assert.match(lines.at(-2)!, /^first lobby ready in \d+ ms$/)
+  assert.equal(lines.at(-1), 'prod runs version v1 from now on. Running lobbies keep theirs.')
   const url = /^Play: (http:\/\/first\.cdn\.localhost:\d+\/)\n$/.exec(stdout)?.[1]
   assert.ok(url !== undefined, stdout)
   // Names below localhost resolve in browsers only.
@@ -85,13 +91,8 @@ async function firstDeploy(t: TestContext, platform: Platform): Promise<void> {
   const { params } = await prodOf(platform, project)
   const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
   assert.equal(versions[0]!.message, 'The first one')
-  const { tokens } = await platform.client.call(listGameCloudTokens, { params })
-  assert.deepEqual(
-    tokens.map(({ revoke_ts }) => typeof revoke_ts),
-    ['string'],
-    'the token of the request for a seat is revoked',
-  )
-  // The seat was given back, so the lobby is empty.
+  assert.equal(versions[0]!.first_ready_ts, versions[0]!.deploy_ts, 'its lobby was ready before the switch')
+  // The seat of the check was given back, so the lobby is empty.
   const { lobbies } = await platform.client.call(getAnalyticsMatchmakerLive, { params })
   assert.deepEqual(
     lobbies.map(({ total_player_count }) => total_player_count),
@@ -238,25 +239,74 @@ async function firstLobbyIsListed(
   })
 }
 
+const FAILING_SERVER = 'console.log("the map is missing"); process.exit(3)'
+
 async function failingServer(t: TestContext, platform: Platform): Promise<void> {
-  const project = await createProject(t, platform, {
-    server: { 'server.mjs': 'console.log("the map is missing"); process.exit(3)' },
-  })
-  const { code, stderr } = await project.run(['deploy'])
-  assert.equal(code, 1)
-  assert.match(stderr, /The first lobby of the new version did not start: /)
-  assert.match(stderr, /log: .*the map is missing/)
-  assert.match(stderr, /go back: muster rollback\nRay id: /)
+  const project = await createProject(t, platform, { server: { 'server.mjs': VERSIONED_SERVER('one') } })
+  const empty = (await prodOf(platform, project)).version_id
+  project.write('server/server.mjs', FAILING_SERVER)
+  const first = await project.run(['deploy'])
+  assert.equal(first.code, 1)
+  assert.ok(first.stderr.includes('Nothing was switched: prod still runs version 0.0.0.'), first.stderr)
+  assert.equal((await prodOf(platform, project)).version_id, empty)
+
+  project.write('server/server.mjs', VERSIONED_SERVER('one'))
+  const { version_id } = await project.deploy()
+  const { params } = await prodOf(platform, project)
+  const { token } = await platform.client.call(createGameNamespaceTokenPublic, { params })
+  project.write('server/server.mjs', FAILING_SERVER)
+  const failed = await project.run(['deploy'])
+  assert.equal(failed.code, 1)
+  assert.match(failed.stderr, /The first lobby of version v3 did not start: .* exited with code 3\./)
+  assert.match(failed.stderr, /Nothing was switched: prod still runs version v2\./)
+  assert.match(failed.stderr, /log: .*the map is missing/)
+  assert.match(failed.stderr, /muster deploy --no-check\.\nRay id: /)
+  assert.equal((await prodOf(platform, project)).version_id, version_id)
+  const { lobby } = await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })
+  assert.equal(lobby.version_id, version_id)
+
+  const unchecked = await project.run(['deploy', '--no-check'])
+  assert.equal(unchecked.code, 1)
+  assert.match(unchecked.stderr, /The first lobby of the new version did not start: /)
+  assert.match(unchecked.stderr, /log: .*the map is missing/)
+  assert.match(unchecked.stderr, /go back: muster rollback\nRay id: /)
+  assert.notEqual((await prodOf(platform, project)).version_id, version_id)
+  const { tokens } = await platform.client.call(listGameCloudTokens, { params })
+  assert.deepEqual(
+    tokens.map(({ revoke_ts }) => typeof revoke_ts),
+    ['string'],
+    'the token of the request for a seat is revoked',
+  )
 
   // Where the platform starts lobbies ahead, their ends are found without a request for a seat.
   project.write('muster.yaml', `${readYaml(project)}  idle_lobbies: { min: 1, max: 1 }\n`)
-  const ahead = await project.run(['deploy'])
+  const ahead = await project.run(['deploy', '--no-check'])
   assert.equal(ahead.code, 1, ahead.stderr)
   assert.match(
     ahead.stderr,
     /3 lobbies of the new version ended before they were ready\. The last one had exit code 3\./,
   )
   assert.match(ahead.stderr, /log: .*the map is missing/)
+}
+
+async function waitingServer(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform)
+  await project.deploy('--detach')
+  const before = (await prodOf(platform, project)).version_id
+  project.write('server/server.mjs', `console.log('hello'); (await import('node:http')).createServer().listen(0)`)
+  const screen = openScreen(t, { ...project.muster, cwd: project.folder }, ['deploy'])
+  if (screen === null) return
+  await screen.shows('waiting for the first lobby: Its server does not listen on PORT_GAME. It listens on')
+  await screen.shows('log: hello')
+  screen.type('\u0003')
+  assert.equal(await screen.ended, 130)
+  assert.ok(screen.text().includes('Nothing was switched: prod still runs version'), screen.text())
+  const { params, version_id } = await prodOf(platform, project)
+  assert.equal(version_id, before)
+  await until('the lobby of the check is over', async () => {
+    const { lobbies } = await platform.client.call(getAnalyticsMatchmakerLive, { params })
+    return lobbies.every(({ version_id }) => version_id === before)
+  })
 }
 
 async function versionsAndDiff(t: TestContext, platform: Platform): Promise<void> {

@@ -159,6 +159,7 @@ import {
   setLobbyState,
 } from './matchmaker/lobbies.ts'
 import {
+  checkMatchmakerVersion,
   deleteMatchmakerLobby,
   deleteMatchmakerLobbyPlayer,
   listMatchmakerLobbyPlayers,
@@ -310,6 +311,7 @@ export const OPERATIONS: readonly Operation[] = [
   listMatchmakerLobbyPlayers,
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
+  checkMatchmakerVersion,
   getLobbyLogs,
   writeLobbyInput,
   getLobbyTimeline,

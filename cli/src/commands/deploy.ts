@@ -12,10 +12,11 @@ const DEPLOYS_LISTED_DEFAULT = 20
 
 export function addDeployCommands(program: Command, terminal: Terminal): void {
   withNamespace(program.command('deploy'))
-    .description('Build, pack and send what is new, switch the namespace to it, and wait for its first lobby.')
+    .description('Build, pack and send what is new, start a lobby with it, and switch the namespace.')
     .option('-m, --message <text>', 'why: the history of the namespace keeps it')
     .option('--no-site', 'keep the site of the current version')
-    .option('--detach', 'do not wait for the first lobby')
+    .option('--no-check', 'switch the namespace before a lobby has shown that the server starts')
+    .option('--detach', 'wait for no lobby, neither before the switch nor after it')
     .option('--preview [name]', 'deploy to a namespace that expires; default name: the branch of git')
     .option('--ttl <time>', 'how long the preview lives after this deploy, for example 12h; default 3d', parseDuration)
     .action(async (options: GlobalOptions & DeployOptions) => {

@@ -1,5 +1,6 @@
-// muster deploy: builds, packs and sends what is new, creates a version, switches the namespace to it, and waits for its first
-// lobby. Nothing is switched before everything has arrived, so an interrupted deploy leaves the namespace as it was.
+// muster deploy: builds, packs and sends what is new, creates a version, starts a lobby of the version, and switches the
+// namespace. Nothing is switched before everything has arrived and the lobby is ready, so a deploy that fails or is
+// interrupted leaves the namespace as it was.
 import {
   ApiError,
   createGameVersion,
@@ -17,8 +18,9 @@ import type { Namespace, Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { siteUrl } from './addresses.ts'
 import { runBuild } from './build.ts'
+import { checkVersion } from './check.ts'
 import { type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX } from './files.ts'
-import { waitForFirstLobby } from './first-lobby.ts'
+import { giveSeatBack, waitForFirstLobby } from './first-lobby.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
 import { readImage } from './image.ts'
 import { type PreviewOptions, previewTarget } from './preview.ts'
@@ -29,7 +31,9 @@ export type DeployOptions = {
   message?: string
   /** False: the site of the current version stays. */
   site?: boolean
-  /** Does not wait for the first lobby. */
+  /** False: the namespace is switched before a lobby of the version has shown that its server starts. */
+  check?: boolean
+  /** Waits for no lobby, before the switch or after it. */
   detach?: boolean
 } & PreviewOptions
 
@@ -47,7 +51,7 @@ export type DeployResult = {
   /** Address of the site. Null: the version has none. */
   url: string | null
   lobby_id: string | null
-  /** From the switch to a lobby that is ready. Null: the command did not wait. */
+  /** How long the lobby took to become ready. Null: the command did not wait. */
   first_lobby_ms: number | null
   /** Only of a preview: when its namespace is deleted. */
   expire_ts?: string
@@ -103,17 +107,20 @@ async function deployTo(
     showDifference(deploying, config)
     const version = await createVersion(deploying, config)
     terminal.signal.throwIfAborted()
+    const checked = await check(deploying, version, config)
+    terminal.signal.throwIfAborted()
     const namespace = version.is_new
       ? await target.put(version.version_id)
       : (target.namespace ?? (await target.put(version.version_id)))
     is_switched = true
+    if (checked !== null) await giveSeatBack(session, game.game_id, checked.lobby_id).catch(ignoreRefusal)
     terminal.note(
       version.is_new
         ? `${target.name_id} runs version ${version.display_name} from now on. Running lobbies keep theirs.`
         : `${target.name_id} runs this already, as version ${version.display_name}.`,
     )
     const ids = { game_id: game.game_id, namespace_id: namespace.namespace_id, version_id: version.version_id }
-    const lobby = await firstLobby(deploying, { ...ids, config }, version.is_new)
+    const lobby = checked ?? (await firstLobby(deploying, { ...ids, config }, version.is_new))
     const url = site === null ? null : await siteUrl(session, game.name_id, namespace.name_id)
     return {
       ...ids,
@@ -131,22 +138,25 @@ async function deployTo(
   }
 }
 
-function interrupted({ name_id, current }: Target, is_switched: boolean): Failure {
+function interrupted(target: Target, is_switched: boolean): Failure {
   if (is_switched) {
     return new Failure(
-      `Interrupted. ${name_id} runs the new version, and its first lobby starts without this command.`,
+      `Interrupted. ${target.name_id} runs the new version, and its first lobby starts without this command.`,
       {
         exit_code: INTERRUPTED_EXIT_CODE,
         remedy: 'See it: muster lobbies. Go back: muster rollback',
       },
     )
   }
-  const stays =
-    current === null ? `${name_id} was not created` : `${name_id} still runs version ${current.display_name}`
-  return new Failure(`Interrupted. Nothing was switched: ${stays}. What has arrived is kept.`, {
+  return new Failure(`Interrupted. Nothing was switched: ${stateOf(target)}. What has arrived is kept.`, {
     exit_code: INTERRUPTED_EXIT_CODE,
     remedy: 'Continue: muster deploy',
   })
+}
+
+/** What the namespace is while nothing has been switched. */
+function stateOf({ name_id, current }: Target): string {
+  return current === null ? `${name_id} was not created` : `${name_id} still runs version ${current.display_name}`
 }
 
 async function namespaceTarget(session: Session, { message }: DeployOptions): Promise<Target> {
@@ -261,7 +271,29 @@ function hasSameIds(a: VersionConfig, b: VersionConfig): boolean {
   )
 }
 
+/** The seat expires. */
+function ignoreRefusal(error: unknown): void {
+  if (!(error instanceof ApiError)) throw error
+}
+
 type LobbyMembers = Pick<DeployResult, 'lobby_id' | 'first_lobby_ms'>
+
+/** Null: nothing was checked. A preview that is new has no players who need the version before. */
+async function check(
+  { terminal, session, options, game, target }: Deploying,
+  { version_id, display_name, is_new }: CreatedVersion,
+  config: VersionConfig,
+): Promise<{ lobby_id: string; first_lobby_ms: number } | null> {
+  const { namespace } = target
+  const is_wanted = options.check !== false && options.detach !== true
+  if (!is_wanted || !is_new || namespace === null || !hasGameModes(config)) return null
+  const stays = `Nothing was switched: ${stateOf(target)}.`
+  const checked = { game_id: game.game_id, namespace_id: namespace.namespace_id, version_id, config }
+  const { lobby_id, duration_ms } = await checkVersion(terminal, session, checked, { version: display_name, stays })
+  const first_lobby_ms = Math.round(duration_ms)
+  terminal.note(`first lobby ready in ${first_lobby_ms} ms`)
+  return { lobby_id, first_lobby_ms }
+}
 
 async function firstLobby(
   { terminal, session, options }: Deploying,

@@ -1,6 +1,6 @@
-// Waits for the first lobby of a deploy. Where the version keeps idle lobbies, the platform starts one ahead. Elsewhere this
-// asks for a seat as a game's backend does, and gives the seat back: the lobby ends when it stays empty. So a deploy that
-// succeeds has shown that its server starts.
+// Waits for the first lobby of a deploy that was not checked before the switch (check.ts). Where the version keeps idle
+// lobbies, the platform starts one ahead. Elsewhere this asks for a seat as a game's backend does, and gives the seat back:
+// the lobby ends when it stays empty. So a deploy that succeeds has shown that its server starts.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ApiError,
@@ -174,7 +174,7 @@ async function requestLobby(terminal: Terminal, request: LobbyRequest): Promise<
 }
 
 /** The seat of this command is the only one, or it expires: a player's seat is never taken. */
-async function giveSeatBack(session: Session, game_id: string, lobby_id: string): Promise<void> {
+export async function giveSeatBack(session: Session, game_id: string, lobby_id: string): Promise<void> {
   const params = { game_id, lobby_id }
   const { players } = await session.client.call(listMatchmakerLobbyPlayers, { params })
   const [only, ...others] = players

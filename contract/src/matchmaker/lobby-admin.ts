@@ -1,9 +1,9 @@
-// How developers act on running lobbies: stop a lobby, remove a player, drain a version. The response is sent after the change
-// is durable. A repeated call changes nothing.
+// How developers act on lobbies: stop a lobby, remove a player, drain a version, start a lobby of a version before its deploy.
+// The response is sent after the change is durable. A repeated call changes nothing.
 import Type from 'typebox'
 import { GameId, LobbyId, NamespaceId, PlayerId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, object, Timestamp } from '../records.ts'
+import { described, Empty, object, Timestamp } from '../records.ts'
 
 const defaults = { service: 'matchmaker', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const lobby = { game_id: GameId, lobby_id: LobbyId }
@@ -74,4 +74,67 @@ export const setMatchmakerVersionDraining = operation({
   body: object({ is_draining: Type.Boolean({ description: 'Whether the version drains.' }) }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND', 'QUOTA_REACHED'],
+})
+
+/** Longest wait of one call that checks a version. */
+export const CHECK_WAIT_MS_MAX = 50_000
+
+export const checkMatchmakerVersion = operation({
+  ...defaults,
+  id: 'games.matchmaker.checkMatchmakerVersion',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/matchmaker/namespaces/{namespace_id}/versions/{version_id}/check',
+  summary:
+    'Starts one lobby of a version in a namespace that need not run it, and waits for its server. Call it before a deploy: players find the lobby only after the version is deployed. A caller that hangs up before it is ready ends it.',
+  role: 'developer',
+  params: object({ game_id: GameId, namespace_id: NamespaceId, version_id: VersionId }),
+  body: object({
+    lobby_id: Type.Optional(
+      described(LobbyId, 'Lobby that an earlier call started: the call waits for it. Without it, a lobby is started.'),
+    ),
+    game_mode: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description:
+          'Name of the game mode of a new lobby, which starts in the first region of the mode. Default: `default`, or the first by name.',
+      }),
+    ),
+    wait_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: CHECK_WAIT_MS_MAX,
+        description:
+          'Time in milliseconds after which the call returns although the server is not ready. Default 50000.',
+      }),
+    ),
+  }),
+  response: object({
+    lobby_id: LobbyId,
+    is_ready: Type.Boolean({
+      description:
+        'Whether the server is ready. The lobby then keeps a reserved seat for `player_deadline_ms`, so that it does not stop before the deploy.',
+    }),
+    is_started: Type.Boolean({ description: 'Whether the process of the server was started.' }),
+    is_listening: Type.Boolean({ description: 'Whether the server listens at any port. False where it is not known.' }),
+    message: Type.String({
+      description:
+        'What the platform sees of the server, for people. Example: `Its server does not listen on PORT_GAME.` Empty when it is ready.',
+    }),
+    log_lines: Type.Array(Type.String(), { description: 'Last lines of the log of the server, oldest first.' }),
+  }),
+  errors: [
+    'GAME_NOT_FOUND',
+    'NAMESPACE_NOT_FOUND',
+    'VERSION_NOT_FOUND',
+    'LOBBY_NOT_FOUND',
+    'MATCHMAKER_GAME_MODE_NOT_FOUND',
+    'MATCHMAKER_AUTO_CREATE_FAILED',
+    'MATCHMAKER_VERSION_DRAINING',
+    'MATCHMAKER_TOO_MANY_LOBBIES',
+    'MATCHMAKER_REGION_FULL',
+    'MATCHMAKER_NO_PORTS',
+    'MATCHMAKER_LOBBY_STOPPED',
+    'QUOTA_REACHED',
+  ],
 })

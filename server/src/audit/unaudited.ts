@@ -17,6 +17,8 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'games.namespaces.validateGameNamespaceTokenDevelopment': CHECKS,
   'games.versions.validateGameVersion': CHECKS,
 
+  'games.matchmaker.checkMatchmakerVersion': 'It starts a lobby without players. The deploy that follows is audited.',
+
   'uploads.listStoredContents': LOOK_UPS,
   'admin.runChecks': 'It examines the platform and changes nothing.',
 

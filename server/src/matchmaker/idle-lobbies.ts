@@ -297,6 +297,8 @@ class IdleLobbyStarter {
       return
     }
     if (reason !== 'exited' && reason !== 'never_ready') return
+    // A check of a version before its deploy pauses no idle lobby.
+    if (lobby.version_id !== this.#wanted.get(namespace_id)?.version_id) return
     const { failure_count, begin_ms, until_ms } = this.#pauses.failed(key, null)
     const pause_ms = until_ms - begin_ms
     const { region, game_mode } = lobby

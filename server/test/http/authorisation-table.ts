@@ -230,6 +230,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.listMatchmakerLobbyPlayers': GAME,
   'games.matchmaker.deleteMatchmakerLobbyPlayer': GAME_DEVELOPERS,
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
+  'games.matchmaker.checkMatchmakerVersion': GAME_DEVELOPERS,
   'games.matchmaker.getLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.writeLobbyInput': GAME_DEVELOPERS,
   'games.matchmaker.getLobbyTimeline': GAME,

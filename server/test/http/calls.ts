@@ -249,6 +249,10 @@ function lobbyRecordCalls(world: World): Record<string, Call> {
       params: { ...namespace, version_id },
       body: { is_draining: false },
     },
+    'games.matchmaker.checkMatchmakerVersion': {
+      params: { ...namespace, version_id },
+      body: { lobby_id: UNKNOWN_ID },
+    },
   }
 }
 

@@ -190,19 +190,34 @@ export async function closeRegion(platform: Platform, game: TestGame): Promise<v
     where version_id = ${game.version_id}`.execute(platform.ctx.db)
 }
 
-/** Deploys a version that differs in its game modes. */
-export async function deploy(platform: Platform, game: TestGame, game_modes: GameModes): Promise<string> {
-  const { client } = platform
-  const { game_id, namespace_id } = game
+/** Creates a version that differs in its game modes. Returns its id. */
+export async function createVersion(
+  { client }: Pick<Platform, 'client'>,
+  game: TestGame,
+  game_modes: GameModes,
+): Promise<string> {
+  const { game_id } = game
   const { version } = await client.call(getGameVersionById, { params: { game_id, version_id: game.version_id } })
   const config = { matchmaker: { ...version.config.matchmaker!, game_modes } }
   const { version_id } = await client.call(createGameVersion, {
     params: { game_id },
     body: { display_name: randomUUID(), config },
   })
+  return version_id
+}
+
+/** Deploys a version that differs in its game modes. */
+export async function deploy(platform: Platform, game: TestGame, game_modes: GameModes): Promise<string> {
+  const version_id = await createVersion(platform, game, game_modes)
+  await putVersion(platform, game, version_id)
+  return version_id
+}
+
+export async function putVersion(platform: Platform, game: TestGame, version_id: string): Promise<void> {
+  const { client } = platform
+  const { game_id, namespace_id } = game
   const params = { game_id, namespace_id }
   await told(platform, client.call(updateGameNamespaceVersion, { params, body: { version_id } }))
-  return version_id
 }
 
 /** After the call the matchmaker knows the namespace's change: the same listener notifies it before this test. */

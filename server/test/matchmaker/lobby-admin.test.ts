@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  type BodyOf,
+  checkMatchmakerVersion,
   deleteMatchmakerLobby,
   deleteMatchmakerLobbyPlayer,
+  getGameNamespaceVersionHistoryList,
   listMatchmakerLobbyPlayers,
   playerConnected,
   playerDisconnected,
@@ -12,7 +15,9 @@ import {
 import { createDatabase } from '../database.ts'
 import {
   create,
+  createVersion,
   deploy,
+  endRun,
   failureOf,
   find,
   idOf,
@@ -20,16 +25,21 @@ import {
   journal,
   LONG_MS,
   MODES,
+  putVersion,
+  ready,
   refused,
   removeReasonOf,
   type Seat,
   seatsTaken,
   serverOf,
+  setLimits,
+  starting,
   stopReasonOf,
   UNKNOWN_ID,
   withKey,
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 
 const SEAT_HOLD_MS = 30_000
 
@@ -160,4 +170,85 @@ test('hold_ms keeps the seat for the same token, counted like any other, and fre
     const call = server.call(playerDisconnected, { body: { ...body, hold_ms } })
     assert.equal((await failureOf(call)).code, 'VALIDATION_ERROR')
   }
+})
+
+const check = (
+  { client }: Platform,
+  { game_id, namespace_id }: TestGame,
+  version_id: string,
+  body: BodyOf<typeof checkMatchmakerVersion> = {},
+  signal?: AbortSignal,
+) =>
+  client.call(checkMatchmakerVersion, {
+    params: { game_id, namespace_id, version_id },
+    body,
+    ...(signal === undefined ? {} : { signal }),
+  })
+
+test('a version is checked before its deploy: no player finds its lobby until then, and the first player gets it', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const before = await find(game)
+  const next = await createVersion(platform, game, MODES)
+  const checked = await check(platform, game, next)
+  assert.deepEqual([checked.is_ready, checked.message], [true, ''])
+  assert.deepEqual(await check(platform, game, next, { lobby_id: checked.lobby_id }), checked)
+  assert.equal((await find(game)).lobby.lobby_id, before.lobby.lobby_id, 'the version of the namespace is the old one')
+  await putVersion(platform, game, next)
+  assert.equal((await find(game)).lobby.lobby_id, checked.lobby_id)
+  // The deploy counts as one that worked, although its lobby is older.
+  const { game_id, namespace_id } = game
+  const history = () =>
+    platform.client.call(getGameNamespaceVersionHistoryList, { params: { game_id, namespace_id }, query: {} })
+  await until('the lobby of the check in the history', async () => {
+    const [deployed] = (await history()).versions
+    return deployed!.first_ready_ts === deployed!.deploy_ts
+  })
+  const foreign = await platform.game()
+  assert.equal((await failureOf(check(platform, game, foreign.version_id))).code, 'VERSION_NOT_FOUND')
+  assert.equal((await failureOf(check(platform, game, next, { lobby_id: UNKNOWN_ID }))).code, 'LOBBY_NOT_FOUND')
+  const no_mode = check(platform, game, next, { game_mode: 'nothing' })
+  assert.equal((await failureOf(no_mode)).code, 'MATCHMAKER_GAME_MODE_NOT_FOUND')
+})
+
+test('checks that fail pause no player, say why, and leave no lobby when the caller hangs up', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const next = await createVersion(platform, game, MODES)
+  const hang_up = new AbortController()
+  const left = check(platform, game, next, {}, hang_up.signal)
+  const [left_id] = await starting(platform, game)
+  hang_up.abort()
+  await assert.rejects(left)
+  assert.equal(await stopReasonOf(platform, left_id!), 'outdated')
+  await setLimits(platform, game, { lobby_count_max: 0 })
+  assert.equal((await failureOf(check(platform, game, next))).code, 'MATCHMAKER_TOO_MANY_LOBBIES')
+  await setLimits(platform, game, { lobby_count_max: 128 })
+
+  // Twice as many as may run at a time: more failures than after which starts for players pause.
+  for (let round = 1; round <= 2; round++) {
+    const checks = await Promise.all([1, 2, 3, 4].map(() => check(platform, game, next, { wait_ms: 0 })))
+    for (const { is_ready, is_started, message } of checks) {
+      assert.deepEqual([is_ready, is_started, message], [false, false, 'Its server has not been started yet.'])
+    }
+    assert.equal((await failureOf(check(platform, game, next))).code, 'QUOTA_REACHED')
+    await starting(platform, game, 4)
+    const ends = checks.map(({ lobby_id }) => failureOf(check(platform, game, next, { lobby_id })))
+    for (const { lobby_id } of checks) await endRun(platform, lobby_id, { exit_code: 3, exit_reason: 'exit' })
+    for (const { code, message } of await Promise.all(ends)) {
+      assert.equal(code, 'MATCHMAKER_LOBBY_STOPPED')
+      assert.equal(message, 'The lobby ended before it was ready: its server exited with code 3.')
+    }
+  }
+  await putVersion(platform, game, next)
+  // The first lobby of a player fails too, and the request tries another: the checks before do not count.
+  const found = find(game)
+  const [failing] = await starting(platform, game)
+  await endRun(platform, failing!)
+  const second = await until('a second lobby', async () =>
+    (await starting(platform, game)).find((lobby_id) => lobby_id !== failing),
+  )
+  await ready(platform, game, second)
+  assert.equal((await found).lobby.lobby_id, second)
 })

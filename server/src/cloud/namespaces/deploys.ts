@@ -11,6 +11,8 @@ import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'
 
 const HISTORY_DEFAULT = 100
+/** How long before a deploy a lobby may have been created that checked its version (matchmaker/calls/version-check.ts). */
+const CHECK_BEFORE_MS_MAX = 15 * 60_000
 
 /** Only within the transaction that puts the namespaces on the version. `now` in ms. */
 export async function recordDeploys(
@@ -86,15 +88,26 @@ function rolledBack(of: ExpressionBuilder<Schema, 'namespace_versions'>) {
 
 /**
  * When the first lobby of a deploy became ready: of the lobbies of its version that were created between it and the next
- * deploy. The window ends that late, and is read by its index, so only lobbies of this deploy are read.
+ * deploy, or that checked the version before it. Such a lobby was ready when the deploy was made. The window is bounded at
+ * both ends, and is read by its index, so only lobbies of this deploy and of the time of its check are read.
  */
 function firstReady(of: ExpressionBuilder<Schema, 'namespace_versions'>) {
   return of
     .selectFrom('lobbies')
-    .select('ready_ts')
+    .select(sql<Date | null>`greatest(ready_ts, namespace_versions.deploy_ts)`.as('ts'))
     .whereRef('lobbies.namespace_id', '=', 'namespace_versions.namespace_id')
     .whereRef('lobbies.version_id', '=', 'namespace_versions.version_id')
-    .whereRef('lobbies.create_ts', '>=', 'namespace_versions.deploy_ts')
+    .where('lobbies.create_ts', '>=', ({ selectFrom }) => {
+      const former_ts = selectFrom('namespace_versions as former')
+        .select('former.deploy_ts')
+        .whereRef('former.namespace_id', '=', 'namespace_versions.namespace_id')
+        .whereRef('former.deploy_number', '<', 'namespace_versions.deploy_number')
+        .orderBy('former.deploy_number', 'desc')
+        .limit(1)
+      const check_ts = sql`namespace_versions.deploy_ts - make_interval(secs => ${CHECK_BEFORE_MS_MAX / 1_000})`
+      // greatest() ignores a former deploy that does not exist.
+      return sql<Date>`greatest(${check_ts}, (${former_ts}))`
+    })
     .where('lobbies.create_ts', '<', ({ fn, selectFrom }) =>
       fn.coalesce(
         selectFrom('namespace_versions as later')

@@ -1,4 +1,5 @@
 import {
+  checkMatchmakerVersion,
   deleteMatchmakerLobby,
   deleteMatchmakerLobbyPlayer,
   listMatchmakerLobbyPlayers,
@@ -7,6 +8,7 @@ import {
 import { requireGame } from '../../cloud/access.ts'
 import type { Context } from '../../context.ts'
 import { drainVersion, playersOfLobby, removePlayer, stopLobby } from '../../matchmaker/calls/lobby-admin.ts'
+import { checkVersion } from '../../matchmaker/calls/version-check.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
@@ -26,5 +28,9 @@ export const lobbyAdmin = (ctx: Context, matchmaker: Matchmaker): Implementation
   implement(setMatchmakerVersionDraining, async ({ ctx: { audit }, caller, params, body }) => {
     await requireGame(ctx, caller, params.game_id)
     return drainVersion({ ...matchmaker.context(), audit }, params, body.is_draining)
+  }),
+  implement(checkMatchmakerVersion, async ({ caller, params, body, ray_id, isGone, hangUpSignal }) => {
+    await requireGame(ctx, caller, params.game_id)
+    return checkVersion(matchmaker.context(), { ...params, ...body, ray_id, isGone, hangUpSignal })
   }),
 ]

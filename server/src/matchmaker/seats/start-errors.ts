@@ -10,7 +10,8 @@ import type { Books } from '../shards/books.ts'
 import type { RunEnd } from '../watch/failed-starts.ts'
 import type { Requester } from './requester.ts'
 
-type Asking = Pick<Requester, 'namespace_id' | 'ray_id' | 'is_backend' | 'isGone'>
+/** `ray_id` null: the request has no explanation. */
+type Asking = Pick<Requester, 'namespace_id' | 'is_backend'> & { ray_id: string | null }
 type StartContext = Pick<Context, 'db' | 'lobby_logs' | 'log'> & { books: Pick<Books, 'lobby'> }
 
 /** The columns of a run that an error is made of. */
@@ -20,7 +21,11 @@ type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening |
 const SIGNAL_CODE = 128
 
 /** Adds to an error that names a lobby how the lobby failed to start. All other errors are returned unchanged. */
-export async function startError(ctx: StartContext, asking: Asking, error: unknown): Promise<unknown> {
+export async function startError(
+  ctx: StartContext,
+  asking: Asking & Pick<Requester, 'isGone'>,
+  error: unknown,
+): Promise<unknown> {
   if (!(error instanceof ApiError) || asking.isGone()) return error
   try {
     return await explained(ctx, asking, error)
@@ -41,11 +46,37 @@ async function explained(ctx: StartContext, asking: Asking, error: ApiError): Pr
 
 const isPaused = (metadata: ErrorMetadata): metadata is FailedBefore => 'pause_ms' in metadata
 
+/** What the platform sees of a lobby whose server is not ready, for the game's developers. */
+export type StartProgress = {
+  is_started: boolean
+  /** Whether its server listens at any port. */
+  is_listening: boolean
+  message: string
+  log_lines: readonly string[]
+}
+
+export async function startProgress(ctx: StartContext, namespace_id: string, lobby_id: string): Promise<StartProgress> {
+  const run = await readRun(ctx, lobby_id)
+  const asking = developerOf(namespace_id)
+  const { log_lines = [] } = run === null ? {} : await logLines(ctx, asking, lobby_id, run)
+  const { open = [], others = null } = run?.listening ?? {}
+  const is_listening = open.length + (others?.length ?? 0) > 0
+  const message = run !== null && run.listening === null ? 'Its server runs.' : whereListening(run).trim()
+  return { is_started: run !== null, is_listening, message, log_lines }
+}
+
+/** How a lobby ended whose server was not ready, for the game's developers. */
+export function failedStart(ctx: StartContext, namespace_id: string, lobby_id: string): Promise<ApiError> {
+  return stopped(ctx, developerOf(namespace_id), lobby_id)
+}
+
+const developerOf = (namespace_id: string): Asking => ({ namespace_id, is_backend: true, ray_id: null })
+
 async function stopped(ctx: StartContext, asking: Asking, lobby_id: string): Promise<ApiError> {
   const run = await readRun(ctx, lobby_id)
   const end = endOf(ctx, asking, lobby_id, run)
   const where = end.exit_reason === 'never_ready' ? whereListening(run) : ''
-  const message = `The lobby ended before it was ready: ${sentenceOf(end)}${where} ${whereExplained(asking)}`
+  const message = `The lobby ended before it was ready: ${sentenceOf(end)}${where}${whereExplained(asking)}`
   const log_lines = await logLines(ctx, asking, lobby_id, run)
   return new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id, ...end, ...log_lines }, { message })
 }
@@ -55,7 +86,7 @@ async function paused(ctx: StartContext, asking: Asking, failed: FailedBefore): 
   const { lobby_id, failure_count, pause_ms } = failed
   const retry_after_s = Math.ceil(pause_ms / 1_000)
   const end = { exit_reason: failed.exit_reason, exit_code: exitCodeOf(failed) }
-  const message = `The last ${failure_count} starts of this version failed, so no lobby is started for ${retry_after_s} s. Of the last one ${sentenceOf(end)} ${whereExplained(asking)}`
+  const message = `The last ${failure_count} starts of this version failed, so no lobby is started for ${retry_after_s} s. Of the last one ${sentenceOf(end)}${whereExplained(asking)}`
   const log_lines = asking.is_backend ? await logLines(ctx, asking, lobby_id, await readRun(ctx, lobby_id)) : {}
   return new ApiError(
     'MATCHMAKER_LOBBY_STOPPED',
@@ -71,7 +102,7 @@ async function notStarted(
   retry_after_s: number | undefined,
 ): Promise<ApiError> {
   const run = await readRun(ctx, lobby_id)
-  const message = `The lobby did not become ready in time.${whereListening(run)} ${whereExplained(asking)}`
+  const message = `The lobby did not become ready in time.${whereListening(run)}${whereExplained(asking)}`
   const log_lines = await logLines(ctx, asking, lobby_id, run)
   const options = { message, ...(retry_after_s === undefined ? {} : { retry_after_s }) }
   return new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id, ...log_lines }, options)
@@ -156,7 +187,9 @@ function namesOf(ports: readonly string[]): string {
   return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${variableOfPort(name)}`).join(', ')
 }
 
-const whereExplained = ({ ray_id }: Asking): string => `For the game's developers, "muster explain ${ray_id}" has more.`
+/** Begins with a space, or is empty. */
+const whereExplained = ({ ray_id }: Asking): string =>
+  ray_id === null ? '' : ` For the game's developers, "muster explain ${ray_id}" has more.`
 
 /** Nothing for players. The row of a lobby that has not ended has no lines: its log is read. */
 async function logLines(

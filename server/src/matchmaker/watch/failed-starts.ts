@@ -73,6 +73,8 @@ export class FailedStarts {
       return
     }
     if (lobby.ready_ms !== null) return
+    // A check of a version before its deploy pauses no player.
+    if (this.#books.book(namespace_id)?.isOutdated(lobby.version_id)) return
     const { lobby_id, reason } = change
     const end = reason === 'never_ready' ? { exit_reason: reason, exit_code: null } : this.#ends.get(lobby_id)
     if (end === undefined || !FAULTS_OF_THE_VERSION.has(end.exit_reason ?? '')) return
