@@ -91,6 +91,7 @@ export async function startAcme(
         newNonce: `${base}/new-nonce`,
         newAccount: `${base}/new-account`,
         newOrder: `${base}/new-order`,
+        meta: { caaIdentities: [ACME_HOST] },
       })
     }
     if (path === '/new-nonce') return reply(res, 200, {})

@@ -1,6 +1,7 @@
 // Resolves the names of others through name servers only: hosts files and search domains of this machine do not apply. The
 // result is an answer or a DnsFailure with a sentence; further sections of an answer are ignored. Each query has its own
 // timeout and number of attempts, and ends when its signal aborts.
+import type { CaaRecord } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 
 /** One query to one name server. */
@@ -11,6 +12,8 @@ const TRIES_MAX = 2
 const ADDRESSES_MAX = 16
 /** TXT records of one name: services leave theirs at the top of a zone, never below `_muster`. */
 const TEXTS_MAX = 64
+/** CAA records of one name. */
+const CAA_RECORDS_MAX = 64
 /** Name servers of one zone. */
 const NAME_SERVERS_MAX = 16
 
@@ -33,6 +36,8 @@ export type Dns = {
   alias: (name: string, signal?: AbortSignal) => Promise<string>
   /** The values of all TXT records of `name`. Throws a DnsFailure. */
   texts: (name: string, signal?: AbortSignal) => Promise<string[]>
+  /** The CAA records of `name`, or of the name that it is an alias of. Throws a DnsFailure. */
+  caa: (name: string, signal?: AbortSignal) => Promise<CaaRecord[]>
   /** The name servers of the zone whose top is `name`. Throws a DnsFailure. */
   nameServers: (name: string, signal?: AbortSignal) => Promise<string[]>
 }
@@ -86,6 +91,12 @@ export function createDns(servers: readonly string[]): Dns {
       if (records.length > TEXTS_MAX)
         throw new DnsFailure('too_many', `${name} has more than ${TEXTS_MAX} TXT records.`)
       return records.map((pieces) => pieces.join(''))
+    },
+    async caa(name, signal) {
+      const records = await ask(name, signal, (resolver) => resolver.resolveCaa(name))
+      if (records.length > CAA_RECORDS_MAX)
+        throw new DnsFailure('too_many', `${name} has more than ${CAA_RECORDS_MAX} CAA records.`)
+      return records
     },
     async nameServers(name, signal) {
       const servers = await ask(name, signal, (resolver) => resolver.resolveNs(name))

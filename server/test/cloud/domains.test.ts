@@ -152,12 +152,25 @@ test('custom domains', async (t) => {
         txt: 'SERVFAIL',
         lines: [/could not answer .*SERVFAIL/, /could not answer .*SERVFAIL/],
       },
-      none: { zone: 'NXDOMAIN', lines: [/NXDOMAIN/, /NXDOMAIN/] },
+      none: {
+        zone: 'NXDOMAIN',
+        lines: [/needs a CNAME record to claim-.*NXDOMAIN/, /^_muster\.none\..* needs a TXT record\. .*NXDOMAIN/],
+      },
       empty: { zone: {}, txt: {}, lines: [/NODATA/, /NODATA/] },
-      address: { zone: { A: ['127.0.0.2'] }, lines: [/NODATA/, none] },
+      address: {
+        zone: { A: ['127.0.0.2', '203.0.113.7'], AAAA: ['2001:db8::7'] },
+        lines: [
+          /^address\.wrong\.example\.com needs a CNAME record to claim-\w+\.cdn\.localhost, and has A 127\.0\.0\.2, A 203\.0\.113\.7, AAAA 2001:db8::7\. .* flattens .* TXT/,
+          none,
+        ],
+      },
+      much: {
+        zone: { A: Array.from({ length: 9 }, (_, index) => `203.0.113.${index}`) },
+        lines: [/and has A 203\.0\.113\.0, A 203\.0\.113\.1, A 203\.0\.113\.2 and 6 more\./, none],
+      },
       wrong: {
         txt: { TXT: ['v=spf1 -all', ['of ', 'others']] },
-        lines: [none, /No TXT record of _muster\.wrong\..* has/],
+        lines: [none, /No TXT record of _muster\.wrong\..* has .*: it has "v=spf1 -all", "of others"\.$/],
       },
       alias: { txt: { CNAME: 'txt.elsewhere.example' }, lines: [none, /is a CNAME record to txt\.elsewhere\.example/] },
       many: {
@@ -195,6 +208,34 @@ test('custom domains', async (t) => {
     }
     assert.equal((await tell(game, 'none.wrong.example.com')).verification_status, 'failed')
   })
+
+  await t.test(
+    'a record with the right value at a wrong name is found, and its line says where it belongs',
+    async () => {
+      const game = await newGame(platform)
+      const lineOf = async (domain: string, name: string, zone: Zone, index: number): Promise<string> => {
+        names.zones.set(name, zone)
+        await check(game, domain)
+        const told = await tell(game, domain)
+        assert.equal(told.verification_status, 'pending')
+        return told.verification_errors[index]!
+      }
+      for (const domain of ['bare.hint.com', 'doubled.hint.com', 'dotless.hint.com']) await addAndWait(game, domain)
+      const bare = { TXT: [(await row(game, 'bare.hint.com')).txt_value] }
+      assert.match(
+        await lineOf('bare.hint.com', 'bare.hint.com', bare, 1),
+        /The value is at bare\.hint\.com; move it to _muster\.bare\.hint\.com\.$/,
+      )
+      const doubled = { TXT: [(await row(game, 'doubled.hint.com')).txt_value] }
+      assert.match(
+        await lineOf('doubled.hint.com', '_muster.doubled.hint.com.hint.com', doubled, 1),
+        /appends hint\.com, so enter the name without it\.$/,
+      )
+      const { cname_label } = await row(game, 'dotless.hint.com')
+      const dotless = { CNAME: `${cname_label}.cdn.localhost.hint.com` }
+      assert.match(await lineOf('dotless.hint.com', 'dotless.hint.com', dotless, 0), /End the target with a dot\.$/)
+    },
+  )
 
   await t.test('a record that was not asked for, beside an answer, is no proof', async (t) => {
     const game = await newGame(platform)

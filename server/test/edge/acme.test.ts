@@ -11,6 +11,7 @@ import { connect } from 'node:tls'
 import { createGameVersion, validateGameVersion } from '@musterhost/contract'
 import { sql } from 'kysely'
 import { backup, restore } from '../../src/backup/command.ts'
+import { findCaaFault } from '../../src/cloud/certificates/caa.ts'
 import {
   BUDGET_MS,
   DOMAIN_BUDGET_MS,
@@ -20,11 +21,12 @@ import {
 import { addCertificateRun } from '../../src/cloud/jobs.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { newId } from '../../src/ids.ts'
+import { createDns } from '../../src/outbound/dns.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
 import { LEAST_SERVER, uploadBuild } from '../builds.ts'
 import { makeAuthority } from '../certificates.ts'
 import { createDatabase } from '../database.ts'
-import { startNameServer } from '../outbound/name-server.ts'
+import { startNameServer, type Zone } from '../outbound/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { orderDueCertificates } from './certificate-runs.ts'
@@ -64,7 +66,7 @@ async function start(t: TestContext, env: Record<string, string> = {}) {
     edge_port = platform.ctx.config.edge_http_port
     return platform
   }
-  return { platform: await startAnother(), startAnother, acme, authority, folder }
+  return { platform: await startAnother(), startAnother, acme, names, authority, folder }
 }
 
 async function get(platform: Platform, host: string, path = '/') {
@@ -309,7 +311,7 @@ test('an order that is requested during a run does not wait for the next planned
 })
 
 test('a failed order is reported, and retried after growing pauses', async (t) => {
-  const { platform, acme, authority } = await start(t)
+  const { platform, acme, names, authority } = await start(t)
   const { ctx } = platform
   acme.fails.add(MAIN)
   await get(platform, MAIN)
@@ -330,6 +332,64 @@ test('a failed order is reported, and retried after growing pauses', async (t) =
   await until('the certificate is used', async () => (await shown(platform, MAIN, authority.cert)) !== null)
   const row = await rowOf(platform, MAIN)
   assert.deepEqual([row?.failure_count, row?.error], [0, null])
+
+  await t.test('CAA records that forbid an order are named, and the authority is not asked', async () => {
+    const game = await platform.game()
+    const issue = (...values: string[]): Zone => ({ CAA: values.map((value) => ({ tag: 'issue', value })) })
+    const rules: Record<string, { zone: Zone; error: string | null }> = {
+      'play.forbidden.test': {
+        zone: issue('other.test', 'third.test; account=1'),
+        error:
+          'The CAA records of forbidden.test allow only other.test, third.test to certify play.forbidden.test.' +
+          ` Add the record: forbidden.test. CAA 0 issue "${ACME_HOST}"`,
+      },
+      'play.closed.test': {
+        zone: issue(';'),
+        error:
+          'The CAA records of closed.test allow no authority to certify play.closed.test.' +
+          ` Add the record: closed.test. CAA 0 issue "${ACME_HOST}"`,
+      },
+      'play.allowed.test': {
+        zone: issue('other.test', `${ACME_HOST.toUpperCase()} ; validationmethods=http-01`),
+        error: null,
+      },
+      'play.reporting.test': { zone: { CAA: [{ tag: 'iodef', value: 'mailto:a@b.test' }] }, error: null },
+      'play.silent.test': { zone: 'SERVFAIL', error: null },
+    }
+    for (const [host, { zone, error }] of Object.entries(rules)) {
+      names.zones.set(host.slice('play.'.length), zone)
+      await addDomains(platform, game.namespace_id, [host])
+      const wish_ts = new Date(ctx.now())
+      await ctx.db.insertInto('certificates').values({ host, wish_ts, next_ts: wish_ts }).execute()
+      await orderDueCertificates(ctx)
+      assert.equal((await rowOf(platform, host))?.error, error)
+      assert.equal(countOrders(acme, host), error === null ? 1 : 0)
+    }
+    // The closest domain that has records decides.
+    names.zones.set('play.forbidden.test', issue(ACME_HOST))
+    platform.advance(ORDER_BACK_OFF_MS[0]!)
+    await orderDueCertificates(ctx)
+    assert.equal((await rowOf(platform, 'play.forbidden.test'))?.error, null)
+  })
+})
+
+test('CAA records for wildcards count for wildcards only, and before the others', async (t) => {
+  const names = await startNameServer(t)
+  const dns = createDns([names.address])
+  const [issue, wild] = [ACME_HOST, 'other.test']
+  names.zones.set('zone.test', {
+    CAA: [
+      { tag: 'issue', value: issue },
+      { tag: 'issuewild', value: wild },
+    ],
+  })
+  assert.equal(await findCaaFault(dns, 'a.zone.test', [ACME_HOST]), null)
+  assert.match(
+    (await findCaaFault(dns, '*.zone.test', [ACME_HOST]))!,
+    /only other\.test .*zone\.test\. CAA 0 issuewild/,
+  )
+  assert.equal(await findCaaFault(dns, '*.zone.test', ['x.test', wild]), null)
+  assert.equal(await findCaaFault(dns, '*.zone.test', []), null, 'an authority that names no identity')
 })
 
 test('a thousand hosts at once stay within the limits of the authority', async (t) => {

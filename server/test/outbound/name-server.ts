@@ -2,14 +2,14 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
-import packet, { type Answer } from 'dns-packet'
+import packet, { type Answer, type CaaData } from 'dns-packet'
 
 /**
  * What a name answers: records by type, or a trouble. `NXDOMAIN` is also what unknown names answer. The key `*.NAME` is a
  * wildcard (RFC 4592): it answers for every name below NAME that has no closer one. A TXT record may be in several pieces.
  */
 export type Zone =
-  | { A?: string[]; AAAA?: string[]; CNAME?: string; TXT?: (string | string[])[] }
+  | { A?: string[]; AAAA?: string[]; CNAME?: string; TXT?: (string | string[])[]; CAA?: CaaData[] }
   | 'NXDOMAIN'
   | 'SERVFAIL'
   | 'SILENCE'
@@ -87,6 +87,8 @@ function answersOf(name: string, type: string, zone: Exclude<Zone, string>): Ans
   if (type === 'A') return [...alias, ...(zone.A ?? []).map((data) => ({ type: 'A' as const, name: owner, ttl, data }))]
   if (type === 'AAAA')
     return [...alias, ...(zone.AAAA ?? []).map((data) => ({ type: 'AAAA' as const, name: owner, ttl, data }))]
+  if (type === 'CAA')
+    return [...alias, ...(zone.CAA ?? []).map((data) => ({ type: 'CAA' as const, name: owner, ttl, data }))]
   if (type === 'TXT')
     return [...alias, ...(zone.TXT ?? []).map((data) => ({ type: 'TXT' as const, name: owner, ttl, data }))]
   return []

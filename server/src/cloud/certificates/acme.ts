@@ -9,6 +9,7 @@ import { createDns } from '../../outbound/dns.ts'
 import { parseNetworks } from '../../outbound/public-address.ts'
 import { type FetchRules, safeFetch } from '../../outbound/safe-fetch.ts'
 import { ACME_ACCOUNT_KEYS } from '../../tokens/sealed-columns.ts'
+import { findCaaFault } from './caa.ts'
 import { dnsChallenge } from './dns-challenge.ts'
 import { httpChallenge } from './http-challenge.ts'
 
@@ -45,6 +46,8 @@ export async function orderCertificate(ctx: Context, acme: Acme, host: string, s
   const domain = is_wildcard ? host.slice(2) : host
   const challenge = is_wildcard ? await dnsChallenge(ctx, acme, host, signal) : httpChallenge(ctx, host)
   const client = await createAcmeClient(ctx, acme)
+  const fault = await findCaaFault(createDns(ctx.config.dns_servers), host, await caaIdentities(client), signal)
+  if (fault !== null) throw new Error(fault)
   await register(client, acme)
   const [key, csr] = await crypto.createCsr(
     { commonName: host, altNames: [host] },
@@ -67,6 +70,13 @@ export async function orderCertificate(ctx: Context, acme: Acme, host: string, s
   const covered = is_wildcard ? `any.${domain}` : host
   if (own.checkHost(covered) === undefined) throw new Error('The authority certified something else.')
   return { chain, private_key: key.toString(), expire_ms: own.validToDate.getTime() }
+}
+
+/** The domains by which CAA records name the authority (RFC 8555, 7.1.1); none where its directory names none. */
+async function caaIdentities(client: Client): Promise<string[]> {
+  const { http } = client as unknown as { http: { getMetaField: (name: string) => Promise<unknown> } }
+  const named = await http.getMetaField('caaIdentities')
+  return Array.isArray(named) ? named.filter((name) => typeof name === 'string') : []
 }
 
 /**
