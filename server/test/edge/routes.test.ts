@@ -176,6 +176,31 @@ test("on the path route a lobby gets neither the platform's credentials nor the 
     const forms = ['Bearer ', 'bearer\t ', '', 'Token token=', 'Basic dXNyOnBhc3M=, Bearer ']
     for (const form of forms) assert.equal(await seenOf(`${form}${token}`), undefined, form)
   }
+  for (const token of ours) {
+    const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+    for (const form of [basic(`token:${token}`), basic(`${token}:`)]) assert.equal(await seenOf(form), undefined, form)
+    await ask(edge, 'localhost', `/lobbies/${lobby_id}/default/`, {
+      'x-token': token,
+      'sec-websocket-protocol': `chat, ${token}`,
+      referer: `http://localhost/?token=${token}`,
+      'x-own': 'kept',
+    })
+    const { headers } = backend.seen.at(-1)!
+    const names = ['x-token', 'sec-websocket-protocol', 'referer']
+    assert.deepEqual(
+      [...names.map((name) => headers[name]), headers['x-own']],
+      [undefined, undefined, undefined, 'kept'],
+    )
+    const count = backend.seen.length
+    const queries = [`?token=${token}`, `?a=b&x=${token}#`, `?token=${token.replaceAll('.', '%2E')}`, `${token}/`]
+    for (const query of queries) {
+      const refused = await ask(edge, 'localhost', `/lobbies/${lobby_id}/default/${query}`)
+      assert.deepEqual([refused.status, refused.code], [400, 'API_BAD_REQUEST'], query)
+    }
+    assert.equal(backend.seen.length, count)
+  }
+  await ask(edge, 'localhost', `/lobbies/${lobby_id}/default/?token=${player}&x=%`)
+  assert.equal(backend.seen.at(-1)!.url, `/?token=${player}&x=%`)
   // The game's own credentials, and the token for the lobby's server, are forwarded.
   const theirs = [
     ...['Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln', 'Basic dXNyOnBhc3M=', 'Bearer access', 'Bearer lobby.7', 'usr.name'],

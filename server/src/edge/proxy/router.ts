@@ -22,7 +22,7 @@ import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
 import type { Backend, RoleResources } from './forwarded-request.ts'
 import type { Matchmakers } from './matchmakers.ts'
-import { PATH_ROUTE } from './path-route.ts'
+import { PATH_ROUTE, requireNoCredential } from './path-route.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
 export type RouteTarget =
@@ -124,6 +124,7 @@ function createLobbyRouter(directory: Directory): LobbyRouter {
   const backends = createLobbyBackends(directory)
   return (lobby, { client_key }, path) => {
     const backend = lobby.region === null ? backends.by_path : backends.by_host
+    if (backend === backends.by_path) requireNoCredential(path)
     const found = directory.routes.find(lobby, client_key)
     if (!(found instanceof Promise)) return lobbyTarget(found, lobby, backend, path)
     return found.then((address) => lobbyTarget(address, lobby, backend, path))
