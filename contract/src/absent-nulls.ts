@@ -1,8 +1,16 @@
-// Clients of typed languages send null for a member that they leave out. For an optional member that cannot be null this
-// means absent; for a required one, and for an entry of a map or list, it stays a mistake.
+// Clients of typed languages send null for a member that they leave out. For an optional member that cannot be null, and for
+// a member that the operation does not have, this means absent. For a required one, and for an entry of a map or list, it
+// stays a mistake.
 
 /** What a validator says of one mistake; ajv's error object has these. */
-type Fault = { instancePath: string; schemaPath: string; keyword: string; params: object; data?: unknown }
+type Fault = {
+  instancePath: string
+  schemaPath: string
+  keyword: string
+  params: object
+  data?: unknown
+  parentSchema?: object
+}
 
 type Removed = { parent: Record<string, unknown>; name: string; path: string }
 
@@ -13,7 +21,8 @@ type Removed = { parent: Record<string, unknown>; name: string; path: string }
 export function removeAbsentNulls<F extends Fault>(value: unknown, faults: F[], find: () => F[] | null): F[] | null {
   const removed = new Map<string, Removed>()
   for (const fault of faults) {
-    const found = fault.data === null && isDeclared(fault) ? parentOf(value, fault.instancePath) : null
+    const found =
+      unknownNull(fault) ?? (fault.data === null && isDeclared(fault) ? parentOf(value, fault.instancePath) : null)
     if (found === null || removed.has(found.path)) continue
     removed.set(found.path, found)
     delete found.parent[found.name]
@@ -28,6 +37,14 @@ export function removeAbsentNulls<F extends Fault>(value: unknown, faults: F[], 
   if (put_back.length === 0) return left
   for (const { parent, name } of put_back) parent[name] = null
   return find()
+}
+
+/** A null under a name that the object does not have. A map has no such names: its entry is a mistake. */
+function unknownNull({ keyword, params, data, instancePath, parentSchema = {} }: Fault): Removed | null {
+  const { additionalProperty: name } = params as { additionalProperty?: string }
+  if (keyword !== 'additionalProperties' || name === undefined || 'patternProperties' in parentSchema) return null
+  const parent = data as Record<string, unknown>
+  return parent[name] === null ? { parent, name, path: `${instancePath}/${escapePointer(name)}` } : null
 }
 
 /** Whether the schema names the member: entries of maps (patternProperties) and of lists (items) are not named. */

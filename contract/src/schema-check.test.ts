@@ -123,5 +123,10 @@ test('a null that is required, in a list or in a map stays a mistake, and is rep
   assert.deepEqual(left({ 'x/y~z': { a: null, b: null } }), [['/x~1y~0z/b type'], { 'x/y~z': { b: null } }])
   assert.deepEqual(left({ numbers: [null] }), [['/numbers/0 type'], { numbers: [null] }])
   assert.deepEqual(left({ map: { k: null } }), [['/map/k type'], { map: { k: null } }])
+  assert.deepEqual(left({ 'x/y~z': { b: 1, 'un/known': null } }), [undefined, { 'x/y~z': { b: 1 } }])
+  assert.deepEqual(left({ 'x/y~z': { b: 1, unknown: 0 } }), [
+    ['/x~1y~0z additionalProperties'],
+    { 'x/y~z': { b: 1, unknown: 0 } },
+  ])
   assert.deepEqual(left(null), [[' type'], null])
 })
