@@ -25,7 +25,7 @@ export const Bootstrap = object(
     ),
     origins: object(
       {
-        hub: Type.Optional(Type.String({ description: 'Origin of the hub. Absent when the platform serves no hub.' })),
+        hub: Type.String({ description: 'Origin of the hub. Example: `https://muster.example.com`.' }),
       },
       'Origins from which clients build URLs.',
     ),
