@@ -1,7 +1,13 @@
 // The progress of a deploy on the page of its namespace, without a reload: files, the first server, and the older versions.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createGameVersion, deleteMatchmakerLobby, getGameVersionById, renameGameVersion } from '@musterhost/contract'
+import {
+  createGameVersion,
+  deleteMatchmakerLobby,
+  getGameNamespaceById,
+  getGameVersionById,
+  renameGameVersion,
+} from '@musterhost/contract'
 import type { Locator, Page } from 'playwright-core'
 import { uploadBuild } from '../../server/test/builds.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
@@ -39,10 +45,28 @@ test('the progress of a deploy', async (t) => {
     followDeploy(scene),
   )
   await t.test('a version that crashes says so, and leads to its lobbies', () => followFailure(scene))
+  await t.test('a version that crashes is not deployed when a lobby is started first', () => refuseBadVersion(scene))
   await t.test('on a phone, the longest name of a version fits its button', () => fitLongName(scene))
   assert.deepEqual(view.faults, [])
   await view.context.close()
 })
+
+async function refuseBadVersion(scene: Scene): Promise<void> {
+  const { hub, game, view } = scene
+  const { page } = view
+  await createVersion(scene, 'bad', CRASHING_SERVER)
+  const params = { game_id: game.game_id, namespace_id: game.namespace_id }
+  const deployed = async () => (await hub.platform.client.call(getGameNamespaceById, { params })).namespace.version_id
+  const before = await deployed()
+  await page.goto(`${hub.url}/games/${game.game_id}/namespaces/${game.namespace_id}`)
+  await page.getByRole('button', { name: 'Deploy a version' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Version').selectOption('bad')
+  await dialog.getByRole('button', { name: 'Deploy bad' }).click()
+  await dialog.getByText('its server exited with code 3').waitFor()
+  assert.equal(await deployed(), before)
+  await page.keyboard.press('Escape')
+}
 
 /** A version of the game with this server. */
 async function createVersion({ hub, game }: Scene, display_name: string, server: string): Promise<void> {
@@ -60,6 +84,7 @@ async function deploy({ view: { page }, hub }: Scene, name: string): Promise<voi
   await page.getByRole('button', { name: 'Deploy a version' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Version').selectOption(name)
+  await dialog.getByLabel('Start a lobby first').uncheck()
   await dialog.getByRole('button', { name: `Deploy ${name}` }).click()
   await page.getByText(`prod runs ${name} from now on.`).waitFor()
   assert.ok(page.url().startsWith(hub.url))

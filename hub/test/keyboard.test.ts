@@ -70,6 +70,8 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
     await page.keyboard.type('1.0.0')
     await tabTo(page, /^Message/)
     await page.keyboard.type('By keyboard')
+    await tabTo(page, /^Start a lobby first/)
+    await page.keyboard.press('Space')
     await press(page, /^Deploy 1\.0\.0$/)
     await dialogCloses(page)
     assert.equal(await deployed(), game.version_id)

@@ -1,4 +1,5 @@
-// Deploying a version to a namespace, forwards or back: what changes, a message, and what stays as it is.
+// Deploying a version to a namespace, forwards or back: what changes, a message, and what stays as it is. Forwards, a lobby of
+// the version is started first.
 import { changeLines, changesBetween } from '@musterhost/contract/differences'
 import { readableConfig } from '@musterhost/contract/readable-config'
 import { useNavigate } from '@tanstack/react-router'
@@ -8,9 +9,10 @@ import { useCall, useChange } from '../../api/queries.ts'
 import { namespaceLink } from '../../links.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
-import { SelectField, TextField } from '../../parts/fields.tsx'
+import { CheckField, SelectField, TextField } from '../../parts/fields.tsx'
 import { FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Loading, Notice } from '../../parts/notice.tsx'
+import { type CheckedDeploy, useCheckedDeploy } from './checked-deploy.ts'
 
 export type DeployDialogProps = {
   game_id: string
@@ -32,6 +34,7 @@ export default function DeployDialog(props: DeployDialogProps) {
   const [message, setMessage] = useState(
     is_rollback ? `Rollback from ${current?.display_name ?? 'a deleted version'}` : '',
   )
+  const [is_checked, setChecked] = useState(!is_rollback)
   const name = versions.find((version) => version.version_id === version_id)?.display_name ?? version_id
   const deploy = useChange(updateGameNamespaceVersion, {
     done: `${namespace.name_id} runs ${name} from now on.`,
@@ -42,6 +45,7 @@ export default function DeployDialog(props: DeployDialogProps) {
     },
     shows_errors: true,
   })
+  const checked = useCheckedDeploy((input) => deploy.mutateAsync(input))
   const input = {
     params: { game_id, namespace_id: namespace.namespace_id },
     body: { version_id, ...(message === '' ? {} : { message }), ...(is_rollback ? { is_rollback } : {}) },
@@ -52,10 +56,10 @@ export default function DeployDialog(props: DeployDialogProps) {
       title={is_rollback ? `Roll back ${namespace.name_id}` : `Deploy to ${namespace.name_id}`}
       submit={is_rollback ? `Roll back to ${name}` : `Deploy ${name}`}
       is_wide
-      is_busy={deploy.isPending}
+      is_busy={deploy.isPending || checked.waiting !== null}
       is_ready={version_id !== ''}
-      error={deploy.error}
-      onSubmit={() => deploy.mutate(input)}
+      error={checked.error ?? deploy.error}
+      onSubmit={() => (is_checked ? checked.start(input) : deploy.mutate(input))}
       onClose={onClose}
     >
       <SelectField
@@ -71,6 +75,14 @@ export default function DeployDialog(props: DeployDialogProps) {
         value={message}
         onChange={setMessage}
       />
+      <CheckField
+        label="Start a lobby first"
+        hint="The namespace keeps its version when the server does not become ready."
+        checked={is_checked}
+        disabled={checked.waiting !== null}
+        onChange={setChecked}
+      />
+      {checked.waiting === null ? null : <CheckProgress {...checked.waiting} />}
       {version_id === '' ? null : <Difference game_id={game_id} from_id={namespace.version_id} to_id={version_id} />}
       <p className="text-xs text-soft">
         Lobbies that run play on until they end; new players get the chosen version. Stored data, limits, domains and
@@ -84,6 +96,26 @@ export default function DeployDialog(props: DeployDialogProps) {
         />
       </div>
     </FormDialog>
+  )
+}
+
+function CheckProgress({ message, log_lines }: NonNullable<CheckedDeploy['waiting']>) {
+  return (
+    <div role="status">
+      <Loading what={message} />
+      {log_lines.length === 0 ? null : (
+        <div className="rounded-md bg-code">
+          <CodeBlock label="The last lines of its log">
+            {log_lines.map((line, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: lines may repeat, and are replaced together.
+              <span key={index} className="block">
+                {line}
+              </span>
+            ))}
+          </CodeBlock>
+        </div>
+      )}
+    </div>
   )
 }
 
