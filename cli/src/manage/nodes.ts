@@ -80,10 +80,13 @@ export async function remove(
   const { client } = await openSession(terminal, options)
   const end = options.force ? ' Lobbies that it runs end, and their players lose their seats.' : ''
   await confirmRemoval(terminal, `Remove the node ${node_id}?${end}`, options)
+  const { nodes } = await client.call(listNodes, {})
+  const has_joined = nodes.find((node) => node.node_id === node_id)?.link !== undefined
   await client.call(removeNode, { body: { node_id, ...(options.force ? { force: true } : {}) } })
   if (terminal.is_json) return terminal.json({})
-  terminal.note(`Removed ${node_id}. A machine that has joined must be invited again.`)
-  terminal.note(`Another one is taken back by: muster nodes drain ${node_id} --cancel`)
+  terminal.note(`Removed ${node_id}.`)
+  const command = has_joined ? `invite --name ${node_id}` : `drain ${node_id} --cancel`
+  terminal.note(`Take it back: muster nodes ${command}`)
 }
 
 async function waitUntilDrained(terminal: Terminal, { client }: Session, node_id: string): Promise<void> {

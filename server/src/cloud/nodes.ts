@@ -44,8 +44,10 @@ type NodeRow = {
   certificate_expire_ts: Date | null
 }
 
-/** Runners report every second, matchmakers about as often. By the database's clock. */
+/** Matchmakers and edges report every second or so. By the database's clock. */
 const FRESH = '20 seconds'
+/** A runner reports every second, and the matchmaker counts it as away after 4 s. By the database's clock. */
+const RUNNER_FRESH = '10 seconds'
 /** Cores are fractions; sums are rounded to a ten-thousandth. */
 const CORE_PARTS = 10_000
 /** Round trips are rounded to a hundredth of a millisecond. */
@@ -162,7 +164,11 @@ function membersOf({ node_id, drain_ts, drain_at_match_end, drain_deadline_ts, r
   }
 }
 
-/** `only`: null: all nodes, and one more than a response lists. A removed node is listed while it reports or has lobbies, or when it is asked for. */
+/**
+ * A node with a runner is open only while that runner reports, whatever its other roles do: it runs lobbies.
+ *
+ * `only`: null: all nodes, and one more than a response lists. A removed node is listed while it reports or has lobbies, or when it is asked for.
+ */
 async function readNodes({ pool }: Context, only: string | null): Promise<Node[]> {
   const { rows } = await pool.query<NodeRow>(
     `with known as (
@@ -181,7 +187,7 @@ async function readNodes({ pool }: Context, only: string | null): Promise<Node[]
       )
       select named.node_id, named.roles, regions, runners.version, runners.cpu_cores as cpu_cores_max,
         runners.memory_mb as memory_mb_max, disk_free_bytes, named.seen_ts,
-        coalesce(named.seen_ts > now() - interval '${FRESH}', false) as is_fresh, refusal,
+        coalesce(runners.ts > now() - interval '${RUNNER_FRESH}', named.seen_ts > now() - interval '${FRESH}', false) as is_fresh, refusal,
         coalesce(lobby_count, 0) as lobby_count, coalesce(player_count, 0) as player_count,
         coalesce(used.cpu_cores, 0) as cpu_cores, coalesce(used.memory_mb, 0) as memory_mb,
         drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts, round_trip_ms, clock_offset_ms, certificate_expire_ts

@@ -3,7 +3,43 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { listNodes, NODES_MAX } from '@musterhost/contract'
 import { createMuster } from '../../../cli/test/program.ts'
+import { newId } from '../../src/ids.ts'
 import { startPlatform } from '../platform.ts'
+
+test('a node whose runner is silent is away, though its edge reports; a removed one is taken back as it came', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api' })
+  const { ctx, client } = platform
+  const { pool } = ctx
+  const report = (node_id: string, seconds_ago: number) =>
+    pool.query(
+      `insert into runners (runner_id, regions, disk_free_bytes, ts)
+       values ($1, '{local}', 1e12, now() - make_interval(secs => $2))`,
+      [node_id, seconds_ago],
+    )
+  await report('silent', 15)
+  await report('loud', 0)
+  for (const node_id of ['silent', 'loud']) {
+    await pool.query('insert into edges (edge_id, node_id) values ($1, $2)', [newId(ctx.now()), node_id])
+  }
+  const { nodes } = await client.call(listNodes, {})
+  const states = Object.fromEntries(nodes.map(({ node_id, state }) => [node_id, state]))
+  assert.equal(states.silent, 'away')
+  assert.equal(states.loud, 'open')
+
+  const muster = createMuster(t, { MUSTER_URL: platform.api_url, MUSTER_TOKEN: platform.token })
+  const own = await muster.run(['nodes', 'remove', 'silent', '--yes'])
+  assert.match(own.stderr, /muster nodes drain silent --cancel/)
+  const back = await muster.run(['nodes', 'drain', 'silent', '--cancel'])
+  assert.equal(back.code, 0, back.stderr)
+  await pool.query(
+    `with node as (insert into nodes (node_id) values ('loud') returning node_id)
+     insert into node_links (node_id, key_hash, certificate_expire_ts, version)
+     select node_id, 'hash', now() + interval '1 hour', '1' from node`,
+  )
+  const joined = await muster.run(['nodes', 'remove', 'loud', '--yes'])
+  assert.match(joined.stderr, /muster nodes invite --name loud/)
+  assert.doesNotMatch(joined.stderr, /--cancel/)
+})
 
 test('a list of nodes is complete up to the most that one response has, and says so when there are more', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
-import { findLobby, listLobbies, playerConnected } from '@musterhost/contract'
+import { createCloudToken, findLobby, listLobbies, playerConnected } from '@musterhost/contract'
 import {
   endRun,
   failureOf,
@@ -109,6 +109,35 @@ test('a find waits 50 s for a lobby to start and no longer, then its seat is fre
   assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 1 }])
   await ready(platform, game, lobby_id!)
   assert.equal((await patient).lobby.lobby_id, lobby_id)
+})
+
+test('a find that only a silent node could serve says so, and names the node to a backend only', async (t) => {
+  const platform = await startPlatform(t)
+  const { pool, listener, db } = platform.ctx
+  await pool.query(
+    `insert into runners (runner_id, regions, disk_free_bytes, port_count, ts)
+     values ('attic', '{local}', 1e12, 1000, now() - interval '1 minute')`,
+  )
+  await listener.notify('nodes', 'attic')
+  // Until the matchmaker knows the node, a lobby gets none.
+  const player = await until('a lobby is on the node', async () => {
+    const game = await platform.game()
+    const failure = failureOf(find(game))
+    const [lobby_id] = await starting(platform, game)
+    const lobby = await db.selectFrom('lobbies').select('node_id').where('lobby_id', '=', lobby_id!).executeTakeFirst()
+    if (lobby?.node_id !== 'attic') return null
+    const token = (await platform.client.call(createCloudToken, { params: { game_id: game.game_id } })).token
+    const body = { game_modes: ['default'], namespace_id: game.namespace_id, clients: [{ address: '198.51.100.7' }] }
+    const backend = failureOf(platform.as(token).call(findLobby, { body }))
+    await until('both have a seat', async () => (await seatsTaken(game)) === 2)
+    return { failure, backend }
+  })
+  platform.advance(50_000)
+  const error = await player.failure
+  assert.equal(error.code, 'MATCHMAKER_LOBBY_NOT_STARTED')
+  assert.match(error.message, / Its node does not report, and no other node is open/)
+  assert.doesNotMatch(error.message, /attic/)
+  assert.match((await player.backend).message, / Its node attic does not report/)
 })
 
 test('a client that hangs up while its lobby starts gives the seat back at once', async (t) => {

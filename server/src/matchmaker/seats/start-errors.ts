@@ -12,7 +12,7 @@ import type { Requester } from './requester.ts'
 
 /** `ray_id` null: the request has no explanation. */
 type Asking = Pick<Requester, 'namespace_id' | 'is_backend'> & { ray_id: string | null }
-type StartContext = Pick<Context, 'db' | 'lobby_logs' | 'log'> & { books: Pick<Books, 'lobby'> }
+type StartContext = Pick<Context, 'db' | 'lobby_logs' | 'log'> & { books: Pick<Books, 'lobby' | 'capacity'> }
 
 /** The columns of a run that an error is made of. */
 type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null; ready_check: ReadyCheck }
@@ -102,10 +102,19 @@ async function notStarted(
   retry_after_s: number | undefined,
 ): Promise<ApiError> {
   const run = await readRun(ctx, lobby_id)
-  const message = `The lobby did not become ready in time.${whereListening(run)}${whereExplained(asking)}`
+  const where = `${silentNode(ctx, asking, lobby_id)}${whereListening(run)}`
+  const message = `The lobby did not become ready in time.${where}${whereExplained(asking)}`
   const log_lines = await logLines(ctx, asking, lobby_id, run)
   const options = { message, ...(retry_after_s === undefined ? {} : { retry_after_s }) }
   return new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id, ...log_lines }, options)
+}
+
+/** A node that is away starts nothing. Only the game's backend learns its name. Begins with a space, or is empty. */
+function silentNode({ books }: StartContext, { namespace_id, is_backend }: Asking, lobby_id: string): string {
+  const node_id = books.lobby(namespace_id, lobby_id)?.node_id ?? null
+  if (node_id === null || !books.capacity.isAway(node_id)) return ''
+  const node = is_backend ? `node ${node_id}` : 'node'
+  return ` Its ${node} does not report, and no other node is open.${is_backend ? ' See: muster nodes.' : ''}`
 }
 
 async function readRun(ctx: StartContext, lobby_id: string): Promise<Run | null> {

@@ -64,6 +64,10 @@ export class Capacity {
     return this.nodesOf(region).some(({ state }) => state === 'open')
   }
 
+  isAway(node_id: string): boolean {
+    return this.#nodes.get(node_id)?.state === 'away'
+  }
+
   nodesOf(region: string): NodeRoom[] {
     return [...this.#nodes.values()].filter(({ regions }) => regions.includes(region))
   }
