@@ -29,6 +29,7 @@ import { openLinkedKeys } from './tokens/linked-keys.ts'
 import { type CredentialSource, linkedCredentials, ownCredentials } from './tokens/lobby-credentials.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
 import { createSeals, openSeals, type Seals } from './tokens/seals.ts'
+import { createTokenUses, type TokenUses } from './tokens/token-uses.ts'
 
 export type Database = Kysely<Schema>
 
@@ -50,6 +51,7 @@ export type Context = {
   seals: Seals
   /** The tokens that are not valid any more, whatever their signature says. */
   revoked: Revoked
+  token_uses: TokenUses
   /** Whose certificates outgoing calls believe. */
   trust: CertificateAuthorities
   /** What lobbies have written. */
@@ -143,6 +145,8 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   }
   const revoked = createRevoked({ pool: database.pool, listener, log })
   opened.defer(() => revoked.close())
+  const token_uses = createTokenUses({ pool: database.pool, log })
+  opened.defer(() => token_uses.close())
   const elapsed = options.elapsed ?? (() => Math.trunc(performance.now()))
   const recorder = createRecorder({ pool: database.pool, log, now, rays_per_second: config.rays_per_second })
   opened.defer(() => recorder.close())
@@ -169,6 +173,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     seals,
     certificate_keys: link === null ? ownCertificateKeys(seals) : linkedCertificateKeys(link),
     revoked,
+    token_uses,
     trust,
     lobby_logs,
     objects,

@@ -44,7 +44,10 @@ export function addTokenCommands(program: Command, terminal: Terminal): void {
       'how long a cloud token is valid, for example 30d; default and maximum 365d',
       parseDurationUpTo(CLOUD_TOKEN_DAYS_MAX),
     )
-    .action(async (options: TokenOptions & { expires?: number }) => (await load()).createToken(terminal, options))
+    .option('--name <name>', 'what a cloud token is for, for example ci; the list shows it')
+    .action(async (options: TokenOptions & { expires?: number; name?: string }) =>
+      (await load()).createToken(terminal, options),
+    )
   withKind(withNamespace(tokens.command('revoke')))
     .description('Revoke a token. The platform refuses it within a second.')
     .argument('<token-id>', 'the id of the token, which is no secret')

@@ -29,7 +29,10 @@ export async function listTokens(terminal: Terminal, { kind, ...options }: Token
     response.tokens,
     [
       { title: 'TOKEN', text: ({ token_id }) => token_id, is_whole: true },
+      { title: 'NAME', text: ({ name }) => name ?? '' },
+      { title: 'BY', text: ({ created_by }) => created_by?.name ?? created_by?.kind ?? '' },
       { title: 'CREATED', text: ({ create_ts }) => ago(terminal, create_ts) },
+      { title: 'LAST USED', text: ({ use_ts }) => (use_ts === undefined ? '' : ago(terminal, use_ts)) },
       { title: 'EXPIRES', text: ({ expire_ts }) => (expire_ts === undefined ? 'never' : ago(terminal, expire_ts)) },
       { title: 'REVOKED', text: ({ revoke_ts }) => (revoke_ts === undefined ? '' : ago(terminal, revoke_ts)) },
     ],
@@ -39,12 +42,15 @@ export async function listTokens(terminal: Terminal, { kind, ...options }: Token
 
 export async function createToken(
   terminal: Terminal,
-  { kind, expires, ...options }: TokenOptions & { expires?: number },
+  { kind, expires, name, ...options }: TokenOptions & { expires?: number; name?: string },
 ): Promise<void> {
   if (kind !== 'cloud' && expires !== undefined) {
     throw new Failure('Only a cloud token takes --expires: public tokens are valid for 15 years.', {
       exit_code: EXIT.usage,
     })
+  }
+  if (kind !== 'cloud' && name !== undefined) {
+    throw new Failure('Only a cloud token takes --name.', { exit_code: EXIT.usage })
   }
   if (kind === 'development') {
     throw new Failure('A development token names the ports of your machine.', {
@@ -59,7 +65,7 @@ export async function createToken(
     kind === 'cloud'
       ? await session.client.call(createCloudToken, {
           params: { game_id },
-          body: expires === undefined ? {} : { ttl: expires },
+          body: { ...(expires === undefined ? {} : { ttl: expires }), ...(name === undefined ? {} : { name }) },
         })
       : await session.client.call(createGameNamespaceTokenPublic, { params: await paramsOf(session) })
   if (terminal.is_json) return terminal.json({ token })

@@ -166,6 +166,14 @@ export const createCloudToken = operation({
           description: 'How long the token is valid, in milliseconds. Default and maximum: 365 days.',
         }),
       ),
+      name: Type.Optional(
+        Type.String({
+          format: 'display-name',
+          minLength: 1,
+          maxLength: 64,
+          description: 'What the token is for, shown in the list of tokens. Example: `ci of the game`.',
+        }),
+      ),
     }),
   ),
   response: object({ token: Type.String({ description: 'The cloud token. It is returned only once.' }) }),

@@ -7,6 +7,28 @@ import { Before, Empty, IsCut, object, PageLimit, Timestamp } from '../records.t
 export const TokenSummary = object(
   {
     token_id: TokenId,
+    name: Type.Optional(
+      Type.String({
+        description:
+          'What the token is for: the name that its creator gave, the machine of a device link, or the host of a development token. Absent without one.',
+      }),
+    ),
+    created_by: Type.Optional(
+      object(
+        {
+          kind: Type.String({ description: 'Kind of the caller: `user`, `admin` or `cloud`.' }),
+          name: Type.Optional(
+            Type.String({
+              description: 'Display name of the user now, or name of the access token. Absent for cloud tokens.',
+            }),
+          ),
+        },
+        'The caller who created it. Absent for tokens from before this was recorded.',
+      ),
+    ),
+    use_ts: Type.Optional(
+      Timestamp('When it was last used, a few seconds late. Of cloud tokens only. Absent before the first use.'),
+    ),
     create_ts: Timestamp('When the token was created.'),
     expire_ts: Type.Optional(Timestamp('When the token expires.')),
     revoke_ts: Type.Optional(Timestamp('When the token was revoked. Absent while it is not.')),

@@ -103,8 +103,10 @@ export async function completeLink(
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
     // The id of the link is the id of its cloud token.
-    const options = { token_id: device_link_id, now_ms: now, lifetime_ms: CLOUD_TOKEN_LIFETIME_MS }
-    await recordToken(trx, { kind: 'cloud', game_id }, options)
+    const token = ctx.keys.verify(device_link_token, now)
+    const name = token.kind === 'device' ? token.name : undefined
+    const options = { token_id: device_link_id, now_ms: now, lifetime_ms: CLOUD_TOKEN_LIFETIME_MS, name }
+    await recordToken(trx, caller, { kind: 'cloud', game_id }, options)
     const expire_ts = new Date(now + CLOUD_TOKEN_LIFETIME_MS)
     return { before: {}, after: { token_id: device_link_id, kind: 'cloud', expire_ts } }
   })

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Scope } from '../audit/events.ts'
-import type { Caller } from '../caller.ts'
+import { type Caller, userOf } from '../caller.ts'
 import type { Context, Database } from '../context.ts'
 import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
@@ -27,11 +27,11 @@ export type TokenList =
 export async function createCloudToken(
   ctx: ChangeContext,
   caller: Caller,
-  options: { game_id: string; lifetime_ms: number | undefined },
+  options: { game_id: string; lifetime_ms: number | undefined; name?: string | undefined },
 ): Promise<{ token: string }> {
-  const { game_id, lifetime_ms = CLOUD_TOKEN_LIFETIME_MS } = options
+  const { game_id, lifetime_ms = CLOUD_TOKEN_LIFETIME_MS, name } = options
   await requireGame(ctx, caller, game_id)
-  return issueToken(ctx, { kind: 'cloud', game_id }, { kind: 'cloud', game_id }, lifetime_ms)
+  return issueToken(ctx, caller, { kind: 'cloud', game_id }, { kind: 'cloud', game_id }, { lifetime_ms, name })
 }
 
 /** For game clients. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
@@ -44,26 +44,39 @@ export async function createPublicToken(
   await requireGame(ctx, caller, game_id)
   const { name_id } = await requireNamespace(ctx, game_id, namespace_id)
   const list = { kind: 'public', game_id, namespace_id } as const
-  return issueToken(ctx, list, { kind: 'public', namespace_id }, PUBLIC_TOKEN_LIFETIME_MS, name_id)
+  const options = { lifetime_ms: PUBLIC_TOKEN_LIFETIME_MS, label: name_id }
+  return issueToken(ctx, caller, list, { kind: 'public', namespace_id }, options)
 }
 
-/** A new token that can be listed and revoked: its row is written before the token is returned. */
+/**
+ * A new token that can be listed and revoked: its row is written before the token is returned. `label`: part of the token, for
+ * those that people see in programs. `name`: what its creator calls it.
+ */
 export async function issueToken(
   ctx: ChangeContext,
+  caller: Caller,
   list: TokenList,
   subject: Subject,
-  lifetime_ms: number,
-  name?: string,
+  { lifetime_ms, label, name }: { lifetime_ms: number; label?: string; name?: string | undefined },
 ): Promise<{ token: string }> {
   const now_ms = ctx.now()
   const token_id = newId(now_ms)
-  const options = { now_ms, lifetime_ms, token_id, ...(name === undefined ? {} : { name }) }
+  const options = { now_ms, lifetime_ms, token_id, ...(label === undefined ? {} : { name: label }) }
   const token = ctx.keys.issue(subject, options)
   const hostname = subject.kind === 'development' ? subject.hostname.toLowerCase() : null
   const { kind, ...scope } = list
   await changes(ctx, scope, async (trx) => {
-    await recordToken(trx, list, { token_id, now_ms, lifetime_ms, hostname })
-    return { before: {}, after: { token_id, kind, expire_ts: new Date(now_ms + lifetime_ms), hostname } }
+    await recordToken(trx, caller, list, { token_id, now_ms, lifetime_ms, hostname, name })
+    return {
+      before: {},
+      after: {
+        token_id,
+        kind,
+        ...(name === undefined ? {} : { name }),
+        expire_ts: new Date(now_ms + lifetime_ms),
+        hostname,
+      },
+    }
   })
   return { token }
 }
@@ -71,14 +84,26 @@ export async function issueToken(
 /** So that it can be listed and revoked. */
 export async function recordToken(
   db: Database,
+  caller: Caller,
   list: TokenList,
-  token: { token_id: string; now_ms: number; lifetime_ms: number; hostname?: string | null },
+  token: {
+    token_id: string
+    now_ms: number
+    lifetime_ms: number
+    hostname?: string | null
+    name?: string | undefined
+  },
 ): Promise<void> {
-  const { token_id, now_ms, lifetime_ms, hostname = null } = token
+  const { token_id, now_ms, lifetime_ms, hostname = null, name = null } = token
+  const creator = {
+    creator_kind: caller.kind,
+    creator_name: 'name' in caller ? caller.name : null,
+    creator_user_id: userOf(caller),
+  }
   const times = { create_ts: new Date(now_ms), expire_ts: new Date(now_ms + lifetime_ms) }
   await db
     .insertInto('tokens')
-    .values({ token_id, ...rowOf(list), ...times, hostname })
+    .values({ token_id, ...rowOf(list), ...times, hostname, name, ...creator })
     .execute()
 }
 
@@ -92,20 +117,50 @@ export async function listTokens(
   await requireShelf(ctx, caller, list)
   const found = await tokensOf(ctx, list)
     .leftJoin('revoked_tokens', 'revoked_tokens.token_id', 'tokens.token_id')
-    .select(['tokens.token_id', 'create_ts', 'tokens.expire_ts', 'revoke_ts'])
+    .leftJoin('users', 'users.user_id', 'tokens.creator_user_id')
+    .select([
+      'tokens.token_id',
+      'tokens.create_ts',
+      'tokens.expire_ts',
+      'revoke_ts',
+      'use_ts',
+      'creator_kind',
+      'hostname',
+    ])
+    .select('tokens.name')
+    .select(({ fn }) => fn.coalesce('creator_name', 'users.display_name').as('creator_name'))
     .$if(before_token_id !== undefined, (query) => query.where(isAfter('tokens', 'token_id', before_token_id!)))
-    .orderBy('create_ts', 'desc')
+    .orderBy('tokens.create_ts', 'desc')
     .orderBy('tokens.token_id', 'desc')
     .limit(limit + 1)
     .execute()
   const { rows, is_cut } = cut(found, limit)
-  const tokens = rows.map(({ token_id, create_ts, expire_ts, revoke_ts }) => ({
+  const tokens = rows.map(({ token_id, create_ts, expire_ts, revoke_ts, use_ts, ...row }) => ({
     token_id,
+    ...nameOf(row),
+    ...creatorOf(row),
+    ...(use_ts === null ? {} : { use_ts: timestamp(use_ts) }),
     create_ts: timestamp(create_ts),
     ...(expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }),
     ...(revoke_ts === null ? {} : { revoke_ts: timestamp(revoke_ts) }),
   }))
   return { tokens, is_cut }
+}
+
+/** A development token is called by the host that it names. */
+function nameOf({ name, hostname }: { name: string | null; hostname: string | null }): { name?: string } {
+  const shown = name ?? hostname
+  return shown === null ? {} : { name: shown }
+}
+
+type Creator = { creator_kind: string | null; creator_name: string | null }
+
+function creatorOf({
+  creator_kind: kind,
+  creator_name: name,
+}: Creator): Pick<Static<typeof TokenSummary>, 'created_by'> {
+  if (kind === null) return {}
+  return { created_by: name === null ? { kind } : { kind, name } }
 }
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND, also for a token of another kind or namespace. */

@@ -455,6 +455,14 @@ type TokenTable = {
   expire_ts: Date | null
   /** The host that a development token names, in lower case; null for all other kinds. */
   hostname: string | null
+  name: string | null
+  /** Null: created before this was recorded. */
+  creator_kind: string | null
+  /** Name of the access token of an administrator. */
+  creator_name: string | null
+  creator_user_id: string | null
+  /** Of cloud tokens only. A few seconds late. */
+  use_ts: Date | null
 }
 
 /** Tokens of any kind that are not valid any more; `revoke_ts` is the database's own clock (database/revoked.ts). */

@@ -57,6 +57,7 @@ function callerOfToken(ctx: Context, operation: Operation, authorization: string
     case 'user':
       return callerOfSession(ctx, operation, token.session_id)
     case 'cloud':
+      ctx.token_uses.note(token.token_id, ctx.now())
       return { kind: 'cloud', game_id: token.game_id }
     case 'public':
       return { kind: 'namespace', namespace_id: token.namespace_id, identity_id: null }

@@ -18,6 +18,7 @@ import {
   revokeGameNamespaceTokenPublic,
   revokeToken,
 } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { adminToken } from '../../src/supervisor/folders.ts'
 import { rotateRing, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { MUSTER } from '../built-programs.ts'
@@ -97,6 +98,26 @@ test('tokens that were given out', async (t) => {
     )
     await game.cloud.call(revokeGameNamespaceTokenPublic, revoke)
     await refused('TOKEN_REVOKED', platform.as(token).call(listLobbies, {}))
+  })
+
+  await t.test('show what each is for, who created it, and when a cloud token was last used', async () => {
+    const { token } = await client.call(createCloudToken, { params, body: { name: 'ci of the game' } })
+    const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
+    const listed = async () => {
+      const { tokens } = await client.call(listGameCloudTokens, { params })
+      return tokens.find((one) => one.token_id === token_id)!
+    }
+    const { name, created_by, use_ts } = await listed()
+    assert.deepEqual([name, created_by, use_ts], ['ci of the game', { kind: 'admin', name: 'test' }, undefined])
+    const ci = createClient({ url: platform.api_url, token })
+    const before_ms = platform.ctx.now()
+    const { token: second } = await ci.call(createCloudToken, { params })
+    const used = await until('the use to be written', async () => (await listed()).use_ts)
+    assert.ok(Date.parse(used) >= before_ms)
+    const { tokens } = await ci.call(listGameCloudTokens, { params })
+    const made = tokens.find((one) => one.token_id === platform.ctx.keys.verify(second, platform.ctx.now()).token_id)
+    assert.deepEqual([made?.name, made?.created_by], [undefined, { kind: 'cloud' }])
+    await ci.call(revokeGameCloudToken, { params: { ...params, token_id: made!.token_id } })
   })
 
   await t.test('only what is there is revoked', async () => {

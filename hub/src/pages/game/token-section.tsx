@@ -62,12 +62,32 @@ export function TokenSection<O extends Operation>({ kind, title, lead, read, rev
   )
 }
 
+const LAST_USED: Column<Token> = {
+  id: 'used',
+  title: 'Last used',
+  cell: ({ use_ts }) => (use_ts === undefined ? <span className="text-soft">never</span> : <Ago ts={use_ts} />),
+}
+
 type TokenTableProps = { kind: Kind; tokens: readonly Token[]; onRevoke: (token: Token) => void }
 
 function TokenTable({ kind, tokens, onRevoke }: TokenTableProps) {
   const columns: Column<Token>[] = [
     { id: 'id', title: 'Id', cell: ({ token_id }) => <ShortId id={token_id} />, width: 10 },
-    { id: 'created', title: 'Created', cell: ({ create_ts }) => <Ago ts={create_ts} />, width: 12 },
+    { id: 'name', title: 'Name', cell: ({ name }) => name ?? <span className="text-soft">none</span> },
+    {
+      id: 'by',
+      is_secondary: true,
+      title: 'Created by',
+      cell: ({ created_by }) => created_by?.name ?? created_by?.kind ?? '',
+    },
+    {
+      id: 'created',
+      is_secondary: true,
+      title: 'Created',
+      cell: ({ create_ts }) => <Ago ts={create_ts} />,
+      width: 12,
+    },
+    ...(kind === 'cloud' ? [LAST_USED] : []),
     { id: 'state', title: 'State', cell: (token) => <State token={token} /> },
     {
       id: 'revoke',

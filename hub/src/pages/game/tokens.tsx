@@ -95,8 +95,16 @@ function CloudTokens({ onCreated }: CreatedProps) {
   const params = { game_id: game.game_id }
   const read = usePages(listTokens, { params, query: FIRST_TOKENS }, pageAfter(params))
   const [days, setDays] = useState('90')
-  const create = useChange(createCloudToken, { onDone: ({ token }) => onCreated(token) })
-  const input = { params, body: { ttl: Number(days) * DAY_MS } }
+  const [name, setName] = useState('')
+  const create = useChange(createCloudToken, {
+    onDone: ({ token }) => {
+      setName('')
+      onCreated(token)
+    },
+  })
+  const named = name.trim()
+  const input = { params, body: { ttl: Number(days) * DAY_MS, ...(named === '' ? {} : { name: named }) } }
+  const option = named === '' ? '' : ` --name "${named.replaceAll('"', '\\"')}"`
   return (
     <TokenSection
       kind="cloud"
@@ -111,11 +119,20 @@ function CloudTokens({ onCreated }: CreatedProps) {
       }}
       actions={
         <>
+          <TextField
+            label="Name of the new cloud token"
+            is_hidden_label
+            placeholder="Name, for example ci"
+            maxLength={64}
+            autoComplete="off"
+            value={name}
+            onChange={setName}
+          />
           <SelectField label="Valid for" is_hidden_label value={days} onChange={setDays} options={LIFETIMES} />
           <Button kind="primary" is_busy={create.isPending} onClick={() => create.mutate(input)}>
             Create a cloud token
           </Button>
-          <CopyAs operation={createCloudToken} input={input} muster={`tokens create --expires ${days}d`} />
+          <CopyAs operation={createCloudToken} input={input} muster={`tokens create --expires ${days}d${option}`} />
         </>
       }
     />

@@ -50,7 +50,8 @@ export async function createDevelopmentToken(
     port_range: port_range ?? null,
   }))
   const list = { kind: 'development', game_id, namespace_id } as const
-  return issueToken(ctx, list, { kind: 'development', namespace_id, hostname, ports: claimed }, LIFETIME_MS, name_id)
+  const subject = { kind: 'development', namespace_id, hostname, ports: claimed } as const
+  return issueToken(ctx, caller, list, subject, { lifetime_ms: LIFETIME_MS, label: name_id })
 }
 
 /** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Returns the errors that createDevelopmentToken would throw. */

@@ -64,6 +64,7 @@ import { statements as matchmakerTls } from './0093-matchmaker-tls.ts'
 import { statements as unnamedProxies } from './0094-unnamed-proxies.ts'
 import { statements as refusedAddresses } from './0095-refused-addresses.ts'
 import { statements as rollbacks } from './0096-rollbacks.ts'
+import { statements as tokenOrigins } from './0099-token-origins.ts'
 import { statements as gameSecrets } from './0100-game-secrets.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
@@ -134,5 +135,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0094-unnamed-proxies', statements: unnamedProxies },
   { name: '0095-refused-addresses', statements: refusedAddresses },
   { name: '0096-rollbacks', statements: rollbacks },
+  { name: '0099-token-origins', statements: tokenOrigins },
   { name: '0100-game-secrets', statements: gameSecrets },
 ]

@@ -17,6 +17,6 @@ export const games = (records: WatchedRecords): Implementation[] => [
     )
   }),
   implement(createCloudToken, ({ ctx, caller, params, body }) =>
-    tokens.createCloudToken(ctx, caller, { game_id: params.game_id, lifetime_ms: body?.ttl }),
+    tokens.createCloudToken(ctx, caller, { game_id: params.game_id, lifetime_ms: body?.ttl, name: body?.name }),
   ),
 ]
