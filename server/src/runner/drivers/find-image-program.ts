@@ -12,19 +12,23 @@ const FOLDERS_MAX = 64
 
 /** `search_path`: the PATH of the server. */
 export function findImageProgram(root: string, working_folder: string, search_path: string, name: string): Program {
+  let is_found = false
   const folders = name.includes('/') ? [''] : search_path.split(':').slice(0, FOLDERS_MAX)
   for (const folder of folders) {
     const path = posix.resolve(working_folder, folder, name)
     const found = findInside(root, path)
     if (found === null || !found.stats.isFile()) continue
     if ((found.stats.mode & 0o001) !== 0) return { command: path, file: found.file }
-    return notExecutableInImage(name)
+    is_found = true
   }
-  return notInImage(name)
+  return is_found ? notExecutableInImage(name) : notInImage(name)
 }
 
 export function notExecutableInImage(name: string): ProgramFault {
-  return { refused: 'not_executable', message: `${JSON.stringify(name)} exists in the image, but is not executable.` }
+  return {
+    refused: 'not_executable',
+    message: `${JSON.stringify(name)} exists in the image, but is not executable. Run chmod +x on it in the Dockerfile.`,
+  }
 }
 
 export function notInImage(name: string): ProgramFault {
