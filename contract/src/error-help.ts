@@ -321,7 +321,8 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: post(`${GAME}/versions/reserve-name`),
   },
   UPLOAD_INVALID: {
-    cause: 'A path of the upload is not allowed, or the sent bytes differ from the announced length or type.',
+    cause:
+      'A path of the upload is not allowed, or the sent bytes differ from the announced length or type. Or a file named .br or .gz is not compressed so.',
     remedy: 'Read `metadata`, correct the named file, and PUT exactly the announced bytes and Content-Type.',
     command: PREPARE_SITE,
   },

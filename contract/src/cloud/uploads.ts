@@ -87,7 +87,7 @@ export const completeUpload = operation({
   rate_limit: 'cloud',
   params: object({ upload_id: UploadId }),
   response: Empty,
-  errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'ARCHIVE_INVALID'],
+  errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_INVALID', 'ARCHIVE_INVALID'],
 })
 
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], role: 'developer', rate_limit: 'cloud' } as const

@@ -14,6 +14,7 @@ import type { StoredObject } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
 import { noteRemoved } from '../sweep/removed-objects.ts'
 import { type CheckedBuild, checkBuild } from './check-build.ts'
+import { checkEncodings } from './check-encodings.ts'
 import { diskFull, isDiskFull } from './disk.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
 import { insertPacked, type PackedFile, type PackSource, type TextPacker } from './pack-texts.ts'
@@ -31,7 +32,7 @@ type BlockHashes = ReadonlyMap<string, Buffer>
 
 /**
  * Idempotent. Throws UPLOAD_NOT_FOUND (an upload of another game is not found either),
- * UPLOAD_INCOMPLETE with the first files that are missing, ARCHIVE_INVALID, or API_NOT_AVAILABLE when there is no room to
+ * UPLOAD_INCOMPLETE with the first files that are missing, UPLOAD_INVALID (check-encodings.ts), ARCHIVE_INVALID, or API_NOT_AVAILABLE when there is no room to
  * join parts or to compress texts.
  */
 export async function completeUpload(
@@ -65,6 +66,7 @@ export async function completeUpload(
     const whole_files = wholeFiles(parts, before, joined)
     const build = upload.build_kind === null ? null : await checkFirst(ctx, upload.build_kind, whole_files)
     const whole = upload.kind === 'site' ? whole_files : []
+    await checkEncodings(ctx, whole).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const block_hashes = await hashBlocks(ctx, whole)
     await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const is_read = (part: Part): boolean =>

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import test from 'node:test'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import {
   ApiError,
   completeUpload,
@@ -77,6 +77,41 @@ test('uploads', async (t) => {
         path,
       )
     }
+  })
+
+  await t.test('a file that is not compressed as its name says is refused by name, and can be replaced', async () => {
+    const wasm = randomBytes(100_000)
+    const contents: Record<string, Buffer> = {
+      'Build/game.wasm.br': brotliCompressSync(wasm),
+      'Build/zeros.data.br': brotliCompressSync(Buffer.alloc(50_000_000)),
+      'Build/game.data.gz': gzipSync(wasm),
+      'Build/empty.js.gz': gzipSync(''),
+      'backup.tar.gz': Buffer.from('an archive is not decompressed for anyone'),
+      // It begins like a stored block of brotli.
+      'Build/text.js.br': Buffer.from('/** let a = 1 */\n'.repeat(10_000)),
+      'Build/gzip.js.br': gzipSync(wasm),
+      'Build/brotli.js.gz': brotliCompressSync(wasm),
+      'Build/cut.js.gz': gzipSync('let a').subarray(0, 12),
+      'Build/nothing.js.br': Buffer.alloc(0),
+    }
+    const files = Object.entries(contents).map(([path, { length }]) => ({ path, content_length: length }))
+    const { upload_id, presigned_requests } = await prepareSite(files)
+    for (const presigned of presigned_requests) await arrives(platform, presigned, contents[presigned.path]!)
+    const { message, metadata } = await refused('UPLOAD_INVALID', complete(upload_id))
+    const wrong = ['brotli.js.gz', 'cut.js.gz', 'gzip.js.br', 'nothing.js.br', 'text.js.br'].map(
+      (name) => `Build/${name}`,
+    )
+    assert.deepEqual([metadata.paths, metadata.count], [wrong, wrong.length])
+    assert.match(message, /^Build\/brotli\.js\.gz is not compressed by gzip, as its name says, and 4 more\./)
+
+    const only = await prepareSite([{ path: 'a.js.br', content_length: 20 }])
+    const [presigned] = only.presigned_requests
+    await arrives(platform, presigned!, 'x'.repeat(20))
+    await refused('UPLOAD_INVALID', complete(only.upload_id))
+    const text = brotliCompressSync(randomBytes(16))
+    assert.equal(text.length, 20)
+    await arrives(platform, presigned!, text)
+    await complete(only.upload_id)
   })
 
   await t.test('completing again changes nothing', async () => {
