@@ -3,7 +3,13 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createCloudToken, getGameById, getGames, updateGameNamespaceMatchmakerConfig } from '@musterhost/contract'
+import {
+  createCloudToken,
+  getGameById,
+  getGames,
+  listGameCloudTokens,
+  updateGameNamespaceMatchmakerConfig,
+} from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { startArena } from '../../server/test/end-to-end/arena.ts'
 import { until } from '../../server/test/until.ts'
@@ -74,11 +80,14 @@ test('a swarm plays, and names the limit that comes first', async (t) => {
     assert.deepEqual([report.players_max, report.seats, report.first_limit, report.lost], [6, 6, null, 0])
   })
 
-  await t.test('the command prints the report as JSON', async (step) => {
+  await t.test("with the operator's token the command seats all bots, and prints the report as JSON", async (step) => {
+    await setLimits({ max_players_per_client: 1 })
     const muster = createMuster(step, { MUSTER_URL: url, MUSTER_TOKEN: token })
     const args = ['swarm', '2', '--game', game_id, '--pattern', 'burst', '--duration', '2s']
     const report = (await muster.json(args)) as SwarmReport
-    assert.deepEqual([report.bots, report.pattern, report.first_limit], [2, 'burst', null])
+    assert.deepEqual([report.bots, report.players_max, report.pattern, report.first_limit], [2, 2, 'burst', null])
+    const { tokens } = await admin.call(listGameCloudTokens, { params: { game_id } })
+    assert.equal(typeof tokens[0]!.revoke_ts, 'string', 'the token of the command is revoked')
     assert.equal((await muster.run(['swarm', '0'])).code, 2)
   })
 

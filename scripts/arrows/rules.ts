@@ -189,18 +189,29 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     // `up` is `init`, `start` and `deploy` in one.
     up: ['deploy', 'dev', 'options', 'platforms', 'project', 'session', 'templates', 'terminal'],
     // `dev` reads the folders of a project as a deploy does.
-    dev: ['deploy', 'failure', 'local-url', 'options', 'platform-node', 'project', 'session', 'terminal'],
-    deploy: ['failure', 'options', 'progress', 'project', 'session', 'table', 'terminal', 'times'],
+    dev: [
+      'deploy',
+      'failure',
+      'local-url',
+      'options',
+      'platform-node',
+      'project',
+      'session',
+      'temporary-token',
+      'terminal',
+    ],
+    deploy: ['failure', 'options', 'progress', 'project', 'session', 'table', 'temporary-token', 'terminal', 'times'],
     // `watch` names games, namespaces and removals as `manage` does.
     watch: ['failure', 'manage', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     manage: ['failure', 'local-url', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
     mcp: ['failure', 'options', 'session', 'terminal'],
-    swarm: ['failure', 'options', 'session', 'table', 'terminal'],
+    swarm: ['failure', 'options', 'session', 'table', 'temporary-token', 'terminal'],
     completion: [],
     doctor: [],
     templates: ['failure', 'terminal'],
     // Tools.
+    'temporary-token': ['session', 'terminal'],
     session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'terminal'],
     // It reads muster.yaml, and calls no platform.
     project: ['failure'],

@@ -4,26 +4,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ApiError,
-  createCloudToken,
   deleteMatchmakerLobbyPlayer,
   explainRay,
   findLobby,
   getAnalyticsMatchmakerLive,
   getLobbyLogs,
-  inspectAuth,
   type LogsLobbySummary,
-  listGameCloudTokens,
   listMatchmakerLobbyPlayers,
   listNamespaceLobbies,
-  revokeGameCloudToken,
   type VersionConfig,
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
 import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
-import { createCommandClient, type Session } from '../session.ts'
+import type { Session } from '../session.ts'
+import { withBackend } from '../temporary-token.ts'
 import type { Terminal } from '../terminal.ts'
-import { createTemporaryToken } from './temporary-token.ts'
 
 /** The wait for a lobby that the platform starts ahead. */
 const WAIT_MS_MAX = 300_000
@@ -55,7 +51,7 @@ export async function waitForFirstLobby(terminal: Terminal, session: Session, de
   }
   const game_mode = findableGameMode(deployed.config)
   if (game_mode === null) return { lobby_id: null, reason: 'no game mode lets a backend request a seat' }
-  const lobby_id = await withBackend(terminal, session, deployed.game_id, (backend) =>
+  const lobby_id = await withBackend(terminal, session, deployed.game_id, ({ client: backend }) =>
     requestLobby(terminal, { session, backend, deployed, game_mode }),
   )
   return { lobby_id, duration_ms: performance.now() - begin_ms }
@@ -125,28 +121,6 @@ async function requireStarts(session: Session, params: NamespaceParams, before: 
     details: last.map(({ text }) => ({ path: 'log', message: visibleText(text) })),
     remedy: GO_BACK,
   })
-}
-
-/** Only a cloud token may act as the backend of a game. One that is created here is revoked at the end. */
-async function withBackend<T>(
-  terminal: Terminal,
-  session: Session,
-  game_id: string,
-  work: (backend: Client) => Promise<T>,
-): Promise<T> {
-  const { agent } = await session.client.call(inspectAuth, {})
-  if (agent.game_cloud !== undefined) return work(session.client)
-  const params = { game_id }
-  const token = await createTemporaryToken({
-    create: () => session.client.call(createCloudToken, { params }),
-    list: () => session.client.call(listGameCloudTokens, { params }),
-    revoke: (token_id) => session.client.call(revokeGameCloudToken, { params: { game_id, token_id }, signal: ALWAYS }),
-  })
-  try {
-    return await work(createCommandClient(session.url, token.token, terminal.signal))
-  } finally {
-    await token.revoke()
-  }
 }
 
 /** What is cleaned up is cleaned up after Ctrl-C too. */

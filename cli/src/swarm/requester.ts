@@ -1,5 +1,6 @@
 // Who asks for the seats of bots. With a cloud token the bots are players of a game's backend, each with an address of its
 // own, so limits per client do not bound them. Otherwise they are players of this machine, with a public token.
+// `muster swarm` gets a cloud token for a person or an operator (run.ts).
 import { randomUUID } from 'node:crypto'
 import { createGameNamespaceTokenPublic, findLobby } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
@@ -32,9 +33,14 @@ export async function openRequester(
   return { kind: 'player', find: () => player.call(findLobby, { body: request, headers: headers(), signal }) }
 }
 
+/** Whether the token is one of a namespace, with which bots are players of this machine. */
+export function isPlayerToken(token: string): boolean {
+  return ['pub', 'dev'].includes(kindOf(token))
+}
+
 /** A public or development token is used as it is. */
 async function playerToken(client: Client, { game_id, namespace_id, token }: Target): Promise<string> {
-  if (['pub', 'dev'].includes(kindOf(token))) return token
+  if (isPlayerToken(token)) return token
   return (await client.call(createGameNamespaceTokenPublic, { params: { game_id, namespace_id } })).token
 }
 

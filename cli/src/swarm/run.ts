@@ -1,11 +1,14 @@
 // `muster swarm`: opens the session, runs the bots and prints the report.
+import type { Client } from '@musterhost/contract/client'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import { counted } from '../table.ts'
+import { withBackend } from '../temporary-token.ts'
 import type { Terminal } from '../terminal.ts'
+import type { Seat } from './bot.ts'
 import { DURATION_MS_MAX, type Pattern } from './patterns.ts'
-import { openRequester } from './requester.ts'
+import { isPlayerToken, openRequester } from './requester.ts'
 import { Swarm, type SwarmReport } from './swarm.ts'
 
 /** Between two lines of progress. */
@@ -20,31 +23,44 @@ export async function runSwarm(terminal: Terminal, bots: number, options: Option
   const session = await openSession(terminal, options)
   const { game_id, name_id } = await session.game()
   const { namespace_id, name_id: namespace } = await session.namespace()
-  const { url, token } = session
-  const target = { game_id, namespace_id, url, token, game_mode: options.mode }
-  const { kind, find } = await openRequester(session.client, target, terminal.signal)
-  const who = kind === 'backend' ? 'each with an address of its own' : 'all from the address of this machine'
-  terminal.note(
-    `${counted(bots, 'bot')} ${bots === 1 ? 'plays' : 'play'} ${name_id} (${namespace}) at ${url}, ${who}: ${options.pattern}`,
-  )
+  const { url } = session
+  const play = async ({ client, token }: { client: Client; token: string }): Promise<SwarmReport> => {
+    const target = { game_id, namespace_id, url, token, game_mode: options.mode }
+    const { kind, find } = await openRequester(client, target, terminal.signal)
+    const who = kind === 'backend' ? 'each with an address of its own' : 'all from the address of this machine'
+    terminal.note(
+      `${counted(bots, 'bot')} ${bots === 1 ? 'plays' : 'play'} ${name_id} (${namespace}) at ${url}, ${who}: ${options.pattern}`,
+    )
+    return runBots(terminal, bots, options, find)
+  }
+  const report = isPlayerToken(session.token)
+    ? await play(session)
+    : await withBackend(terminal, session, game_id, play)
+  if (terminal.is_json) terminal.json(report)
+  for (const line of linesOf(report)) terminal.print(line)
+}
+
+function runBots(
+  terminal: Terminal,
+  bots: number,
+  { pattern, duration, path, port }: Options,
+  find: () => Promise<Seat>,
+): Promise<SwarmReport> {
   let shown_ms = performance.now()
-  const swarm = new Swarm({
+  return new Swarm({
     bots,
     find,
-    pattern: options.pattern,
-    duration_ms: options.duration,
-    path: options.path,
-    port: options.port ?? null,
+    pattern,
+    duration_ms: duration,
+    path,
+    port: port ?? null,
     signal: terminal.signal,
     onChange: ({ players, refused }) => {
       if (performance.now() - shown_ms < PROGRESS_MS) return
       shown_ms = performance.now()
       terminal.note(`${counted(players, 'player')}, ${counted(refused, 'refusal')}`)
     },
-  })
-  const report = await swarm.run()
-  if (terminal.is_json) terminal.json(report)
-  for (const line of linesOf(report)) terminal.print(line)
+  }).run()
 }
 
 function linesOf(report: SwarmReport): string[] {
