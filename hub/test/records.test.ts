@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import test from 'node:test'
 import { getGameById, getKvEntry, putKvEntry } from '@musterhost/contract'
+import { until } from '../../server/test/until.ts'
 import { canvasTexts, keepCanvasTexts } from './canvas-texts.ts'
 import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
 import { openView, PHONE, signInAsAdmin } from './steps.ts'
@@ -23,9 +24,14 @@ test('numbers and records', async (t) => {
     async () => {
       const view = await openView(hub)
       const { page } = view
+      await keepCanvasTexts(page)
       await signInAsAdmin(hub, view)
       await page.goto(`${address}/analytics`)
       await page.getByRole('img', { name: /^Players: from .*; at the end Players 2$/ }).waitFor()
+      await page.getByText('Deploys in this time:').getByRole('link', { name: '1.0.0', exact: true }).waitFor()
+      await until('the chart to mark the deploy', async () =>
+        (await canvasTexts(page)).some(({ text }) => text === '1.0.0'),
+      )
       await page.getByLabel('Compare with the previous period').click()
       await page.waitForURL(/compare=yes/)
       await page.getByRole('img', { name: /^Players: .*Players 2, Previous period 0$/ }).waitFor()

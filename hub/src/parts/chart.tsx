@@ -13,12 +13,17 @@ export type Line = {
   has_gaps?: boolean
 }
 
+/** An event at an instant: a line across the chart, with its text at the top. */
+export type ChartMark = { at_ms: number; text: string }
+
 export type ChartProps = {
   /** What is shown. */
   label: string
   /** Instants of the values, in milliseconds. */
   times_ms: readonly number[]
   lines: readonly Line[]
+  /** The page says them in words too: a screen reader does not read them here. */
+  marks?: readonly ChartMark[]
   format: (value: number) => string
   /** The least step of the axis. Counts take 1. Default: any. */
   step_min?: number
@@ -50,7 +55,7 @@ const TIME_LABELS = [
 const COLORS = ['--accent', '--good', '--warn', '--bad', '--soft'] as const
 
 export default function Chart(props: ChartProps) {
-  const { label, times_ms, lines } = props
+  const { label, times_ms, lines, marks } = props
   const frame = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | null>(null)
   const latest = useRef(props)
@@ -84,6 +89,11 @@ export default function Chart(props: ChartProps) {
   useEffect(() => {
     chart.current?.setData(dataOf({ times_ms, lines }))
   }, [times_ms, lines])
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: drawing reads the marks from `latest`.
+  useEffect(() => {
+    chart.current?.redraw(false)
+  }, [marks])
 
   return (
     <div className="relative rounded-md outline-accent has-focus-visible:outline-2">
@@ -198,6 +208,7 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
       ready: [showLast],
       setData: [showLast],
       setCursor: [showLast],
+      draw: [(self) => drawMarks(self, latest.current.marks ?? [], element)],
       setSelect: [(self) => reportRange(self, latest.current.onRange)],
     },
   }
@@ -209,6 +220,49 @@ function spanOf(count: number, min_s: number, max_s: number, span_ms_min: number
   const last_s = count < 2 ? min_s : max_s
   const least_s = (span_ms_min ?? (count < 2 ? SPAN_MS_MIN : 0)) / 1_000
   return [Math.min(min_s, last_s - least_s), last_s]
+}
+
+const MARK_FONT_PX = 11
+const MARK_GAP_PX = 4
+
+/** Marks within the time axis, as dashed lines. The newest has its text; one that would cover it is left out. */
+function drawMarks(
+  { ctx, bbox, scales, data: [times] }: uPlot,
+  marks: readonly ChartMark[],
+  element: HTMLElement,
+): void {
+  const { min, max } = scales.x ?? {}
+  if (min == null || max == null) return
+  const style = getComputedStyle(element)
+  const ratio = devicePixelRatio
+  // The axis ends where the last value begins, which covers the time after it.
+  const width_s = times.length < 2 ? 0 : times[1]! - times[0]!
+  ctx.save()
+  ctx.strokeStyle = style.getPropertyValue('--soft')
+  ctx.fillStyle = style.getPropertyValue('--soft')
+  ctx.font = `${MARK_FONT_PX * ratio}px ${style.fontFamily}`
+  ctx.textBaseline = 'top'
+  ctx.setLineDash([2 * ratio, 3 * ratio])
+  let free_until = bbox.left + bbox.width
+  for (const { at_ms, text } of marks.toSorted((one, other) => other.at_ms - one.at_ms)) {
+    const at_s = at_ms / 1_000
+    if (at_s < min || at_s > max + width_s) continue
+    const x = bbox.left + ((Math.min(at_s, max) - min) / (max - min)) * bbox.width
+    ctx.beginPath()
+    ctx.moveTo(x, bbox.top)
+    ctx.lineTo(x, bbox.top + bbox.height)
+    ctx.stroke()
+    const { width } = ctx.measureText(text)
+    // The text is beside its line, on the side with room.
+    const left =
+      x + MARK_GAP_PX * ratio + width > bbox.left + bbox.width
+        ? x - width - MARK_GAP_PX * ratio
+        : x + MARK_GAP_PX * ratio
+    if (left < bbox.left || left + width > free_until) continue
+    ctx.fillText(text, left, bbox.top)
+    free_until = Math.min(x, left) - MARK_GAP_PX * ratio
+  }
+  ctx.restore()
 }
 
 /** Without a pointer on the chart, the legend has the last values. */

@@ -1,10 +1,12 @@
 // The numbers of a namespace over time: a range, the previous period beside it, and each chart also as a table and a CSV file.
 // Marking a part of a chart with the pointer zooms in; Back zooms out.
+import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { getAnalytics } from '../../api/operations.gen.ts'
+import { getAnalytics, getGameNamespaceVersionHistoryList as getHistory } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { gameLink, HOME, namespaceLink } from '../../links.ts'
+import { gameLink, HOME, namespaceLink, versionLink } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
+import type { ChartMark } from '../../parts/chart.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { CheckField, SelectField } from '../../parts/fields.tsx'
@@ -16,6 +18,7 @@ import { saveCsv } from '../../parts/save-csv.ts'
 import { useNow } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
+import { versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import {
   DataSets,
@@ -47,12 +50,17 @@ const SPLITS = [
 const STEP_MS = 10_000
 /** A shorter part cannot be zoomed into. */
 const PERIOD_MS_MIN = 10_000
+/** Deploys that are marked: the newest. */
+const DEPLOYS_MAX = 20
+const DEPLOYS_EVERY_MS = 10_000
 
 export default function Analytics() {
   const { game, namespace, params } = useNamespace()
   const [state, change] = useUrlState(['range', 'from', 'to', 'by', 'compare'])
   const by: SplitBy = state.by === 'region' || state.by === 'game_mode' ? state.by : ''
   const period = usePeriod(state)
+  const deploys = useDeploys(period)
+  const marks = useMemo(() => deploys.map(({ at_ms, text }): ChartMark => ({ at_ms, text })), [deploys])
   const is_zoomed = state.from !== ''
   const zoomOut = (): void => change({ from: '', to: '' })
   usePageActions([
@@ -107,14 +115,46 @@ export default function Analytics() {
       <p className="numbers text-soft">
         {instant(period.start_ms)} to {instant(period.end_ms)}
       </p>
+      {deploys.length === 0 ? null : (
+        <p className="flex flex-wrap gap-x-4 text-soft">
+          Deploys in this time:
+          {deploys.map(({ deploy_id, version_id, at_ms, text }) => (
+            <span key={deploy_id} className="numbers wrap-anywhere">
+              <Link to={versionLink(game.game_id, version_id)}>{text}</Link> {instant(at_ms)}
+            </span>
+          ))}
+        </p>
+      )}
       <Charts
         ids={params}
         period={period}
         by={by}
+        marks={marks}
         is_compared={state.compare === 'yes'}
         onRange={(from_ms, to_ms) => change({ from: String(Math.floor(from_ms)), to: String(Math.ceil(to_ms)) })}
       />
     </Page>
+  )
+}
+
+type MarkedDeploy = ChartMark & { deploy_id: string; version_id: string }
+
+/** The newest deploys of the period, oldest first. The charts mark them. */
+function useDeploys({ start_ms, end_ms }: Period): readonly MarkedDeploy[] {
+  const { game, params } = useNamespace()
+  const read = useCall(getHistory, { params, query: { limit: DEPLOYS_MAX } }, { every_ms: DEPLOYS_EVERY_MS })
+  const versions = read.data?.versions
+  return useMemo(
+    () =>
+      (versions ?? [])
+        .map(({ deploy_id, version_id, deploy_ts }) => ({
+          ...{ deploy_id, version_id },
+          at_ms: Date.parse(deploy_ts),
+          text: versionName(game, version_id),
+        }))
+        .filter(({ at_ms }) => at_ms >= start_ms && at_ms <= end_ms)
+        .toReversed(),
+    [versions, game, start_ms, end_ms],
   )
 }
 
@@ -134,11 +174,12 @@ type ChartsProps = {
   ids: { game_id: string; namespace_id: string }
   period: Period
   by: SplitBy
+  marks: readonly ChartMark[]
   is_compared: boolean
   onRange: (from_ms: number, to_ms: number) => void
 }
 
-function Charts({ ids, period, by, is_compared, onRange }: ChartsProps) {
+function Charts({ ids, period, by, marks, is_compared, onRange }: ChartsProps) {
   const length_ms = period.end_ms - period.start_ms
   const query = queryOf(ids, period, by)
   const now = useCall(getAnalytics, { query })
@@ -156,7 +197,15 @@ function Charts({ ids, period, by, is_compared, onRange }: ChartsProps) {
       {before.error === null ? null : <Pending read={before} />}
       <div className="grid min-w-0 grid-cols-1 gap-5 lg:grid-cols-2">
         {SUBJECTS.map((subject) => (
-          <OneChart key={subject.id} subject={subject} sets={sets} before={sets_before} by={by} onRange={onRange} />
+          <OneChart
+            key={subject.id}
+            subject={subject}
+            sets={sets}
+            before={sets_before}
+            by={by}
+            marks={marks}
+            onRange={onRange}
+          />
         ))}
       </div>
       <div>
@@ -181,10 +230,11 @@ type OneChartProps = {
   sets: DataSets
   before: DataSets | null
   by: SplitBy
+  marks: readonly ChartMark[]
   onRange: ChartsProps['onRange']
 }
 
-function OneChart({ subject, sets, before, by, onRange }: OneChartProps) {
+function OneChart({ subject, sets, before, by, marks, onRange }: OneChartProps) {
   const [has_table, setTable] = useState(false)
   const { series, left_out } = useMemo(() => seriesOf(subject, sets, before, by), [subject, sets, before, by])
   const lines = useMemo(
@@ -222,6 +272,7 @@ function OneChart({ subject, sets, before, by, onRange }: OneChartProps) {
           label={subject.title}
           times_ms={sets.times_ms}
           lines={lines}
+          marks={marks}
           format={format}
           onRange={onRange}
           {...(subject.unit === 'count' ? { step_min: 1 } : {})}
