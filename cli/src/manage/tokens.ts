@@ -32,7 +32,7 @@ export async function listTokens(terminal: Terminal, { kind, ...options }: Token
       { title: 'NAME', text: ({ name }) => name ?? '' },
       { title: 'BY', text: ({ created_by }) => created_by?.name ?? created_by?.kind ?? '' },
       { title: 'CREATED', text: ({ create_ts }) => ago(terminal, create_ts) },
-      { title: 'LAST USED', text: ({ use_ts }) => (use_ts === undefined ? '' : ago(terminal, use_ts)) },
+      { title: 'USED', text: ({ use_ts }) => (use_ts === undefined ? '' : ago(terminal, use_ts)) },
       { title: 'EXPIRES', text: ({ expire_ts }) => (expire_ts === undefined ? 'never' : ago(terminal, expire_ts)) },
       { title: 'REVOKED', text: ({ revoke_ts }) => (revoke_ts === undefined ? '' : ago(terminal, revoke_ts)) },
     ],

@@ -44,7 +44,7 @@ export async function checkEncodings(ctx: Context, files: readonly PackSource[])
   throw new ApiError('UPLOAD_INVALID', { reason: 'not_compressed', paths, count: wrong.length }, { message })
 }
 
-/** The file has become more bytes than are looked at. */
+/** The file has become more bytes than are read. */
 class Enough extends Error {}
 
 async function isCompressed(ctx: Context, { file, encoding }: NamedFile): Promise<boolean> {
