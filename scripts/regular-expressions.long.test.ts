@@ -17,6 +17,7 @@ const LITERALS_MIN = 120
 const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours JSON that we have written ourselves.']])
 /** Files that build expressions at run time. */
 const MADE = new Map([
+  ['cli/src/dev/secrets.ts', 'From the pattern of the contract.'],
   ['cli/src/watch/logs.ts', 'From the filter that the user of the command has typed.'],
   ['contract/src/registry-image.ts', 'From fixed parts.'],
   ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
