@@ -132,6 +132,15 @@ async function findCredential(
   })
 }
 
+/**
+ * Whether a flag, the environment or a login names the platform. `muster.yaml` does not count: it is about a game. Without a
+ * choice a command acts on the platform of this machine.
+ */
+export async function isPlatformChosen({ env }: Surroundings, { url, context }: GlobalOptions): Promise<boolean> {
+  if (url !== undefined || context !== undefined || env.MUSTER_URL) return true
+  return (await readPlatforms(env)).current !== null
+}
+
 function withToken(platform: { url: string; token: string }, env: Terminal['env'], origin: string): Credential {
   if (env.MUSTER_TOKEN) return { url: platform.url, token: env.MUSTER_TOKEN, origin: `${origin}, MUSTER_TOKEN` }
   return { url: platform.url, token: platform.token, origin }
@@ -171,7 +180,7 @@ function notLoggedIn(url: string): Failure {
 }
 
 /** The platform whose data folder this user may read, as on the machine of the operator. Null: there is none. */
-async function localPlatform(terminal: Surroundings): Promise<Credential | null> {
+export async function localPlatform(terminal: Surroundings): Promise<Credential | null> {
   const token = await readOperatorToken(terminal)
   if (token === null || !hasPlatform()) return null
   const [{ readConfig }, { mainUrl }] = await Promise.all([

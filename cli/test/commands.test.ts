@@ -72,6 +72,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   await t.test('logs -f prints new lines until Ctrl-C', (t) => follow(t, world))
   await t.test('--json of every reading command has the form of the contract', () => shapes(world))
   await t.test('rays, search and the audit log show what happened', () => happened(world))
+  await t.test('doctor examines the platform that is chosen, for its administrators', () => examined(world))
   await t.test('a console writes to the server of a lobby', (t) => console_(t, world))
   await t.test('a version drains, and a lobby stops', () => stopped(world))
   await t.test('what is misspelt, foreign or forbidden is refused with the reason', (t) => refusals(t, world))
@@ -83,6 +84,21 @@ async function done(muster: Muster, args: readonly string[], input?: string): Pr
   const { code, stdout, stderr } = await muster.run(args, input === undefined ? {} : { input })
   assert.equal(code, 0, `muster ${args.join(' ')}: ${stderr}`)
   return stdout
+}
+
+async function examined({ muster, platform, game }: World): Promise<void> {
+  const { stdout, stderr } = await muster.run(['doctor'])
+  assert.equal(stderr, `Examining the platform at ${platform.edge_url} (this machine: muster doctor --here)\n`)
+  assert.match(stdout, /^ok +data folder /m)
+  assert.match(stdout, new RegExp(`\nThe platform at ${platform.edge_url} runs`))
+  const checks = (await muster.json(['doctor'])) as { url: string; findings: { check: string }[] }
+  assert.equal(checks.url, platform.edge_url)
+  assert.ok(checks.findings.some(({ check }) => check === 'database'))
+  const { game_id } = game
+  const { token } = await platform.client.call(createCloudToken, { params: { game_id }, body: {} })
+  const other = await muster.run(['doctor'], { env: { MUSTER_TOKEN: token } })
+  assert.equal(other.code, 3)
+  assert.match(other.stderr, /are for its administrators\.\nExamine this machine: muster doctor --here/)
 }
 
 async function managed({ muster, platform }: World): Promise<void> {

@@ -208,7 +208,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     mcp: ['failure', 'options', 'session', 'terminal'],
     swarm: ['failure', 'options', 'session', 'table', 'temporary-token', 'terminal'],
     completion: [],
-    doctor: [],
+    doctor: ['failure', 'options', 'session', 'terminal'],
     templates: ['failure', 'terminal'],
     // Tools.
     'temporary-token': ['session', 'terminal'],

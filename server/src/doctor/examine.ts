@@ -55,7 +55,7 @@ function checksOf(config: Config, is_running: boolean, now_ms: number): Promise<
   return [
     inTime('data folder', examineDataFolder(config)),
     inTime('platform', examinePlatform(config, is_running)),
-    inTime('sandbox', examineSandbox(config)),
+    inTime('sandbox', examineSandbox(config, is_running)),
     inTime('database', examineDatabase(config)),
     inTime('DNS', examineNames(config)),
     inTime('certificates', examineCertificates(config, now_ms)),

@@ -10,6 +10,7 @@ import { prepareHost } from '../runner/drivers/host.ts'
 import type { EngineNode } from '../runner/drivers/swarm/engine-node.ts'
 import { heartbeatRemedy, openNodes, SHORT_HEARTBEAT } from '../runner/drivers/swarm/host.ts'
 import { Managers } from '../runner/drivers/swarm/managers.ts'
+import { NO_FREE_BLOCK } from '../runner/network/claim.ts'
 import { networkOptions } from '../runner/network/options.ts'
 import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
@@ -58,8 +59,13 @@ export async function examineDisk({ data_dir, uploads, lobbies }: Config): Promi
   return findings.length > 0 ? findings : [ok('disk', size)]
 }
 
-/** Runs a program under bubblewrap, as the runner does at its start, with a folder of its own. */
-export async function examineSandbox(config: Config): Promise<Finding[]> {
+const SANDBOX_WORKS = 'bubblewrap, control groups, networks and disks of lobbies work'
+
+/**
+ * Runs a program under bubblewrap, as the runner does at its start, with a folder of its own. Beside a platform that runs,
+ * that platform may have the only block of addresses, which shows that its networks work.
+ */
+export async function examineSandbox(config: Config, is_running: boolean): Promise<Finding[]> {
   const { data_dir, sandbox, roles, driver, docker } = config
   if (!roles.includes('runner')) return [skipped('sandbox', 'this machine runs no lobbies')]
   if (driver === 'docker') return [await examineEngine(docker)]
@@ -80,12 +86,14 @@ export async function examineSandbox(config: Config): Promise<Finding[]> {
     const host = await prepareHost({ data_dir: folder, sandbox, log, network })
     host.cgroups?.close()
     await host.networks?.remove()
-    const found = warnings.map(({ msg, reason, remedy = sandboxRemedy(`${msg} ${reason}`, parent) }) =>
+    const others = warnings.filter(({ reason }) => !(is_running && reason === NO_FREE_BLOCK))
+    const found = others.map(({ msg, reason, remedy = sandboxRemedy(`${msg} ${reason}`, parent) }) =>
       warning('sandbox', reason === undefined ? msg : `${msg}: ${reason}`, remedy),
     )
-    return found.length > 0 ? found : [ok('sandbox', 'bubblewrap, control groups, networks and disks of lobbies work')]
+    return found.length > 0 ? found : [ok('sandbox', SANDBOX_WORKS)]
   } catch (error) {
     if (!(error instanceof StartError)) throw error
+    if (is_running && error.message.includes(NO_FREE_BLOCK)) return [ok('sandbox', SANDBOX_WORKS)]
     return [failed('sandbox', error.message, sandboxRemedy(error.message, parent))]
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -167,6 +175,9 @@ function sandboxRemedy(message: string, folder: string): string {
   if (message.includes('MUSTER_SANDBOX=off')) return 'unset MUSTER_SANDBOX'
   if (message.includes('Linux')) return 'export MUSTER_ROLES=api,matchmaker,edge    (and a runner on a Linux machine)'
   if (message.startsWith('setpriv (of')) return 'sudo apt-get install util-linux'
+  if (message.includes(NO_FREE_BLOCK)) {
+    return 'export MUSTER_LOBBY_NETWORK=10.200.0.0/16    (or another private range that this machine does not use)'
+  }
   if (message.includes('network of this machine') || message.includes('network for each lobby')) {
     return 'sudo apt-get install iproute2 nftables && sudo muster start    (or MUSTER_LOBBY_NETWORK=machine for trusted builds)'
   }

@@ -6,8 +6,13 @@ import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import pino from 'pino'
+import { readConfig } from '../../src/config/config.ts'
 import { examine } from '../../src/doctor/examine.ts'
 import type { Check, Finding } from '../../src/doctor/finding.ts'
+import { examineSandbox } from '../../src/doctor/machine.ts'
+import { prepareHost } from '../../src/runner/drivers/host.ts'
+import { networkOptions } from '../../src/runner/network/options.ts'
 import { makeAuthority } from '../certificates.ts'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
@@ -201,4 +206,24 @@ test('13: a certificate that has expired, and one whose key is of another', asyn
     ({ check, status }) => check === 'certificates' && status === 'failed',
   )
   assert.match(failures[0]!.message, /No valid certificate covers other\.test/)
+})
+
+test('14: a block of addresses that is in use, but not by the platform that runs here', async (t) => {
+  const missing = lacking(...NETWORK_NEEDS)
+  if (missing !== null) return t.skip(missing)
+  const config = readConfig({ ...(await sound(t)), MUSTER_LOBBY_NETWORK: '10.213.64.0/21' })
+  const { data_dir, sandbox } = config
+  const host = await prepareHost({ data_dir, sandbox, log: pino({ level: 'silent' }), network: networkOptions(config) })
+  t.after(async () => {
+    host.cgroups?.close()
+    await host.networks?.remove()
+  })
+  const ofNetwork = async (is_running: boolean): Promise<(string | null)[]> =>
+    (await examineSandbox(config, is_running))
+      .filter(({ message }) => message.includes('MUSTER_LOBBY_NETWORK'))
+      .map(({ remedy }) => remedy)
+  const [remedy, ...others] = await ofNetwork(false)
+  assert.deepEqual(others, [])
+  assert.match(remedy ?? '', /^export MUSTER_LOBBY_NETWORK=/)
+  assert.deepEqual(await ofNetwork(true), [])
 })

@@ -13,7 +13,7 @@ const GRACE_S = 60
 
 async function examine(env: Record<string, string>): Promise<string[]> {
   const config = readConfig({ MUSTER_NODE_GRACE_SECONDS: String(GRACE_S), ...env })
-  const findings = await examineSandbox(config)
+  const findings = await examineSandbox(config, false)
   for (const { status, remedy } of findings) assert.equal(remedy === null, status === 'ok')
   return findings.map(({ check, status, message, remedy }) => `${check} ${status}: ${message} -> ${remedy}`)
 }

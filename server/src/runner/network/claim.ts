@@ -12,6 +12,9 @@ import { ipBatch, run } from './system-command.ts'
 /** Blocks tried for one claim. */
 const TRIES_MAX = 256
 
+export const NO_FREE_BLOCK =
+  'every block of MUSTER_LOBBY_NETWORK overlaps with an address or a route of this machine, or belongs to another platform; set it to another private range'
+
 type Network = { first: number; bits: number }
 
 /** `leave`: this process does not use the block any more. Its interface stays. */
@@ -51,9 +54,7 @@ async function claimNew(range: Range, data_dir: string): Promise<Block> {
     const freed = await claimFree(range, data_dir)
     if (freed !== null) return freed
   }
-  throw new Error(
-    'every block of MUSTER_LOBBY_NETWORK overlaps with an address or a route of this machine, or belongs to another platform; set it to another private range',
-  )
+  throw new Error(NO_FREE_BLOCK)
 }
 
 /** Null: none of the range is free. */
