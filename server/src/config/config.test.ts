@@ -34,6 +34,13 @@ test('raw ports have a loopback address of their own in development, and every a
   assert.strictEqual(readConfig({ ...PRODUCTION, MUSTER_EDGE_PORTS_HOST: '192.0.2.1' }).edge_ports.host, '192.0.2.1')
 })
 
+test('raw ports of a node in development are at the address that its seats name', () => {
+  assert.strictEqual(readConfig({ MUSTER_EDGE_PUBLIC_HOST: '192.168.1.20' }).edge_ports.host, '192.168.1.20')
+  const other = { MUSTER_EDGE_PUBLIC_HOST: '192.168.1.20', MUSTER_EDGE_PORTS_HOST: '192.168.1.21' }
+  assert.match(mistakesOf(other).join(), /MUSTER_EDGE_PORTS_HOST/)
+  assert.strictEqual(readConfig({ MUSTER_EDGE_PUBLIC_HOST: 'attic.example.com' }).edge_ports.host, '127.0.0.2')
+})
+
 test('HTTP listens on loopback in development, on every address in production, or where the setting says', () => {
   assert.deepStrictEqual(readConfig({}).edge_hosts, ['127.0.0.1', '::1'])
   assert.deepStrictEqual(readConfig(PRODUCTION).edge_hosts, [null])

@@ -1,5 +1,5 @@
 // Settings of the edge: the ports it listens on, and those it leaves to lobbies.
-import { isIP } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import { resolve } from 'node:path'
 import type { Config } from './config.ts'
 import { LOOPBACK } from './networks.ts'
@@ -34,19 +34,29 @@ export function readEdge(
   const edge_http_port = read.number('MUSTER_EDGE_HTTP_PORT')
   const edge_https_port = read.number('MUSTER_EDGE_HTTPS_PORT')
   const certificates_dir = read.textOrNull('MUSTER_TLS_CERTIFICATES')
+  const edge_public_host = readPublicHost(read)
   return {
     edge_retire_ms: read.number('MUSTER_EDGE_RETIRE_SECONDS'),
     edge_hosts: readEdgeHosts(read, mode),
-    edge_public_host: readPublicHost(read),
+    edge_public_host,
     edge_http_port,
     edge_https_port,
     advertised_http_port: read.number('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port),
     advertised_https_port: read.number('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port),
     certificates_dir: certificates_dir === null ? null : resolve(certificates_dir),
-    edge_ports: { ...readEdgePorts(read), host: readEdgePortsHost(read, mode) },
+    edge_ports: { ...readEdgePorts(read), host: readEdgePortsHost(read, mode, ownAddress(mode, edge_public_host)) },
     host_port_ranges: readHostPortRanges(read),
     proxy_protocol_from: read.list('MUSTER_PROXY_PROTOCOL_FROM'),
   }
+}
+
+/**
+ * The address that a node in development names to players, where the public host is one. It has no cookies of the hub, whose
+ * host is a name of this machine. Null: there is none, or all addresses are used.
+ */
+function ownAddress(mode: Config['mode'], public_host: string | null): string | null {
+  if (mode !== 'development' || public_host === null || !isIPv4(public_host)) return null
+  return public_host.startsWith('127.') ? null : public_host
 }
 
 function readEdgeHosts(read: SettingsReader, mode: Config['mode']): readonly (string | null)[] {
@@ -80,9 +90,10 @@ function readEdgePorts(read: SettingsReader): PortRange & { spare: number } {
   return { ...range, spare }
 }
 
-function readEdgePortsHost(read: SettingsReader, mode: Config['mode']): string | null {
-  const host = read.textOrNull('MUSTER_EDGE_PORTS_HOST') ?? (mode === 'development' ? RAW_PORTS_LOOPBACK : null)
-  if (host === null) return null
+function readEdgePortsHost(read: SettingsReader, mode: Config['mode'], own_address: string | null): string | null {
+  const of_mode = mode === 'development' ? (own_address ?? RAW_PORTS_LOOPBACK) : null
+  const host = read.textOrNull('MUSTER_EDGE_PORTS_HOST') ?? of_mode
+  if (host === null || host === own_address) return host
   if (isIP(host) === 0) {
     read.mistakes.push(`MUSTER_EDGE_PORTS_HOST is ${JSON.stringify(host)}, which is not an address.`)
   } else if (mode === 'development' && (LOOPBACK.has(host) || !host.startsWith('127.'))) {

@@ -212,7 +212,7 @@ export const SETTINGS = {
   MUSTER_EDGE_PORTS_HOST: {
     kind: 'text',
     default: '',
-    default_doc: '127.0.0.2 in development, else all addresses',
+    default_doc: '127.0.0.2 in development, or the public host where that is an address; else all addresses',
     doc: "Address that these ports listen on. In development it must be a loopback address other than the hub's.",
   },
   MUSTER_EDGE_PORTS_SPARE: {
