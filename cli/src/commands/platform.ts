@@ -38,7 +38,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .action(() =>
       onPlatformNode(env, async () => {
         const { restartRoles } = await import('@musterhost/server/supervisor/restart-request')
-        await restartRoles(env)
+        await restartRoles(env, (role, { done, of }) => console.log(`${done} of ${of}: ${role} runs in a new process.`))
         console.log('All roles run in new processes.')
       }),
     )
