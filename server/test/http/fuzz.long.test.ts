@@ -48,6 +48,8 @@ const HELD: ReadonlySet<string> = new Set([
   'games.matchmaker.deleteMatchmakerLobby',
   'games.matchmaker.exportLobbyLogs',
   'games.matchmaker.writeLobbyInput',
+  'games.matchmaker.checkMatchmakerVersion',
+  'games.secrets.removeGameSecret',
   'logs.explainRay',
   'groups.setMemberRole',
   'groups.kickMember',
