@@ -6,7 +6,7 @@ import { ERRORS, type ErrorBody, type ErrorCode, FORMATS, type Operation } from 
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { Ajv, type ValidateFunction } from 'ajv'
 import fc from 'fast-check'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Change } from '../../src/journal/changes.ts'
 import { SHARD_COUNT } from '../../src/journal/pages.ts'
 import { READ_ROWS_MAX, readTails } from '../../src/journal/read.ts'
@@ -202,12 +202,21 @@ const COUNTED = ['captcha_claims', 'email_verifications', 'audit_events']
 
 /** A job checks each row periodically, and writes the result. */
 const BY_JOBS = ['domains']
+/** The last use of a token is collected for seconds, and written with those of other requests. Its other columns are compared. */
+const TOKENS = 'tokens'
+const LAST_USE = 'use_ts'
+
+const OF_TOKENS = sql`coalesce(sum(hashtext((to_jsonb(${sql.table(TOKENS)}) - ${sql.lit(LAST_USE)})::text)), 0)`
+
+function writesOf(name: string): RawBuilder<unknown> {
+  if (BY_JOBS.includes(name)) return sql`0`
+  return name === TOKENS ? OF_TOKENS : sql`coalesce(max(xmin::text::bigint), 0)`
+}
 
 /** Differs when a row of one of the tables was written. */
 async function fingerprint(platform: Platform, tables: readonly string[]): Promise<string> {
   const parts = tables.map((name) => {
-    const last = BY_JOBS.includes(name) ? sql`0` : sql`coalesce(max(xmin::text::bigint), 0)`
-    return sql`select count(*)::text || ':' || ${last} from ${sql.table(name)}`
+    return sql`select count(*)::text || ':' || ${writesOf(name)} from ${sql.table(name)}`
   })
   const { rows } = await sql`${sql.join(parts, sql` union all `)}`.execute(platform.ctx.db)
   return JSON.stringify(rows)
