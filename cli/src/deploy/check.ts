@@ -21,6 +21,8 @@ const WAIT_MS = 5_000
 const CALLS_MAX = 1_000
 /** A server that listens, or that writes nothing, is given up this long after its start. */
 const GIVE_UP_MS = 30_000
+/** How the platform's own line in the log begins that says what a report's message says. */
+const REPORT_LINE = '[muster] The server is not ready: '
 /** Lines of the log in a failure, and in one report. */
 const LOG_LINES_MAX = 10
 /** What is cleaned up is cleaned up after Ctrl-C too. */
@@ -50,14 +52,14 @@ export async function checkVersion(
   const progress = new Progress(terminal)
   let body: { game_mode?: string; lobby_id?: string; wait_ms: number } = { game_mode, wait_ms: FIRST_WAIT_MS }
   for (let calls = 1; calls <= CALLS_MAX; calls++) {
-    const report = await callCheck(session, params, body, words)
+    const report = await callCheck(session, params, body, words, progress)
     const { lobby_id } = report
     if (report.is_ready) return { lobby_id, duration_ms: performance.now() - begin_ms }
     body = { lobby_id, wait_ms: WAIT_MS }
     const has_written = progress.show(report)
     if (!patience.isOver(report, has_written)) continue
     await session.client.call(deleteMatchmakerLobby, { params: { game_id: params.game_id, lobby_id }, signal: ALWAYS })
-    throw tooSlow(report, words)
+    throw tooSlow(report, words, progress)
   }
   throw new Error(`a check of a version did not end within ${CALLS_MAX} calls`)
 }
@@ -81,11 +83,11 @@ class Patience {
   }
 }
 
-/** Prints what is new since the last report. */
+/** Prints what is new since the last report, so that each line of the log is there once. */
 class Progress {
   readonly #terminal: Terminal
   #message = ''
-  #last_line = ''
+  #last_line: string | null = null
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal
@@ -95,10 +97,21 @@ class Progress {
   show({ message, log_lines }: Report): boolean {
     if (message !== this.#message) this.#terminal.note(`waiting for the first lobby: ${message}`)
     this.#message = message
-    const lines = log_lines.slice(log_lines.lastIndexOf(this.#last_line) + 1)
+    const lines = this.#newOf(log_lines)
+    this.#last_line = lines.at(-1) ?? this.#last_line
     for (const line of lines.slice(-LOG_LINES_MAX)) this.#terminal.note(`  log: ${visibleText(line)}`)
-    this.#last_line = log_lines.at(-1) ?? ''
     return lines.length > 0
+  }
+
+  /** The details of a failure. A program reads them from the failure alone, so there they are complete. */
+  detailsOf(log_lines: readonly string[]): { path: string; message: string }[] {
+    const lines = this.#terminal.is_json ? log_lines : this.#newOf(log_lines)
+    return lines.slice(-LOG_LINES_MAX).map((line) => ({ path: 'log', message: visibleText(line) }))
+  }
+
+  #newOf(log_lines: readonly string[]): string[] {
+    const known = this.#last_line === null ? 0 : log_lines.lastIndexOf(this.#last_line) + 1
+    return log_lines.slice(known).filter((line) => !line.startsWith(REPORT_LINE))
   }
 }
 
@@ -107,13 +120,14 @@ async function callCheck(
   params: Omit<CheckedVersion, 'config'>,
   body: { lobby_id?: string; wait_ms: number },
   words: Words,
+  progress: Progress,
 ): Promise<Report> {
   try {
     return await session.client.call(checkMatchmakerVersion, { params, body })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     if (NO_ROOM.has(error.code)) throw notChecked(error, words)
-    throw error.code === 'MATCHMAKER_LOBBY_STOPPED' ? failedStart(error, words) : error
+    throw error.code === 'MATCHMAKER_LOBBY_STOPPED' ? failedStart(error, words, progress) : error
   }
 }
 
@@ -125,23 +139,23 @@ function notChecked(error: ApiError, { version, stays }: Words): Failure {
   })
 }
 
-function failedStart(error: ApiError, { version, stays }: Words): Failure {
+function failedStart(error: ApiError, { version, stays }: Words, progress: Progress): Failure {
   const { log_lines = [] } = error.metadata as { log_lines?: readonly string[] }
   const is_late = error.metadata.exit_reason === 'never_ready'
   return new Failure(`The first lobby of version ${version} did not start: ${error.message} ${stays}`, {
     exit_code: is_late ? EXIT.timed_out : EXIT.failed,
-    details: detailsOf(log_lines),
+    details: progress.detailsOf(log_lines),
     remedy: REMEDY,
     ...rayOf(error),
     cause: error,
   })
 }
 
-function tooSlow({ message, log_lines }: Report, { version, stays }: Words): Failure {
+function tooSlow({ message, log_lines }: Report, { version, stays }: Words, progress: Progress): Failure {
   const within = `within ${GIVE_UP_MS / 1000} s of its start`
   return new Failure(`The first lobby of version ${version} was not ready ${within}. ${message} ${stays}`, {
     exit_code: EXIT.timed_out,
-    details: detailsOf(log_lines),
+    details: progress.detailsOf(log_lines),
     remedy: `${REMEDY} A server that takes longer to start says so by ready_deadline_ms of its game mode.`,
   })
 }
@@ -149,7 +163,3 @@ function tooSlow({ message, log_lines }: Report, { version, stays }: Words): Fai
 const REMEDY = 'Correct the server and deploy again. Without this check: muster deploy --no-check.'
 
 const rayOf = ({ ray_id }: ApiError): { ray_id?: string } => (ray_id === undefined ? {} : { ray_id })
-
-function detailsOf(log_lines: readonly string[]): { path: string; message: string }[] {
-  return log_lines.slice(-LOG_LINES_MAX).map((line) => ({ path: 'log', message: visibleText(line) }))
-}
