@@ -4,6 +4,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { createClient, MusterError, socketUrl } from './browser.ts'
+import { openPlayer } from './player.ts'
 import { refusal, startTestPlatform } from './test-platform.ts'
 
 const seat = {
@@ -48,6 +49,50 @@ test('create opens a lobby with everything that is said of it', async (t) => {
   assert.equal(player.token, 'player.token')
   assert.equal(platform.asked[0]?.path, '/matchmaker/lobbies/create')
   assert.deepEqual(platform.asked[0]?.body, request)
+})
+
+/** Runs `work` while a member of the global object, or of one of its objects, is another one. */
+async function withMember(
+  object: object,
+  name: string,
+  descriptor: PropertyDescriptor,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  const before = Object.getOwnPropertyDescriptor(object, name)
+  Object.defineProperty(object, name, { ...descriptor, configurable: true })
+  try {
+    await work()
+  } finally {
+    Reflect.deleteProperty(object, name)
+    if (before !== undefined) Object.defineProperty(object, name, before)
+  }
+}
+
+test('a page of a plain http address in the local network, which has no randomUUID, finds a seat', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer({ status: 200, body: seat })
+  await withMember(crypto, 'randomUUID', { value: undefined }, () =>
+    createClient({ matchmaker_url: platform.url }).find({ game_modes: ['default'] }),
+  )
+  assert.match(String(platform.asked[0]?.headers['idempotency-key']), /^[0-9a-f]{32}$/)
+})
+
+test('a page in a frame whose storage the browser blocks has a guest for each visit', async (t) => {
+  const platform = await startTestPlatform(t)
+  const guest = { identity: { identity_id: 'a', display_name: 'Guest', is_registered: false }, identity_token: 'token' }
+  const blocked = () => {
+    throw new DOMException('The operation is insecure.', 'SecurityError')
+  }
+  for (const descriptor of [{ get: blocked }, { value: { getItem: blocked, setItem: blocked } }]) {
+    platform.answer({ status: 200, body: guest })
+    await withMember(globalThis, 'localStorage', descriptor, async () => {
+      assert.equal((await openPlayer({ matchmaker_url: platform.url })).identity.identity_id, 'a')
+    })
+  }
+  assert.deepEqual(
+    platform.asked.map(({ body }) => body),
+    [{}, {}],
+  )
 })
 
 const captchaRequired = (metadata: Record<string, unknown>) => refusal(403, 'CAPTCHA_CAPTCHA_REQUIRED', {}, metadata)

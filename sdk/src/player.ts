@@ -15,7 +15,10 @@ export type Party = {
 }
 
 export type PlayerOptions = ClientOptions & {
-  /** Where the identity token is stored. Absent: localStorage. Null: every visit creates a new guest. */
+  /**
+   * Where the identity token is stored. Absent: localStorage. Null, and where the browser blocks the storage of a frame: every
+   * visit creates a new guest.
+   */
   storage?: Pick<Storage, 'getItem' | 'setItem'> | null
 }
 
@@ -39,12 +42,29 @@ const STORAGE_KEY = 'muster.identity'
 /** Pause after a call failed in spite of its retries. */
 const WATCH_PAUSE_MS = 5_000
 
+/** Browsers may block the storage of a page in a frame of another site: then all access to it throws. */
+const DEVICE: NonNullable<PlayerOptions['storage']> = {
+  getItem: (key) => withLocalStorage((storage) => storage.getItem(key)),
+  setItem: (key, value) => void withLocalStorage((storage) => storage.setItem(key, value)),
+}
+
+/** Null: there is none, or it is blocked. */
+function withLocalStorage<T>(access: (storage: Storage) => T): T | null {
+  try {
+    const { localStorage } = globalThis as { localStorage?: Storage }
+    return localStorage === undefined ? null : access(localStorage)
+  } catch (error) {
+    if (error instanceof DOMException) return null
+    throw error
+  }
+}
+
 type Request = { method: string; path: string; body?: unknown }
 type Event = { event_id: string; kind: { matchmaker_lobby_join?: Seat } }
 
 /** Throws a MusterError when the platform does not know this page's origin or token. */
 export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOptions = {}): Promise<Player> {
-  const storage = options.storage === undefined ? globalThis.localStorage : options.storage
+  const storage = options.storage === undefined ? DEVICE : options.storage
   const url = (options.matchmaker_url ?? (await matchmakerAddress(signal))).replace(/\/$/, '')
 
   const ask = <T>(token: string | undefined, { method, path, body }: Request, callOptions: CallOptions = {}) =>

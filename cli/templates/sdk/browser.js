@@ -95,6 +95,12 @@ const CAPTCHA_PROVIDERS = ['hcaptcha', 'turnstile']
                                                                 
  
 
+/** 128 random bits. A page of a plain http address has no `crypto.randomUUID`. */
+function randomKey()         {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
 /** A client of the matchmaker. Costs nothing until its first call. */
 export function createClient(options                = {})         {
   let address = options.matchmaker_url
@@ -103,7 +109,7 @@ export function createClient(options                = {})         {
     // One key for all attempts of this call: if an answer gets lost, the repetition gets the same seat, not a second.
     const headers                         = {
       'content-type': 'application/json',
-      'idempotency-key': crypto.randomUUID(),
+      'idempotency-key': randomKey(),
     }
     if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
     const request              = { method: 'POST', headers, body: JSON.stringify(wish) }

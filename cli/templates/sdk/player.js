@@ -15,7 +15,10 @@ import { matchmakerAddress, pause, retrying, send } from './request.js'
  
 
                                              
-                                                                                                         
+     
+                                                                                                                               
+                               
+     
                                                        
  
 
@@ -39,12 +42,29 @@ const STORAGE_KEY = 'muster.identity'
 /** Pause after a call failed in spite of its retries. */
 const WATCH_PAUSE_MS = 5_000
 
+/** Browsers may block the storage of a page in a frame of another site: then all access to it throws. */
+const DEVICE                                        = {
+  getItem: (key) => withLocalStorage((storage) => storage.getItem(key)),
+  setItem: (key, value) => void withLocalStorage((storage) => storage.setItem(key, value)),
+}
+
+/** Null: there is none, or it is blocked. */
+function withLocalStorage   (access                         )           {
+  try {
+    const { localStorage } = globalThis                              
+    return localStorage === undefined ? null : access(localStorage)
+  } catch (error) {
+    if (error instanceof DOMException) return null
+    throw error
+  }
+}
+
                                                                
                                                                          
 
 /** Throws a MusterError when the platform does not know this page's origin or token. */
 export async function openPlayer(options                = {}, { signal }              = {})                  {
-  const storage = options.storage === undefined ? globalThis.localStorage : options.storage
+  const storage = options.storage === undefined ? DEVICE : options.storage
   const url = (options.matchmaker_url ?? (await matchmakerAddress(signal))).replace(/\/$/, '')
 
   const ask =    (token                    , { method, path, body }         , callOptions              = {}) =>
