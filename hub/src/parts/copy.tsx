@@ -4,9 +4,10 @@ import { showToast } from '../toasts.ts'
 
 const COPIED_SHOWN_MS = 1_500
 
-export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+/** A page of a plain http address has no clipboard: then a message says how to copy. */
+function useCopy(text: string): { is_copied: boolean; copy: () => void } {
   const [is_copied, setCopied] = useState(false)
-  async function copy(): Promise<void> {
+  async function write(): Promise<void> {
     try {
       await navigator.clipboard.writeText(text)
       setCopied(true)
@@ -15,10 +16,15 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
       showToast('bad', 'The browser does not let this page write to the clipboard. Select the text and copy it.')
     }
   }
+  return { is_copied, copy: () => void write() }
+}
+
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const { is_copied, copy } = useCopy(text)
   return (
     <button
       type="button"
-      onClick={() => void copy()}
+      onClick={copy}
       className="cursor-pointer rounded border border-line bg-raised px-1.5 py-0.5 text-xs whitespace-nowrap text-soft hover:bg-code"
     >
       <span aria-live="polite">{is_copied ? 'Copied' : label}</span>
@@ -28,18 +34,13 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
 
 /** The end of an id, which differs even between ids of the same moment. A click copies the whole id. */
 export function ShortId({ id }: { id: string }) {
-  const [is_copied, setCopied] = useState(false)
+  const { is_copied, copy } = useCopy(id)
   return (
     <button
       type="button"
       title={`Copy ${id}`}
       className="cursor-copy rounded font-mono text-xs text-soft hover:bg-code"
-      onClick={() => {
-        void navigator.clipboard.writeText(id).then(() => {
-          setCopied(true)
-          setTimeout(() => setCopied(false), COPIED_SHOWN_MS)
-        })
-      }}
+      onClick={copy}
     >
       {is_copied ? 'copied' : shortId(id)}
     </button>
