@@ -89,9 +89,11 @@ async function firstDeploy(t: TestContext, platform: Platform): Promise<void> {
   assert.deepEqual([page.status, page.body.toString()], [200, '<h1>Game</h1>'])
 
   const { params } = await prodOf(platform, project)
-  const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
-  assert.equal(versions[0]!.message, 'The first one')
-  assert.equal(versions[0]!.first_ready_ts, versions[0]!.deploy_ts, 'its lobby was ready before the switch')
+  const newest = async () => (await platform.client.call(getGameNamespaceVersionHistoryList, { params })).versions[0]!
+  await until('the record of its lobby is written', async () => (await newest()).first_ready_ts !== undefined)
+  const { message, first_ready_ts, deploy_ts } = await newest()
+  assert.equal(message, 'The first one')
+  assert.equal(first_ready_ts, deploy_ts, 'its lobby was ready before the switch')
   // The seat of the check was given back, so the lobby is empty.
   const { lobbies } = await platform.client.call(getAnalyticsMatchmakerLive, { params })
   assert.deepEqual(
