@@ -98,8 +98,11 @@ function firstReady(of: ExpressionBuilder<Schema, 'namespace_versions'>) {
     .whereRef('lobbies.namespace_id', '=', 'namespace_versions.namespace_id')
     .whereRef('lobbies.version_id', '=', 'namespace_versions.version_id')
     .where('lobbies.create_ts', '>=', ({ selectFrom }) => {
+      // A deploy of the same version again has lobbies that are no check.
+      const begin_ts = sql<Date>`case when former.version_id = namespace_versions.version_id
+        then namespace_versions.deploy_ts else former.deploy_ts end`
       const former_ts = selectFrom('namespace_versions as former')
-        .select('former.deploy_ts')
+        .select(begin_ts.as('begin_ts'))
         .whereRef('former.namespace_id', '=', 'namespace_versions.namespace_id')
         .whereRef('former.deploy_number', '<', 'namespace_versions.deploy_number')
         .orderBy('former.deploy_number', 'desc')
