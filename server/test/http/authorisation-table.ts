@@ -278,6 +278,7 @@ export const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
   'games.matchmaker.deleteMatchmakerLobby': 'LOBBY_NOT_FOUND',
   'games.matchmaker.exportLobbyLogs': 'MATCHMAKER_LOBBY_NOT_STARTED',
+  'games.matchmaker.checkMatchmakerVersion': 'LOBBY_NOT_FOUND',
   // The version of the game does not allow input.
   'games.matchmaker.writeLobbyInput': 'LOBBY_INPUT_DISABLED',
   'logs.explainRay': 'RAY_NOT_FOUND',

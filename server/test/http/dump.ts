@@ -4,6 +4,8 @@ import { until } from '../until.ts'
 
 /** What the audit log says was changed, and not what was refused. */
 const CHANGES = sql`where outcome in ('done', 'begun')`
+/** The last use is written seconds after its request. */
+const WITHOUT_LAST_USE = sql`to_jsonb(t) - 'use_ts'`
 
 /**
  * Every row of every table but refusals in the audit log, the lease, which is renewed all the time, rays, which every request may leave, the last runs of jobs, and analytics,
@@ -23,10 +25,11 @@ export async function dump({ ctx }: Platform): Promise<string> {
       and table_name not in ('journal_readers', 'matchmaker_lease', 'book_time', 'matchmakers', 'shard_leases', 'port_claims', 'shard_room', 'place_room', 'explanations', 'ray_spans', 'job_runs') order by 1`.execute(
     ctx.db,
   )
-  const parts = tables.rows.map(
-    ({ name }) => sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
-      from (select to_jsonb(t)::text as r from ${sql.table(name)} as t ${name === 'audit_events' ? CHANGES : sql``}) as rows`,
-  )
+  const parts = tables.rows.map(({ name }) => {
+    const row = name === 'tokens' ? WITHOUT_LAST_USE : sql`to_jsonb(t)`
+    return sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
+      from (select (${row})::text as r from ${sql.table(name)} as t ${name === 'audit_events' ? CHANGES : sql``}) as rows`
+  })
   const { rows } = await sql`${sql.join(parts, sql` union all `)}`.execute(ctx.db)
   return rows.map((row) => JSON.stringify(row)).join('\n')
 }
