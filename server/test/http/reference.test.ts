@@ -224,5 +224,6 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     IDENTITY_ID: unknown,
     NEW_OWNER_IDENTITY_ID: unknown,
     VERIFICATION_ID: unknown,
+    NAME: 'PAYMENT_KEY',
   }
 }
