@@ -113,7 +113,7 @@ const ASKED_LISTS = { game_mode: 'game_modes', region: 'regions' } as const
 function withAsked(text: string, { asked }: Explanation): string {
   return Object.entries(ASKED_LISTS).reduce((sentence, [member, list]) => {
     const names = asked[list]
-    // Of several names, the response said which one is unknown, and the explanation does not.
+    // The explanation does not say which of several names is unknown. The response did.
     if (!Array.isArray(names) || names.length !== 1) return sentence
     return sentence.replace(`\`metadata.${member}\``, () => `\`${String(names[0])}\``)
   }, text)

@@ -7,12 +7,12 @@ type Examined = { findings: readonly ShownFinding[]; is_running: boolean; place:
 
 const MARKS: Record<Finding['status'], string> = { ok: 'ok', warning: 'warn', failed: 'FAIL', skipped: '-' }
 
-/** Of this machine. */
+/** The report of this machine. */
 export function reportLines({ findings, is_running, data_folder }: Examination): string[] {
   return linesOf({ findings, is_running, place: data_folder && `A platform on ${data_folder}` })
 }
 
-/** Of the platform at `url`, which has run the checks itself. */
+/** The report of the platform at `url`, which has run the checks itself. */
 export function remoteReportLines(url: string, findings: readonly ShownFinding[]): string[] {
   return linesOf({ findings, is_running: true, place: `The platform at ${url}` })
 }

@@ -71,16 +71,14 @@ export async function inspectLink(
   ctx: Context,
   device_link_token: string,
 ): Promise<ResponseOf<typeof inspectDeviceLink>> {
-  const device_link_id = readLink(ctx, device_link_token)
-  const token = ctx.keys.verify(device_link_token, ctx.now())
-  const { name, client_ip } = token.kind === 'device' ? token : {}
+  const { device_link_id, name, client_ip, issue_ms } = readLink(ctx, device_link_token)
   return {
     device_link_id,
     code: device_link_id.slice(-CODE_LENGTH),
     ...(name === undefined ? {} : { name }),
     ...(client_ip === undefined ? {} : { client_ip }),
-    create_ts: timestamp(new Date(token.issue_ms)),
-    expire_ts: timestamp(new Date(token.issue_ms + LINK_LIFETIME_MS)),
+    create_ts: timestamp(new Date(issue_ms)),
+    expire_ts: timestamp(new Date(issue_ms + LINK_LIFETIME_MS)),
     is_complete: (await cloudTokenOf(ctx, device_link_id)) !== null,
     grant: { kind: 'cloud_token', lifetime_ms: CLOUD_TOKEN_LIFETIME_MS },
   }
@@ -92,7 +90,7 @@ export async function completeLink(
   caller: Caller,
   { device_link_token, game_id }: BodyOf<typeof completeDeviceLink>,
 ): Promise<void> {
-  const device_link_id = readLink(ctx, device_link_token)
+  const { device_link_id, name } = readLink(ctx, device_link_token)
   await requireGame(ctx, caller, game_id)
   const now = ctx.now()
   await changes(ctx, { game_id }, async (trx) => {
@@ -103,8 +101,6 @@ export async function completeLink(
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
     // The id of the link is the id of its cloud token.
-    const token = ctx.keys.verify(device_link_token, now)
-    const name = token.kind === 'device' ? token.name : undefined
     const options = { token_id: device_link_id, now_ms: now, lifetime_ms: CLOUD_TOKEN_LIFETIME_MS, name }
     await recordToken(trx, caller, { kind: 'cloud', game_id }, options)
     const expire_ts = new Date(now + CLOUD_TOKEN_LIFETIME_MS)
@@ -115,7 +111,7 @@ export async function completeLink(
 
 /** Throws CLOUD_DEVICE_LINK_INVALID or CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
 export async function refuseLink(ctx: ChangeContext, device_link_token: string): Promise<void> {
-  const device_link_id = readLink(ctx, device_link_token)
+  const { device_link_id } = readLink(ctx, device_link_token)
   if ((await cloudTokenOf(ctx, device_link_id)) !== null) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
   // Should somebody complete it at this moment, the cloud token has the same id and is revoked too.
   await revokeById(ctx, device_link_id, ctx.now() + CLOUD_TOKEN_LIFETIME_MS)
@@ -125,7 +121,7 @@ export function openDeviceLinks(ctx: Context): DeviceLinks {
   const waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   return {
     async get({ device_link_token, watch_index }, gone) {
-      const device_link_id = readLink(ctx, device_link_token)
+      const { device_link_id } = readLink(ctx, device_link_token)
       const look = () => cloudTokenOf(ctx, device_link_id)
       const wait = () => waiting.until([device_link_id], look, () => gone.aborted, gone)
       const cloud_token = await (watch_index === PENDING ? wait() : look())
@@ -149,13 +145,15 @@ async function cloudTokenOf(ctx: Context, device_link_id: string): Promise<strin
   return ctx.keys.issue({ kind: 'cloud', game_id }, options)
 }
 
+type DeviceToken = Extract<ReturnType<Context['keys']['verify']>, { kind: 'device' }>
+
 /** The token is data here, not the caller's credential: whatever is wrong with it is one refusal. */
-function readLink(ctx: Context, text: string): string {
+function readLink(ctx: Context, text: string): DeviceToken {
   try {
     const token = ctx.keys.verify(text, ctx.now())
     // Its id may have been revoked as a link, or as the cloud token that it answers.
     const is_revoked = ctx.revoked.has(token.token_id)
-    if (token.kind === 'device' && !is_revoked && !ctx.revoked.has(token.device_link_id)) return token.device_link_id
+    if (token.kind === 'device' && !is_revoked && !ctx.revoked.has(token.device_link_id)) return token
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
   }

@@ -213,7 +213,7 @@ export const SETTINGS = {
     kind: 'text',
     default: '',
     default_doc: '127.0.0.2 in development, or the public host where that is an address; else all addresses',
-    doc: "Address that these ports listen on. In development it must be a loopback address other than the hub's.",
+    doc: "Address that these ports listen on. In development it must be the public host, or a loopback address other than the hub's.",
   },
   MUSTER_EDGE_PORTS_SPARE: {
     kind: 'integer',

@@ -461,7 +461,7 @@ type TokenTable = {
   /** Name of the access token of an administrator. */
   creator_name: string | null
   creator_user_id: string | null
-  /** Of cloud tokens only. A few seconds late. */
+  /** The last use of a cloud token, a few seconds late. Null for other kinds. */
   use_ts: Date | null
 }
 

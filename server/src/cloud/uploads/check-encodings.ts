@@ -1,13 +1,11 @@
 // A file of a site that is named as compressed (`x.wasm.br`, `x.data.gz`) is served with that encoding. When its bytes are not
 // compressed so, browsers show nothing but a failed download. The upload is refused instead, and names the file.
-import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createBrotliDecompress, createGunzip } from 'node:zlib'
 import { ApiError } from '@musterhost/contract'
 import { contentTypeOf } from '@musterhost/contract/site'
 import type { Context } from '../../context.ts'
-import { ObjectDamaged } from '../../objects/damage.ts'
-import { ObjectNotFound } from '../../objects/objects.ts'
+import { damageOf } from '../../objects/damage.ts'
 import type { PackSource } from './pack-texts.ts'
 
 /**
@@ -48,7 +46,10 @@ export async function checkEncodings(ctx: Context, files: readonly PackSource[])
 class Enough extends Error {}
 
 async function isCompressed(ctx: Context, { file, encoding }: NamedFile): Promise<boolean> {
-  const stored = await read(ctx, file)
+  const { object_key } = file
+  const stored = await ctx.objects
+    .read(object_key)
+    .catch((error: unknown) => Promise.reject(damageOf(object_key, error)))
   const decoder = encoding === 'br' ? createBrotliDecompress() : createGunzip()
   // The pipeline destroys each stream with the error of the other, so the first of them has failed.
   let failed: unknown = null
@@ -66,13 +67,5 @@ async function isCompressed(ctx: Context, { file, encoding }: NamedFile): Promis
     if (error instanceof Enough) return true
     if (failed === decoder) return false
     throw error
-  }
-}
-
-async function read(ctx: Context, { object_key }: PackSource): Promise<Readable> {
-  try {
-    return await ctx.objects.read(object_key)
-  } catch (error) {
-    throw error instanceof ObjectNotFound ? new ObjectDamaged(object_key, 'missing', error) : error
   }
 }

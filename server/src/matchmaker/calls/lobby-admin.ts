@@ -63,13 +63,7 @@ export async function drainVersion(
   is_draining: boolean,
 ): Promise<Record<string, never>> {
   if ((await ctx.namespaces.get(namespace_id)).game_id !== game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
-  const version = await ctx.db
-    .selectFrom('versions')
-    .where('version_id', '=', version_id)
-    .where('game_id', '=', game_id)
-    .select('version_id')
-    .executeTakeFirst()
-  if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
+  await requireVersion(ctx, game_id, version_id)
   ctx.books.requireShard(namespace_id)
   const change = { before: {}, after: { version_id, is_draining } }
   await command(ctx, { game_id, namespace_id }, change, async () => {
@@ -90,4 +84,19 @@ async function namespaceOfLobby(ctx: MatchmakerContext, { game_id, lobby_id }: O
     .executeTakeFirst()
   if (row === undefined) throw new ApiError('LOBBY_NOT_FOUND')
   return row.namespace_id
+}
+
+/** Throws VERSION_NOT_FOUND. */
+export async function requireVersion(
+  { db }: Pick<AdminContext, 'db'>,
+  game_id: string,
+  version_id: string,
+): Promise<void> {
+  const version = await db
+    .selectFrom('versions')
+    .where('version_id', '=', version_id)
+    .where('game_id', '=', game_id)
+    .select('version_id')
+    .executeTakeFirst()
+  if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
 }

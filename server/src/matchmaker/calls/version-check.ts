@@ -12,6 +12,7 @@ import type { Requester } from '../seats/requester.ts'
 import { failedStart, startProgress } from '../seats/start-errors.ts'
 import type { WaitEnd } from '../shards/seat-waiters.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
+import { requireVersion } from './lobby-admin.ts'
 
 /** Lobbies that checks keep in a namespace at a time. */
 const CHECKS_MAX = 4
@@ -50,13 +51,7 @@ export async function checkVersion(ctx: MatchmakerContext, check: Check): Promis
 /** A game mode of the version, in its first region. */
 async function planOf(ctx: MatchmakerContext, check: Check): Promise<LobbyPlan> {
   const { game_id, version_id, ray_id } = check
-  const version = await ctx.db
-    .selectFrom('versions')
-    .where('version_id', '=', version_id)
-    .where('game_id', '=', game_id)
-    .select('version_id')
-    .executeTakeFirst()
-  if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
+  await requireVersion(ctx, game_id, version_id)
   const modes = await ctx.namespaces.gameModes(version_id)
   // The database keeps no order of the game modes.
   const { game_mode = modes.has('default') ? 'default' : [...modes.keys()].sort()[0] } = check
