@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import type { ClientBase } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { makeDayPartition, readPartitionName } from '../database/day-partitions.ts'
+import { UNUSED_TABLES } from '../database/former-migrations.ts'
 import type { BackedSequence, BackedTable } from './manifest.ts'
 
 /** Tables whose rows are of one running platform: the migrations make their own, a lease is of who holds it. */
@@ -13,8 +14,6 @@ const NOT_BACKED = [
     'migrations',
     'additive_migrations',
     'node_versions',
-    'matchmaker_lease',
-    'book_time',
     'matchmakers',
     'shard_leases',
     'port_claims',
@@ -26,6 +25,7 @@ const NOT_BACKED = [
   ],
   ...['edges', 'edge_reports', 'lobby_connections', 'lobby_traffic', 'lobby_usage'],
   ...['edge_players', 'edge_admissions'],
+  ...UNUSED_TABLES,
   // What was done to this platform, not what it holds.
   ...['backups', 'verifications', 'job_runs'],
 ]

@@ -8,7 +8,8 @@ import type { Logger } from 'pino'
 import { WIRE_VERSION, workTogether } from '../compatibility.ts'
 import { StartError } from '../start-error.ts'
 import { isAdditive } from './additive.ts'
-import { MIGRATIONS, type Migration } from './migrations/index.ts'
+import { areFormer, type RanMigration, UNUSED_TABLES } from './former-migrations.ts'
+import { BASELINE, MIGRATIONS, type Migration } from './migrations/index.ts'
 import type { Schema } from './schema.ts'
 
 /** An arbitrary constant. It separates this lock from those of other programs in the same database. */
@@ -17,9 +18,6 @@ const LOCK_KEY = '7365882110'
 const TURN_MS_MAX = 600_000
 /** A migration waits this long for a table in use. All other statements queue behind it. */
 const TABLE_LOCK_MS_MAX = 10_000
-
-/** From this one on, migrations that only add are marked. */
-const FIRST_MARKED = '0088-upgrades'
 
 /**
  * Returns the names of the migrations that ran now, in order. Throws a StartError for a database of a newer
@@ -55,7 +53,7 @@ async function takeStep(
   log?.info({ migration: next.name }, 'migrating the database')
   await sql.raw(next.statements).execute(trx)
   await sql`insert into migrations (name, checksum) values (${next.name}, ${checksum(next)})`.execute(trx)
-  if (next.name >= FIRST_MARKED && isAdditive(next.statements)) {
+  if (isAdditive(next.statements)) {
     await sql`insert into additive_migrations (name, wire_version) values (${next.name}, ${WIRE_VERSION})`.execute(trx)
   }
   return next.name
@@ -69,19 +67,26 @@ async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[
       checksum text not null,
       create_ts timestamptz(3) not null default now()
     )`.execute(trx)
-  const { rows } = await sql<{ name: string; checksum: string }>`
-    select name, checksum from migrations order by name collate "C"`.execute(trx)
-
+  await sql`
+    create table if not exists additive_migrations (
+      name text primary key,
+      wire_version integer not null
+    )`.execute(trx)
+  let ran = await readMigrations(trx)
+  if (areFormer(ran, 'The database')) {
+    await replaceFormer(trx)
+    ran = await readMigrations(trx)
+  }
   const isKnown = ({ name }: { name: string }): boolean => migrations.some((migration) => migration.name === name)
-  const added = rows.every(isKnown) ? [] : await addedByTheNext(trx)
-  const unknown = rows.find((row) => !isKnown(row) && !added.includes(row.name))
+  const added = ran.every(isKnown) ? [] : await addedByTheNext(trx)
+  const unknown = ran.find((row) => !isKnown(row) && !added.includes(row.name))
   if (unknown) {
     throw new StartError(
       `The database was made by a newer version of Muster: it has run the migration ${unknown.name}, ` +
         'which this version does not know. Start that version again, or restore a backup from before the upgrade.',
     )
   }
-  const known = rows.filter(isKnown)
+  const known = ran.filter(isKnown)
   for (const [index, row] of known.entries()) {
     const migration = migrations[index]
     if (migration === undefined || migration.name !== row.name || checksum(migration) !== row.checksum) {
@@ -94,10 +99,22 @@ async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[
   return known.length
 }
 
+async function readMigrations(trx: Kysely<Schema>): Promise<RanMigration[]> {
+  const { rows } = await sql<RanMigration>`
+    select name, checksum from migrations order by name collate "C"`.execute(trx)
+  return rows
+}
+
+/** The baseline counts as applied, because the former migrations have made its tables. */
+async function replaceFormer(trx: Kysely<Schema>): Promise<void> {
+  for (const name of UNUSED_TABLES) await trx.schema.dropTable(name).ifExists().execute()
+  await sql`delete from additive_migrations`.execute(trx)
+  await sql`delete from migrations`.execute(trx)
+  await sql`insert into migrations (name, checksum) values (${BASELINE.name}, ${checksum(BASELINE)})`.execute(trx)
+}
+
 /** The migrations that this version may ignore. */
 async function addedByTheNext(trx: Kysely<Schema>): Promise<string[]> {
-  const { rows: tables } = await sql`select 1 where to_regclass('additive_migrations') is not null`.execute(trx)
-  if (tables.length === 0) return []
   const { rows } = await sql<{ name: string; wire_version: number }>`
     select name, wire_version from additive_migrations`.execute(trx)
   return rows.filter(({ wire_version }) => workTogether(wire_version, WIRE_VERSION)).map(({ name }) => name)

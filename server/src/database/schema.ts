@@ -51,8 +51,6 @@ export type Schema = {
   journal: JournalTable
   journal_readers: JournalReaderTable
   shards: ShardTable
-  matchmaker_lease: MatchmakerLeaseTable
-  book_time: BookTimeTable
   matchmakers: MatchmakerTable
   node_versions: NodeVersionTable
   additive_migrations: { name: string; wire_version: number }
@@ -585,10 +583,6 @@ type JournalReaderTable = { shard: number; reader: string; read_seq: number }
 /** How far the tables lobbies and players of a shard reflect its journal. */
 type ShardTable = { shard: number; projected_seq: number }
 
-/** At most one row: which matchmaker to ask. Never needed for safety (matchmaker/shards/fence.ts). */
-/** Until when the books were served, in book time; `writer`: the process that says so. */
-type BookTimeTable = { singleton: Generated<boolean>; writer: string; served_ms: number | null }
-
 /** A process of the matchmaker. Its shards are those whose lease has its `writer`. */
 type MatchmakerTable = {
   writer: string
@@ -625,8 +619,6 @@ type ShardRoomTable = RoomColumns & { shard: number; region: string; node_id: st
 
 /** The same over all shards, by `node NAME`, `region NAME` or `unplaced REGION`. The maxima were in force at the last change. */
 type PlaceRoomTable = RoomColumns & { place: string; cpu_micro_max: number | null; memory_kb_max: number | null }
-
-type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
 
 type LobbyTable = {
   lobby_id: string

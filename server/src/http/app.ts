@@ -64,7 +64,7 @@ export type AppOptions = {
   /** Sends a page in place of that error. Returns null where none is sent. */
   sendNotFound?: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null
   /** How processes of other machines reach the listener. Absent: lobbies connect to it, from wherever they are. */
-  guard?: { tls: ProcessTls; hasFormer: () => boolean } | undefined
+  guard?: { tls: ProcessTls } | undefined
 }
 
 export function createMountOptions(

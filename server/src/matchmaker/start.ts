@@ -46,7 +46,7 @@ export type Matchmaker = {
   close: () => Promise<void>
 }
 
-export type ShardOwners = Pick<ShardLeases, 'ownerOf' | 'peers' | 'refresh' | 'onLost' | 'hasFormer'> & {
+export type ShardOwners = Pick<ShardLeases, 'ownerOf' | 'peers' | 'refresh' | 'onLost'> & {
   /** Whether this process has the shard of the namespace. */
   has: (namespace_id: string) => boolean
   shardOf: (namespace_id: string) => number
@@ -111,7 +111,6 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       peers: () => leases.peers(),
       refresh: () => leases.refresh(),
       onLost: (writer, shard, onLost) => leases.onLost(writer, shard, onLost),
-      hasFormer: () => leases.hasFormer(),
       has: (namespace_id) => books.has(namespace_id),
       shardOf,
     },

@@ -28,8 +28,6 @@ export type GuardOptions = {
   own_addresses: OwnAddresses
   /** CIDR blocks of other machines whose connections may be plain. */
   plain_from: readonly string[]
-  /** Whether a process of the version before, which knows no TLS, lives on another machine. */
-  hasFormer: () => boolean
   elapsed: () => number
   log: Logger
 }
@@ -132,7 +130,7 @@ export class ListenerGuard {
   }
 
   #mayBePlain({ remoteAddress = '' }: Socket): boolean {
-    return isTrustedPeer(remoteAddress, this.#plain_from) || this.#options.hasFormer()
+    return isTrustedPeer(remoteAddress, this.#plain_from)
   }
 
   #refuse(socket: Socket, reason: string): void {

@@ -68,7 +68,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   const tls = new ProcessTls(ctx, 'api')
   background.defer(() => tls.close())
   const hub = openHubPages(ctx)
-  const guard = { tls, hasFormer: () => false }
+  const guard = { tls }
   const app = createApp(options, { ...APP, guard, sendNotFound: hub.sendNotFound })
   addSecurityHeaders(app)
 

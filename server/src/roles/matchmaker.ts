@@ -52,7 +52,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   }
   warmUp()
   unless_it_serves.defer(ctx.listener.on(LEASES_CHANNEL, warmUp))
-  const guard = { tls, hasFormer: () => matchmaker.owners.hasFormer() }
+  const guard = { tls }
   const app = createApp(options, { ...APP, guard })
   allowOrigins(app, ctx, ['/*'])
   for (const operation of operations) mount(app, options, operation)

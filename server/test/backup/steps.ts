@@ -85,7 +85,7 @@ export async function rowsOf(t: TestContext, url: string): Promise<Record<string
     t,
     url,
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-      and relname not in ('migrations', 'additive_migrations', 'node_versions', 'matchmaker_lease', 'matchmakers', 'shard_leases', 'port_claims', 'shard_room', 'place_room', 'book_time',
+      and relname not in ('migrations', 'additive_migrations', 'node_versions', 'matchmakers', 'shard_leases', 'port_claims', 'shard_room', 'place_room',
         'backups', 'verifications', 'job_runs')`,
   )
   const rows: Record<string, string[]> = {}

@@ -8,7 +8,6 @@ import { ACTIVE_WITHOUT_PROOF_MS_MAX } from '../../src/cloud/domains/check.ts'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { connect } from '../../src/database/connect.ts'
 import { migrate } from '../../src/database/migrate.ts'
-import { MIGRATIONS } from '../../src/database/migrations/index.ts'
 import { createDatabase } from '../database.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
 import type { Platform } from '../platform.ts'
@@ -267,8 +266,7 @@ test('a domain that an older platform had verified stays active, until another t
   const old = await openDatabase(t, database_url)
   await old.query('drop schema public cascade; create schema public')
   const { db, close } = connect({ url: database_url, application_name: 'migration' })
-  const before = MIGRATIONS.findIndex(({ name }) => name.endsWith('-domain-proofs'))
-  await migrate(db, undefined, MIGRATIONS.slice(0, before))
+  await migrate(db)
   const ids = { group_id: randomUUID(), game_id: randomUUID(), version_id: randomUUID(), prod_id: randomUUID() }
   const run = (text: string, ...values: string[]) => old.query(text, values)
   await run(`insert into groups (group_id, display_name) values ($1, 'Old')`, ids.group_id)
@@ -290,15 +288,14 @@ test('a domain that an older platform had verified stays active, until another t
   )
   for (const domain of ['old.example.com', 'sold.example.com']) {
     await run(
-      `insert into domains (domain_id, namespace_id, domain, verification_status, nonce, cname_label, verify_ts)
-      values ($1, $2, $3, 'active', 'n', $4, now())`,
+      `insert into domains (domain_id, namespace_id, domain, verification_status, txt_value, cname_label, verify_ts, proof)
+      values ($1, $2, $3, 'active', 'n', $4, now(), 'http')`,
       randomUUID(),
       ids.prod_id,
       domain,
       `claim-${domain}`,
     )
   }
-  await migrate(db)
   await close()
 
   const { platform, names } = await start(t, { database_url })

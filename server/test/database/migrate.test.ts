@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { sql } from 'kysely'
 import { type Connection, connect } from '../../src/database/connect.ts'
 import { migrate } from '../../src/database/migrate.ts'
-import { MIGRATIONS } from '../../src/database/migrations/index.ts'
+import { BASELINE, MIGRATIONS } from '../../src/database/migrations/index.ts'
 import { StartError } from '../../src/start-error.ts'
 import { createDatabase } from '../database.ts'
+import { FORMER_MIGRATIONS, makeFormerDatabase } from './former-migrations.ts'
 import { undoAfter } from './harness.ts'
 
-const FIRST = { name: '0001-first', statements: 'create table first (n integer)' }
+const FIRST = { name: '0001-one', statements: 'create table one (n integer)' }
 // It is slow, so that a caller that does not wait fails.
 const SECOND = { name: '0002-second', statements: 'select pg_sleep(0.3); create table second (n integer)' }
 
@@ -20,11 +22,11 @@ test('of processes that migrate at once, one does it and the others wait', async
       const { db } = open(t, url)
       const names = await migrate(db, undefined, migrations)
       // Every caller finds all tables when it returns.
-      await sql`select * from first, second`.execute(db)
+      await sql`select * from one, second`.execute(db)
       return names
     }),
   )
-  assert.deepEqual(ran.flat().sort(), ['0001-first', '0002-second'])
+  assert.deepEqual(ran.flat().sort(), ['0001-one', '0002-second'])
   assert.deepEqual(await migrate(open(t, url).db, undefined, migrations), [])
 })
 
@@ -40,7 +42,7 @@ test('the real migrations run on an empty database and do not run again', async 
 
 test('a database of a newer version is refused and not touched', async (t) => {
   const { db } = open(t, await emptyDatabase(t))
-  await migrate(db, undefined, [FIRST, { name: '0009-later', statements: 'create table later (n integer)' }])
+  await migrate(db, undefined, [FIRST, { name: '0009-later', statements: 'alter table one rename to later' }])
   await assert.rejects(migrate(db, undefined, [FIRST, SECOND]), (error) => {
     return error instanceof StartError && /newer version of Muster.*0009-later/.test(error.message)
   })
@@ -58,11 +60,39 @@ test('the version before works on a database to which the next one only added', 
   await assert.rejects(migrate(db), /newer version of Muster.*9999-changed/)
 })
 
+test('a database that ran all migrations before the baseline is taken over with its rows', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  await makeFormerDatabase(db)
+  const group_id = randomUUID()
+  await db.insertInto('groups').values({ group_id, display_name: 'Kept' }).execute()
+  assert.deepEqual(
+    await migrate(db),
+    MIGRATIONS.slice(1).map(({ name }) => name),
+  )
+  assert.deepEqual(await migrate(db), [])
+  const { rows } = await sql`select name from migrations where name like '0%' order by name limit 1`.execute(db)
+  assert.deepEqual(rows, [{ name: BASELINE.name }])
+  assert.deepEqual(await db.selectFrom('groups').select('group_id').execute(), [{ group_id }])
+  const { rows: unused } =
+    await sql`select to_regclass('matchmaker_lease') as a, to_regclass('book_time') as b`.execute(db)
+  assert.deepEqual(unused, [{ a: null, b: null }])
+})
+
+test('a database that ran only some migrations before the baseline is refused and not touched', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  await makeFormerDatabase(db, FORMER_MIGRATIONS.slice(0, -1))
+  await assert.rejects(migrate(db), (error) => {
+    return error instanceof StartError && /before the first release, whose last migration was 0099/.test(error.message)
+  })
+  const { rows } = await sql<{ count: number }>`select count(*)::integer as count from migrations`.execute(db)
+  assert.equal(rows[0]!.count, FORMER_MIGRATIONS.length - 1)
+})
+
 test('a migration that was changed after it ran is refused; its layout may change', async (t) => {
   const { db } = open(t, await emptyDatabase(t))
   await migrate(db, undefined, [FIRST])
-  await migrate(db, undefined, [{ ...FIRST, statements: '\n  create table  first (n integer)\n' }])
-  const changed = { ...FIRST, statements: 'create table first (n bigint)' }
+  await migrate(db, undefined, [{ ...FIRST, statements: '\n  create table  one (n integer)\n' }])
+  const changed = { ...FIRST, statements: 'create table one (n bigint)' }
   await assert.rejects(migrate(db, undefined, [changed]), StartError)
 })
 
@@ -70,8 +100,8 @@ test('a migration that fails leaves nothing of itself, and what ran before it', 
   const { db } = open(t, await emptyDatabase(t))
   const failing = { name: '0002-failing', statements: 'create table half (n integer); select 1 / 0' }
   await assert.rejects(migrate(db, undefined, [FIRST, failing]), { code: '22012' })
-  const { rows } = await sql`select to_regclass('first') is not null as first, to_regclass('half') as half`.execute(db)
-  assert.deepEqual(rows, [{ first: true, half: null }])
+  const { rows } = await sql`select to_regclass('one') is not null as one, to_regclass('half') as half`.execute(db)
+  assert.deepEqual(rows, [{ one: true, half: null }])
   assert.deepEqual(await migrate(db, undefined, [FIRST, SECOND]), ['0002-second'])
 })
 

@@ -180,8 +180,6 @@ function requirePaths({ metadata }: ErrorBody): void {
 const BEHIND = [
   ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
   ...[
-    'matchmaker_lease',
-    'book_time',
     'matchmakers',
     'shard_leases',
     'port_claims',

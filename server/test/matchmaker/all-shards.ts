@@ -15,11 +15,11 @@ export async function holdAllShards(pool: Pool, books: Books): Promise<() => Pro
   const renew = async (): Promise<void> => {
     const served_ms = books.servedNow(served)
     const book_ms = books.nowMs()
-    await leases.beat(pool, { writer, book_ms, served_ms, is_leaving: false, writes_book_time: true })
+    await leases.beat(pool, { writer, book_ms, served_ms, is_leaving: false })
     if (served_ms !== null) books.time.noteServed(served_ms)
   }
   const { holders } = await leases.beat(pool, {
-    ...{ writer, book_ms: books.nowMs(), served_ms: null, is_leaving: false, writes_book_time: true },
+    ...{ writer, book_ms: books.nowMs(), served_ms: null, is_leaving: false },
   })
   const free = holders.flatMap((holder, shard) => (holder === null ? [{ shard, from: null, seen: null }] : []))
   if (free.length > 0) await leases.takeLeases(pool, writer, free)

@@ -30,7 +30,7 @@ type Runner = { runner_id: string; regions: string[]; disk_free_bytes: number }
 
 async function roleProblems({ pool, config }: Context): Promise<Problem[]> {
   const { rows } = await pool.query<{ has_matchmaker: boolean; has_edge: boolean; runners: Runner[] }>(
-    `select exists (select from matchmaker_lease where renew_ts > now() - interval '${FRESH}') as has_matchmaker,
+    `select exists (select from matchmakers where seen_ts > now() - interval '${FRESH}') as has_matchmaker,
         exists (select from edges where silent_ts is null) as has_edge,
         (select coalesce(json_agg(runner), '[]') from (
           select runner_id, regions, disk_free_bytes from runners where ts > now() - interval '${FRESH}'

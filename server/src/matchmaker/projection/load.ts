@@ -3,7 +3,7 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import { inSnapshot } from '../../database/transaction.ts'
-import type { Change, LobbyRecord, PlayerRecord } from '../../journal/changes.ts'
+import type { Change } from '../../journal/changes.ts'
 import { readPages } from '../../journal/read.ts'
 import { apply, load, postpone } from '../book/evolve.ts'
 import { Book } from '../book/state.ts'
@@ -80,8 +80,7 @@ function applyAll(
   affected: AffectedRows,
   onLost: (change: Change) => void,
 ): void {
-  for (const recorded of changes) {
-    const change = completed(recorded)
+  for (const change of changes) {
     if (!canApply(book, change)) {
       onLost(change)
       continue
@@ -89,28 +88,6 @@ function applyAll(
     addAffected(book, change, affected)
     apply(book, change)
   }
-}
-
-const PLAYER_DEFAULTS = { identity_id: null, leader_player_id: null }
-/** Members that older journals do not have. The migrations gave the tables the same defaults. */
-const LOBBY_DEFAULTS = {
-  node_id: null,
-  tier: 'basic-1d1',
-  cpu_cores: 1,
-  memory_mb: 1024,
-  edge_ports: [],
-  creator_identity_id: null,
-  ray_id: null,
-}
-
-function completed(change: Change): Change {
-  if (change.kind === 'player_reserved') {
-    const recorded: Partial<PlayerRecord> = change.player
-    return { ...change, player: { ...PLAYER_DEFAULTS, ...recorded } as PlayerRecord }
-  }
-  if (change.kind !== 'lobby_created') return change
-  const recorded: Partial<LobbyRecord> = change.lobby
-  return { ...change, lobby: { ...LOBBY_DEFAULTS, ...recorded } as LobbyRecord }
 }
 
 /**

@@ -1,9 +1,6 @@
 // Who has which shard. Each matchmaker process has a row in `matchmakers`, which it renews: its heartbeat. Each shard has a
 // row in `shard_leases`, with its holder. A lease lives while the heartbeat of its holder does. A lease only says which process
 // to ask. Safety does not depend on it: that is the fence (fence.ts).
-//
-// The row of `matchmaker_lease` is what the version before this one knows. All processes of this version hold it together, so
-// that a process of that version stands by while one of this version runs, and the other way round.
 import type { Pool, PoolClient, QueryConfig } from 'pg'
 import { inTransaction } from '../../database/transaction.ts'
 import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
@@ -12,21 +9,16 @@ import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
 export const LEASES_CHANNEL = 'shard_leases'
 /** To the response to a heartbeat. */
 const BEAT_MS_MAX = 2_000
-/** A process of the version before this one that has not renewed for this long counts as dead. */
-const FORMER_STALE_S = 5
 /** A heartbeat that is older says nothing about the time of the books. By the database's clock. */
 const FRESH_S = 10
 const REGISTER_LOCK = 1_400_332
-
-/** Stands in `matchmaker_lease` and `book_time` for all processes of this version. */
-const ALL_WRITERS = '00000000-0000-0000-0000-000000000001'
 
 /** `address`: begins with `tls://` where the process is reached over TLS. */
 export type Holder = { writer: string; node_id: string; address: string }
 /** `seen`: changes with each heartbeat. `age_ms`: of the heartbeat, by the database's clock. */
 export type Member = Holder & { seen: string; age_ms: number; is_leaving: boolean }
 export type LeaseView = {
-  /** The process has its row, and no process of an older version leads. */
+  /** The process has its row. */
   is_member: boolean
   /** In the order of their start. */
   members: readonly Member[]
@@ -42,8 +34,6 @@ export type Beat = {
   /** Until when all its shards were served; null: one of them cannot be served at the moment. */
   served_ms: number | null
   is_leaving: boolean
-  /** One process writes for all: the holder of the first shard. */
-  writes_book_time: boolean
 }
 
 /** The latest times that are known. `live_ms`: the time of the books of a process that lives; null: there is none. */
@@ -61,7 +51,6 @@ export async function register(
   const { writer, node_id, address, is_restart } = holder
   await inTransaction(pool, async (client) => {
     await client.query('select pg_advisory_xact_lock($1)', [REGISTER_LOCK])
-    await claimFormerLease(client, is_restart ? node_id : null)
     if (is_restart) {
       await client.query(
         `update shard_leases set writer = $1, is_served = false, served_ms = ${SERVED_BY_EARLIER}
@@ -83,7 +72,6 @@ export async function register(
 export async function beat(pool: Pool, of: Beat): Promise<LeaseView> {
   const { rows } = await pool.query<{
     is_known: boolean
-    is_former_ours: boolean
     members: Member[] | null
     leases: { writer: string; shards: number[] }[] | null
     served: number[] | null
@@ -91,18 +79,13 @@ export async function beat(pool: Pool, of: Beat): Promise<LeaseView> {
     timed({
       name: 'matchmaker-beat',
       text: BEAT_SQL,
-      values: [of.writer, of.book_ms, of.served_ms, of.is_leaving, of.writes_book_time],
+      values: [of.writer, of.book_ms, of.served_ms, of.is_leaving],
     }),
   )
-  const { is_known, is_former_ours, members, leases, served } = rows[0]!
+  const { is_known, members, leases, served } = rows[0]!
   const holders: (string | null)[] = Array.from({ length: SHARD_COUNT }, () => null)
   for (const { writer, shards } of leases ?? []) for (const shard of shards) holders[shard] = writer
-  return { is_member: is_known && is_former_ours, members: members ?? [], holders, served: new Set(served) }
-}
-
-/** Takes the old lease from a process of an older version that is dead. Returns whether this version has it. */
-export function claimFormer(pool: Pool): Promise<boolean> {
-  return inTransaction(pool, (client) => claimFormerLease(client, null))
+  return { is_member: is_known, members: members ?? [], holders, served: new Set(served) }
 }
 
 /**
@@ -171,11 +154,6 @@ export async function leave(pool: Pool, writer: string, served_ms: number | null
       [writer],
     )
     await client.query('delete from matchmakers where writer = $1', [writer])
-    await client.query(
-      `delete from matchmaker_lease where writer = '${ALL_WRITERS}' and not exists (
-        select from matchmakers where seen_ts > clock_timestamp() - make_interval(secs => ${FORMER_STALE_S})
-      )`,
-    )
     await notify(client)
   })
 }
@@ -193,22 +171,12 @@ export async function removeDead(pool: Pool, dead: readonly Member[]): Promise<v
 /** What the process that had the shard before has served of it. */
 const SERVED_BY_EARLIER = `greatest(shard_leases.served_ms, case when is_served then earlier.served_ms end)`
 
-/** Until when all shards were served, for a process of the version before this one. */
-const SERVED_BY_ALL = `(
-  select min(case when is_served then coalesce(holder.served_ms, 0) else leases.served_ms end)
-  from shard_leases as leases left join matchmakers as holder on holder.writer = leases.writer
-)`
-
 const BEAT_SQL = `
   with beat as (
     update matchmakers set seen_ts = clock_timestamp(), book_ms = $2, served_ms = coalesce($3, served_ms), is_leaving = $4
     where writer = $1 returning 1
-  ), former as (
-    update matchmaker_lease set renew_ts = clock_timestamp() where writer = '${ALL_WRITERS}' returning 1
-  ), time as (
-    update book_time set served_ms = ${SERVED_BY_ALL} where $5 and writer = '${ALL_WRITERS}'
   )
-  select exists (select from beat) as is_known, exists (select from former) as is_former_ours,
+  select exists (select from beat) as is_known,
     (select json_agg(member) from (
       select writer, node_id, case when speaks_tls then 'tls://' else '' end || address as address,
         seen_ts::text as seen, is_leaving,
@@ -219,31 +187,6 @@ const BEAT_SQL = `
       select writer, json_agg(shard) as shards from shard_leases where writer is not null group by writer
     ) as lease) as leases,
     (select json_agg(shard) from shard_leases where is_served) as served`
-
-/** `node_id`: of a process that has just started; null: only a stale lease is taken. */
-async function claimFormerLease(client: PoolClient, node_id: string | null): Promise<boolean> {
-  const { rows } = await client.query<{ writer: string; is_free: boolean }>(
-    `select writer, renew_ts < clock_timestamp() - make_interval(secs => ${FORMER_STALE_S})
-        or node_id is not distinct from $1 as is_free
-      from matchmaker_lease for update`,
-    [node_id],
-  )
-  const [former] = rows
-  if (former !== undefined && former.writer !== ALL_WRITERS && !former.is_free) return false
-  await client.query(
-    `insert into matchmaker_lease (singleton, node_id, writer, renew_ts) values (true, '', '${ALL_WRITERS}', clock_timestamp())
-      on conflict (singleton) do update set node_id = '', writer = '${ALL_WRITERS}', renew_ts = clock_timestamp()`,
-  )
-  if (former?.writer === ALL_WRITERS) return true
-  // A process of the version before has served all shards until then.
-  await client.query(
-    `update shard_leases set served_ms = greatest(shard_leases.served_ms, book_time.served_ms) from book_time`,
-  )
-  await client.query(
-    `insert into book_time (writer) values ('${ALL_WRITERS}') on conflict (singleton) do update set writer = excluded.writer`,
-  )
-  return true
-}
 
 async function reachedTimes(client: PoolClient): Promise<ReachedTimes> {
   const { rows } = await client.query<{ served_ms: number | null; live_ms: number | null }>(

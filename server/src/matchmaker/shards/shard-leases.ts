@@ -5,7 +5,7 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from '../../database/listen.ts'
 import { newId } from '../../ids.ts'
-import { probe, speaksTls, targetOf } from '../../tcp-probe.ts'
+import { probe, targetOf } from '../../tcp-probe.ts'
 import { planOf } from './balance.ts'
 import type { Books } from './books.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -20,8 +20,6 @@ const BEAT_MS = 500
 const REFRESH_MS_MIN = 100
 /** How long a process that is silent is asked whether it accepts connections. */
 const SUSPECT_PROBE_MS_MAX = 200
-/** A node that has just been upgraded may still have an edge of the version before. */
-const FORMER_MS = 60_000
 /** Shards that are read at the same time. */
 const OPENING_MAX = 8
 /** How long a process that stops gives its shards away. */
@@ -64,8 +62,6 @@ export class ShardLeases {
   #must_beat_again = false
   #changing: Promise<void> | null = null
   #must_change_again = false
-  /** When a process that knows no TLS was seen last. */
-  #former_ms = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
   #refresh_timer: NodeJS.Timeout | undefined
   #beat_ms = 0
@@ -81,7 +77,7 @@ export class ShardLeases {
     this.#peers = new PeerWatch(options.elapsed, (writer) => this.#onEnded(writer))
   }
 
-  /** Whether this process may have shards: it is known, and no process of an older version leads. */
+  /** Whether this process may have shards: the others know it. */
   get is_member(): boolean {
     return this.#view.is_member
   }
@@ -107,11 +103,6 @@ export class ShardLeases {
     }
     const member = this.#view.members.find((one) => one.writer === writer)
     return member === undefined ? null : { writer: member.writer, address: member.address }
-  }
-
-  /** Whether a process of the version before, which knows no TLS, lives or lived until lately. */
-  hasFormer(): boolean {
-    return this.#options.elapsed() - this.#former_ms < FORMER_MS
   }
 
   /** Calls `onLost` when the process does not have the shard any more. Returns a function that ends it. */
@@ -251,7 +242,6 @@ export class ShardLeases {
       book_ms: this.#books.nowMs(),
       served_ms,
       is_leaving: this.#is_leaving,
-      writes_book_time: this.#served.has(0),
     })
     if (served_ms !== null && this.#view.is_member) this.#books.time.noteServed(served_ms)
     // Another process had the lease since it was marked, and has given it back: the books may not be the last ones.
@@ -261,7 +251,6 @@ export class ShardLeases {
     // The connection to a process that is about to stop would hold up its end.
     if (!this.#is_closed) this.#peers.follow(others.filter(({ is_leaving }) => !is_leaving))
     for (const member of others) if (this.#heartbeats.isSuspect(member.writer)) void this.#ask(member)
-    if (this.#view.members.some(({ address }) => !speaksTls(address))) this.#former_ms = elapsed()
   }
 
   /** A machine whose process has ended refuses connections to it. A machine that is gone or cut off does not respond. */
@@ -286,7 +275,7 @@ export class ShardLeases {
     const { pool, log } = this.#options
     const view = this.#view
     await this.#dropLost(view)
-    if (!view.is_member) return this.#standBy(view)
+    if (!view.is_member) return this.#registerAgain()
     const living = this.#living()
     const plan = planOf({
       me: this.#writer,
@@ -326,14 +315,10 @@ export class ShardLeases {
     this.#regained.clear()
   }
 
-  /** This process is not known any more, or a process of an older version leads. */
-  async #standBy({ members }: leases.LeaseView): Promise<void> {
-    const { pool, now } = this.#options
-    if (!members.some(({ writer }) => writer === this.#writer)) {
-      // The next heartbeat has a new name: nothing under the old one holds any more.
-      this.#writer = newId(now())
-      await this.#register(false)
-    } else if (await leases.claimFormer(pool)) this.wake()
+  /** The other processes took this one for dead. The next heartbeat has a new name: nothing under the old one holds any more. */
+  async #registerAgain(): Promise<void> {
+    this.#writer = newId(this.#options.now())
+    await this.#register(false)
   }
 
   async #open(shards: readonly number[]): Promise<void> {

@@ -1,4 +1,0 @@
-// Builds that are container images: how the image starts, as its checked config says.
-export const statements = `
-  alter table builds add column image jsonb;
-`
