@@ -13,8 +13,6 @@ export type Handle = {
   readStop: () => number
   recvStart?: () => number
   recvStop?: () => number
-  onmessage?: unknown
-  lookup?: unknown
   close: () => void
 }
 
@@ -99,8 +97,10 @@ export async function openDatagramSocket(
   const owner = state && symbolOf(state.handle, 'owner_symbol')
   if (state == null || owner == null) throw new Error('A UDP socket of this version of Node has other members.')
   const before = state.handle
-  handle.onmessage = before.onmessage
-  handle.lookup = before.lookup
+  // Node gives a udp6 handle the methods for IPv6 in this way.
+  for (const member of ['onmessage', 'lookup', 'bind', 'connect', 'send']) {
+    Reflect.set(handle, member, Reflect.get(before, member))
+  }
   Reflect.set(handle, owner, socket)
   state.handle = handle
   if (is_connected) state.connectState = CONNECTED

@@ -133,6 +133,10 @@ export const ADDRESS_FREE_LOOKUPS_MAX = 6
 /** Look-ups of the players of an address for one connection. */
 export const ADDRESS_LOOKUPS_MAX = 12
 
+/** Addresses of this machine with a socket of their own in each UDP port. */
+export const UDP_ADDRESSES_MAX = 16
+/** Milliseconds between two reads of the addresses of this machine. */
+export const UDP_ADDRESSES_EVERY_MS = 10_000
 /** UDP sources (an address and a port) that have a session. */
 export const UDP_SESSIONS_MAX = 10_000
 /** UDP sessions of one client. */

@@ -81,6 +81,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   const raw_ports = await keepPortsOpen(ctx, owners, {
     tcp: (port) => tcp.open(port, predecessor?.inheritance.takePort(port)),
     udp: (port) => udp.open(port),
+    followAddresses: () => udp.followAddresses(),
   })
   opened.defer(async () => {
     await raw_ports.close()

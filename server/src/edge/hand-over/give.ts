@@ -121,7 +121,7 @@ export class HandOverOffer {
     held.push({ release: () => {}, resume: () => raw_ports.thaw() })
     await channel.send({ kind: 'welcome', retired_name } satisfies FromEdge)
     await this.#giveListeners(channel)
-    const datagrams = new GivenDatagrams(channel, udp)
+    const datagrams = new GivenDatagrams(channel, udp, hello.version)
     held.push({ release: () => {}, resume: () => datagrams.keep() })
     await datagrams.send()
     const connections = await this.#giveConnections(channel)

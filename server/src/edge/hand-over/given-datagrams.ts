@@ -6,7 +6,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { datagramHandleOf, startReceiving, stopReceiving } from '../handles.ts'
 import { HAND_OVER_BUFFER_BYTES } from '../limits.ts'
 import type { Udp } from '../streams/udp.ts'
-import type { DatagramFacts, SessionFacts, UdpPort, UdpSession } from '../streams/udp-sessions.ts'
+import {
+  type DatagramFacts,
+  type SessionFacts,
+  socketsOf,
+  type UdpPort,
+  type UdpSession,
+} from '../streams/udp-sessions.ts'
+import type { UdpSocket } from '../streams/udp-socket.ts'
 import type { HandleChannel } from './channel.ts'
 import type { Held } from './given-connections.ts'
 import { type FromEdge, monotonicMs } from './messages.ts'
@@ -17,6 +24,8 @@ const SENT_AT_ONCE_MAX = 32
 const SESSIONS_MAX = 50
 /** Bytes of datagrams in one message, in base64. One that is longer has a message of its own. */
 const DATAGRAM_BYTES_MAX = 32 * 1024
+/** The first version in which a port has sockets of single addresses. */
+const ADDRESSES_VERSION = 3
 /** Turns of the event loop until the sockets of new sessions are connected, and what was read has been sent. */
 const BUSY_TURNS_MAX = 50
 
@@ -24,12 +33,15 @@ export class GivenDatagrams {
   readonly #channel: HandleChannel
   readonly #udp: Udp
   readonly #ports: readonly UdpPort[]
+  readonly #version: number
   /** What their buffers held before. */
   readonly #buffer_bytes = new Map<Socket, number>()
   /** The facts as they were sent last, as JSON. */
   readonly #sent = new Map<UdpSession, string>()
 
-  constructor(channel: HandleChannel, udp: Udp) {
+  /** `version`: of the hand-over, that both edges speak. */
+  constructor(channel: HandleChannel, udp: Udp, version: number) {
+    this.#version = version
     this.#channel = channel
     this.#udp = udp
     this.#ports = [...udp.ports.values()]
@@ -37,16 +49,22 @@ export class GivenDatagrams {
 
   /** Sends all ports and sessions. */
   async send(): Promise<void> {
-    for (const { number, socket } of this.#ports) {
-      const buffer_bytes = enlargeBuffer(socket)
-      this.#buffer_bytes.set(socket, buffer_bytes)
-      const type = socket.address().family === 'IPv6' ? 'udp6' : 'udp4'
-      await this.#channel.send(
-        { kind: 'udp_port', number, type, buffer_bytes } satisfies FromEdge,
-        datagramHandleOf(socket),
-      )
+    for (const udp_port of this.#ports) {
+      // After its release, the first socket of the port gets the datagrams of the others.
+      const sent = this.#version < ADDRESSES_VERSION ? [udp_port.main] : socketsOf(udp_port)
+      for (const one of sent) await this.#sendSocket(udp_port.number, one)
     }
     await this.update({ has_turns: true })
+  }
+
+  async #sendSocket(number: number, { local, socket }: UdpSocket): Promise<void> {
+    const buffer_bytes = enlargeBuffer(socket)
+    this.#buffer_bytes.set(socket, buffer_bytes)
+    const type = socket.address().family === 'IPv6' ? 'udp6' : 'udp4'
+    await this.#channel.send(
+      { kind: 'udp_port', number, local, type, buffer_bytes } satisfies FromEdge,
+      datagramHandleOf(socket),
+    )
   }
 
   /** Everything continues here. */
@@ -63,9 +81,9 @@ export class GivenDatagrams {
   /** Stops receiving, and sends the last differences. Returns also when the pause began; null: there is no port. */
   async hold(): Promise<{ held: Held; begin_ms: number | null }> {
     const begin_ms = this.#ports.length > 0 ? monotonicMs() : null
-    const sockets = this.#ports.flatMap(({ socket, sessions }) => [
-      socket,
-      ...[...sessions.values()].flatMap(({ upstream }) => upstream.socket ?? []),
+    const sockets = this.#ports.flatMap((udp_port) => [
+      ...socketsOf(udp_port).map(({ socket }) => socket),
+      ...[...udp_port.sessions.values()].flatMap(({ upstream }) => upstream.socket ?? []),
     ])
     for (const one of sockets) stopReceiving(one)
     const pending = new Map<UdpPort, DatagramFacts[]>()

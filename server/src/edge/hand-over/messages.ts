@@ -30,8 +30,11 @@ export type FromEdge =
   | { kind: 'refused'; reason: string }
   | ({ kind: 'listener' } & ListenerFacts)
   | { kind: 'tcp_port'; number: number }
-  /** `buffer_bytes`: of its receive buffer, which is larger during the hand-over. */
-  | { kind: 'udp_port'; number: number; type: 'udp4' | 'udp6'; buffer_bytes: number }
+  /**
+   * `local`: the address of a socket beside the first one of the port; absent in version 2. `buffer_bytes`: of its receive
+   * buffer, which is larger during the hand-over.
+   */
+  | { kind: 'udp_port'; number: number; local?: string | null; type: 'udp4' | 'udp6'; buffer_bytes: number }
   /** Without a handle where the lobby is on a joined node. */
   | { kind: 'session'; number: number; facts: SessionFacts }
   /** Sessions that were sent before, as they are now. */

@@ -121,7 +121,8 @@ export class Predecessor {
     else if (message.kind === 'tcp_port') this.inheritance.addPort(message.number, handle)
     else if (message.kind === 'udp_port') {
       const socket = await openDatagramSocket(handle, { ...UDP, type: message.type, is_connected: false })
-      udp.adoptPort(message.number, socket)
+      if (message.local == null) udp.adoptPort(message.number, socket)
+      else udp.adoptAddress(message.number, message.local, socket)
       this.#receivers.push(() => {
         startReceiving(socket)
         const restore = (): void => socket.setRecvBufferSize(message.buffer_bytes)

@@ -20,8 +20,10 @@ import type { Owners, PortOwners, Transport } from './port-owners.ts'
  * has too. `handle`: null once it is closed.
  */
 export type OpenPort = { handle: () => Handle | null; release: () => void; close: () => void }
-/** Opens a port; null: another program has it. */
-export type OpenPorts = Record<Transport, (port: number) => Promise<OpenPort | null>>
+/** Opens a port; null: another program has it. `followAddresses`: the machine may have other addresses than before. */
+export type OpenPorts = Record<Transport, (port: number) => Promise<OpenPort | null>> & {
+  followAddresses: () => Promise<void>
+}
 export type EdgePorts = {
   /** Opens no further port. */
   freeze: () => Promise<void>
@@ -90,6 +92,7 @@ class PortKeeper {
   /** Opens missing ports, and records the open ones. */
   async pass(): Promise<void> {
     if (this.#is_frozen) return
+    await this.#openPort.followAddresses()
     const owned = await this.#owners.read()
     this.#has_address ||= await this.#isAddressThere()
     if (!this.#has_recovered) await this.#recover(owned)

@@ -4,7 +4,7 @@
 // A session begins unvalidated, unless its source is known to be where it claims (address-validation.ts). It becomes validated
 // by the handshake (udp-handshake.ts), or by a seat that its client took in the lobby (seats.ts). It ends when it has been
 // silent, when its lobby has ended, or when another source needs the place.
-import type { RemoteInfo, Socket } from 'node:dgram'
+import type { RemoteInfo } from 'node:dgram'
 import { clientKey } from '../../addresses/client-ip.ts'
 import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
@@ -30,6 +30,7 @@ import type { PortOwners } from './port-owners.ts'
 import { proxyHeader } from './proxy-protocol.ts'
 import type { Seats } from './seats.ts'
 import type { StreamAdmitted } from './stream-admission.ts'
+import type { UdpSocket } from './udp-socket.ts'
 import { openUpstream, type UdpUpstream } from './udp-upstream.ts'
 
 /** A client by its key, and what is counted for it in the current second. */
@@ -40,6 +41,8 @@ export type UdpSession = {
   readonly key: string
   readonly address: string
   readonly port: number
+  /** The socket that its last datagram came to. Replies leave from its address. */
+  via: UdpSocket
   readonly client: Client
   readonly lobby_id: string
   readonly upstream: UdpUpstream
@@ -61,14 +64,16 @@ export type UdpSession = {
   readonly leave: () => void
 }
 
-/** A datagram that was read and not forwarded yet. `data`: base64. */
-export type DatagramFacts = { source: RemoteInfo; data: string }
+/** A datagram that was read and not forwarded yet. `data`: base64. `local`: of the socket that it came to. */
+export type DatagramFacts = { source: RemoteInfo; data: string; local: string | null }
 
 /** A session for another process: its connected upstream socket travels beside it, if it has one. */
 export type SessionFacts = {
   address: string
   port: number
   lobby_id: string
+  /** Of the socket that its last datagram came to. */
+  local: string | null
   allowance: AllowanceState | null
   is_handshake_done: boolean
   /** Base64. */
@@ -78,17 +83,24 @@ export type SessionFacts = {
   node_port: NodePort | null
 }
 
-/** One of the edge's udp ports. `waiting`: datagrams that wait for the look-up of the port's lobby. */
+/**
+ * One of the edge's udp ports. `main`: the socket of the configured address, or of every address without a socket of its
+ * own. `waiting`: datagrams that wait for the look-up of the port's lobby.
+ */
 export type UdpPort = {
   readonly number: number
-  readonly socket: Socket
+  readonly main: UdpSocket
+  /** The sockets of single addresses, by address. */
+  readonly beside: Map<string, UdpSocket>
   readonly sessions: Map<string, UdpSession>
   is_looking_up: boolean
   readonly waiting: Arrival[]
   /** Another edge has the port: no session begins here any more. */
   is_released: boolean
 }
-export type Arrival = { datagram: Buffer; source: RemoteInfo }
+/** `via`: the socket that the source's datagram came to. */
+export type Origin = { source: RemoteInfo; via: UdpSocket }
+export type Arrival = Origin & { datagram: Buffer }
 /** The lobby that a port belongs to, and its address. */
 export type UdpTarget = { owner: LobbyPort; address: StreamAddress }
 
@@ -138,7 +150,7 @@ export class UdpSessions {
    */
   begin(
     udp_port: UdpPort,
-    source: RemoteInfo,
+    { source, via }: Origin,
     target: UdpTarget,
     allowance: Allowance | null,
     admitted: StreamAdmitted | null = null,
@@ -152,10 +164,10 @@ export class UdpSessions {
       return null
     }
     const { address } = target
-    const local = { address: udp_port.socket.address().address, port: udp_port.number }
+    const local = { address: via.socket.address().address, port: udp_port.number }
     const upstream = openUpstream(address, admitted?.address ?? null, paths)
     const session: UdpSession = {
-      ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client },
+      ...{ udp_port, via, key: keyOf(source), address: source.address, port: source.port, client },
       ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
       ...BEGUN,
       player: admitted && playerOf(admitted),
@@ -180,6 +192,7 @@ export class UdpSessions {
     }
     const session: UdpSession = {
       ...{ udp_port, key: keyOf({ address, port }), address, port, client, lobby_id, upstream, waiting: null, player },
+      via: socketFor(udp_port, facts.local),
       ...BEGUN,
       allowance: allowance && createAllowance(allowance),
       is_handshake_done: facts.is_handshake_done,
@@ -198,7 +211,7 @@ export class UdpSessions {
     const { udp_port, key, waiting, upstream, address, port, lobby_id, allowance, player } = session
     if (waiting !== null || udp_port.sessions.get(key) !== session) return null
     return {
-      ...{ address, port, lobby_id, player, node_port: upstream.node_port },
+      ...{ address, port, local: session.via.local, lobby_id, player, node_port: upstream.node_port },
       allowance: allowance?.state() ?? null,
       is_handshake_done: session.is_handshake_done,
       header: session.header?.toString('base64') ?? null,
@@ -206,7 +219,8 @@ export class UdpSessions {
   }
 
   /** The same session is now as another edge says. */
-  change(session: UdpSession, { allowance, is_handshake_done }: SessionFacts): void {
+  change(session: UdpSession, { allowance, is_handshake_done, local }: SessionFacts): void {
+    session.via = socketFor(session.udp_port, local)
     session.is_handshake_done = is_handshake_done
     session.is_active = true
     if (allowance !== null) session.allowance = createAllowance(allowance)
@@ -279,7 +293,7 @@ export class UdpSessions {
     session.is_active = true
     this.#sent_count++
     session.bytesWritten += datagram.length
-    session.udp_port.socket.send(datagram, session.port, session.address, ignore)
+    session.via.socket.send(datagram, session.port, session.address, ignore)
   }
 
   /** Ends sessions that may be displaced, and returns whether the client then has a place for another one. */
@@ -351,6 +365,15 @@ const BEGUN = { bytesRead: 0, bytesWritten: 0, is_handshake_done: false, is_acti
 
 export function keyOf({ address, port }: Pick<RemoteInfo, 'address' | 'port'>): string {
   return `${address} ${port}`
+}
+
+/** `local`: of the socket. The main one has taken the place of a socket that is closed. */
+export function socketFor({ main, beside }: UdpPort, local: string | null): UdpSocket {
+  return (local === null ? undefined : beside.get(local)) ?? main
+}
+
+export function socketsOf({ main, beside }: UdpPort): UdpSocket[] {
+  return [main, ...beside.values()]
 }
 
 function playerOf({ leave: _, ...player }: StreamAdmitted): FlowPlayer {

@@ -1,12 +1,13 @@
 // Raw UDP: a datagram to one of the edge's ports is forwarded unchanged to the lobby that has the port. A source's first
 // datagram opens a session (udp-sessions.ts). On ports that require player tokens, the handshake does (udp-handshake.ts).
 import type { RemoteInfo, Socket } from 'node:dgram'
+import { networkInterfaces } from 'node:os'
 import { ApiError } from '@musterhost/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
 import { isLoopback } from '../../addresses/own-addresses.ts'
 import type { Context } from '../../context.ts'
 import { datagramHandleOf } from '../handles.ts'
-import { UDP_ADMITTING_MAX, UDP_WAITING_MAX } from '../limits.ts'
+import { UDP_ADDRESSES_EVERY_MS, UDP_ADDRESSES_MAX, UDP_ADMITTING_MAX, UDP_WAITING_MAX } from '../limits.ts'
 import type { Players } from '../players.ts'
 import type { LobbyPort, Routes } from '../routes.ts'
 import { createAllowance } from './address-validation.ts'
@@ -17,14 +18,17 @@ import {
   type Arrival,
   type DatagramFacts,
   keyOf,
+  type Origin,
   type SessionFacts,
+  socketFor,
+  socketsOf,
   type UdpPort,
   type UdpSession,
   UdpSessions,
   type UdpSessionsOptions,
   type UdpTarget,
 } from './udp-sessions.ts'
-import { bindUdp } from './udp-socket.ts'
+import { addressesWithSockets, bindBeside, bindUdp, type UdpSocket } from './udp-socket.ts'
 import { adoptUpstream, openOverLink } from './udp-upstream.ts'
 
 export type UdpOptions = UdpSessionsOptions & {
@@ -47,6 +51,11 @@ export class Udp {
   readonly #ports = new Map<number, UdpPort>()
   /** Sources that wait for the book, with their datagrams; by port and source. */
   readonly #admitting = new Map<string, { udp_port: UdpPort; arrivals: Arrival[] }>()
+  /** The addresses that need sockets of their own, as of the last read. */
+  #addresses: ReadonlySet<string> = new Set()
+  #addresses_read_ms = Number.NEGATIVE_INFINITY
+  #is_cut_reported = false
+  #is_failure_reported = false
 
   constructor(ctx: Context, options: UdpOptions) {
     this.#ctx = ctx
@@ -60,11 +69,65 @@ export class Udp {
   /** Opens a port; null: another program has it. A port that was adopted is open already. */
   async open(number: number): Promise<OpenPort | null> {
     const known = this.#ports.get(number)
-    const socket = known?.socket ?? (await bindUdp(this.#ctx.log, number, this.#options.host))
+    const socket = known?.main.socket ?? (await bindUdp(this.#ctx.log, number, this.#options.host))
     if (socket === null) return null
     const udp_port = known ?? this.#begin(number, socket)
+    await this.#bindAddresses(udp_port)
     const close = (): void => this.release(udp_port)
     return { handle: () => datagramHandleOf(socket), release: close, close }
+  }
+
+  /** Opens the sockets of addresses that the machine has got, and closes those of addresses that it has lost. */
+  async followAddresses(): Promise<void> {
+    if (!this.#readAddresses()) return
+    for (const udp_port of [...this.#ports.values()]) await this.#bindAddresses(udp_port)
+  }
+
+  /** Returns whether the addresses were read now. */
+  #readAddresses(): boolean {
+    if (this.#options.host !== null) return false
+    const now_ms = this.#ctx.elapsed()
+    if (now_ms - this.#addresses_read_ms < UDP_ADDRESSES_EVERY_MS) return false
+    this.#addresses_read_ms = now_ms
+    const { addresses, is_cut } = addressesWithSockets(networkInterfaces(), this.#ctx.config.lobby_network)
+    this.#addresses = addresses
+    if (is_cut && !this.#is_cut_reported) {
+      this.#ctx.log.warn(
+        { addresses: [...addresses], max: UDP_ADDRESSES_MAX },
+        'this machine has more addresses than udp ports have sockets: replies to datagrams for the others may leave from another address; set MUSTER_EDGE_PORTS_HOST to the address of the players',
+      )
+      this.#is_cut_reported = true
+    }
+    return true
+  }
+
+  async #bindAddresses(udp_port: UdpPort): Promise<void> {
+    const { main, beside } = udp_port
+    for (const [local, { socket }] of beside) {
+      if (this.#addresses.has(local)) continue
+      beside.delete(local)
+      socket.close()
+      for (const session of udp_port.sessions.values()) if (session.via.local === local) session.via = main
+    }
+    for (const local of this.#addresses) {
+      if (udp_port.is_released) return
+      if (beside.has(local)) continue
+      try {
+        this.#addBeside(udp_port, local, await bindBeside(main.socket, local))
+      } catch (error) {
+        this.#reportFailure(error as NodeJS.ErrnoException, udp_port.number, local)
+      }
+    }
+  }
+
+  /** An address that is gone, or that the machine may not use yet, is tried again with the next read. */
+  #reportFailure(error: NodeJS.ErrnoException, port: number, address: string): void {
+    if (error.code === 'EADDRNOTAVAIL' || this.#is_failure_reported) return
+    this.#is_failure_reported = true
+    this.#ctx.log.warn(
+      { err: error, port, address },
+      'a udp port has no socket of its own at this address: replies to datagrams for it may leave from another address; retrying',
+    )
   }
 
   /** The open ports, each with its sessions. */
@@ -80,6 +143,14 @@ export class Udp {
   adoptPort(number: number, socket: Socket): void {
     socket.on('error', ignore)
     this.#begin(number, socket)
+  }
+
+  /** The same for the socket of one address, after `adoptPort`. */
+  adoptAddress(number: number, local: string, socket: Socket): void {
+    socket.on('error', ignore)
+    const udp_port = this.#ports.get(number)
+    if (udp_port === undefined) socket.close()
+    else this.#addBeside(udp_port, local, socket)
   }
 
   /**
@@ -118,10 +189,11 @@ export class Udp {
   }
 
   /** Whether a session of the port waits for its socket, or a datagram to be sent. Neither lasts long. */
-  isBusy({ socket, sessions }: UdpPort): boolean {
+  isBusy(udp_port: UdpPort): boolean {
     const isOpening = ({ waiting }: UdpSession): boolean => waiting !== null
     const isSending = ({ upstream }: UdpSession): boolean => (upstream.socket?.getSendQueueCount() ?? 0) > 0
-    return socket.getSendQueueCount() > 0 || [...sessions.values()].some((one) => isOpening(one) || isSending(one))
+    if (socketsOf(udp_port).some(({ socket }) => socket.getSendQueueCount() > 0)) return true
+    return [...udp_port.sessions.values()].some((one) => isOpening(one) || isSending(one))
   }
 
   /** Removes and returns the datagrams of a port that were read and not forwarded yet. */
@@ -130,14 +202,18 @@ export class Udp {
     const arrivals = [udp_port, ...of_admission.map(({ arrivals }) => ({ waiting: arrivals }))].flatMap(({ waiting }) =>
       waiting.splice(0),
     )
-    return arrivals.map(({ datagram, source }) => ({ source, data: datagram.toString('base64') }))
+    return arrivals.map(({ datagram, source, via }) => ({
+      ...{ source, data: datagram.toString('base64'), local: via.local },
+    }))
   }
 
   /** Forwards datagrams that another edge has read. */
   deliver(number: number, datagrams: readonly DatagramFacts[]): void {
     const udp_port = this.#ports.get(number)
     if (udp_port === undefined) return
-    for (const { source, data } of datagrams) this.#onDatagram(udp_port, Buffer.from(data, 'base64'), source)
+    for (const { source, data, local } of datagrams) {
+      this.#onDatagram(udp_port, Buffer.from(data, 'base64'), source, socketFor(udp_port, local))
+    }
   }
 
   /** Ends the sessions of a port, and closes its descriptors. Where another edge has them too, they continue there. */
@@ -146,15 +222,26 @@ export class Udp {
     this.#ports.delete(udp_port.number)
     udp_port.is_released = true
     this.#sessions.endAll(udp_port)
-    udp_port.socket.close()
+    for (const { socket } of socketsOf(udp_port)) socket.close()
   }
 
   #begin(number: number, socket: Socket): UdpPort {
-    const begun = { sessions: new Map(), is_looking_up: false, waiting: [], is_released: false }
-    const udp_port: UdpPort = { number, socket, ...begun }
-    socket.on('message', (datagram, source) => this.#onDatagram(udp_port, datagram, source))
+    const begun = { beside: new Map(), sessions: new Map(), is_looking_up: false, waiting: [], is_released: false }
+    const main = { local: null, socket }
+    const udp_port: UdpPort = { number, main, ...begun }
+    socket.on('message', (datagram, source) => this.#onDatagram(udp_port, datagram, source, main))
     this.#ports.set(number, udp_port)
     return udp_port
+  }
+
+  #addBeside(udp_port: UdpPort, local: string, socket: Socket): void {
+    if (udp_port.is_released) {
+      socket.close()
+      return
+    }
+    const via = { local, socket }
+    socket.on('message', (datagram, source) => this.#onDatagram(udp_port, datagram, source, via))
+    udp_port.beside.set(local, via)
   }
 
   /** Also closes adopted ports that were never opened again. */
@@ -163,13 +250,17 @@ export class Udp {
     this.#sessions.close()
   }
 
-  #onDatagram(udp_port: UdpPort, datagram: Buffer, source: RemoteInfo): void {
+  #onDatagram(udp_port: UdpPort, datagram: Buffer, source: RemoteInfo, via: UdpSocket): void {
     const session = udp_port.sessions.get(keyOf(source))
-    if (session === undefined) this.#onUnknownSource(udp_port, { datagram, source })
-    else if (!isHandshakeMessage(datagram)) this.#sessions.receive(session, datagram)
+    if (session === undefined) {
+      this.#onUnknownSource(udp_port, { datagram, source, via })
+      return
+    }
+    session.via = socketFor(udp_port, via.local)
+    if (!isHandshakeMessage(datagram)) this.#sessions.receive(session, datagram)
     // The edge's last message was lost.
-    else if (session.is_handshake_done) send(udp_port, source, ACCEPTED)
-    else this.#onHandshakeMessage(udp_port, { datagram, source }, { lobby_id: session.lobby_id, target: null })
+    else if (session.is_handshake_done) send(udp_port, { source, via }, ACCEPTED)
+    else this.#onHandshakeMessage(udp_port, { datagram, source, via }, { lobby_id: session.lobby_id, target: null })
   }
 
   /** A datagram of a source without a session waits for the look-up of the port's lobby. */
@@ -198,7 +289,7 @@ export class Udp {
     for (const arrival of udp_port.waiting.splice(0)) {
       const session = udp_port.sessions.get(keyOf(arrival.source))
       if (session === undefined) this.#admit(udp_port, arrival, target)
-      else this.#onDatagram(udp_port, arrival.datagram, arrival.source)
+      else this.#onDatagram(udp_port, arrival.datagram, arrival.source, arrival.via)
     }
   }
 
@@ -226,7 +317,7 @@ export class Udp {
       return
     }
     const allowance = isLoopback(source.address) ? null : createAllowance()
-    const session = this.#sessions.begin(udp_port, source, target, allowance)
+    const session = this.#sessions.begin(udp_port, arrival, target, allowance)
     if (session !== null) this.#sessions.receive(session, datagram)
   }
 
@@ -246,7 +337,7 @@ export class Udp {
       const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
       const admitted = await this.#admission.byAddress(clientKey(source.address), entranceOf(udp_port, target), end)
       const allowance = isLoopback(source.address) ? null : createAllowance()
-      const session = this.#sessions.begin(udp_port, source, target, allowance, admitted)
+      const session = this.#sessions.begin(udp_port, arrival, target, allowance, admitted)
       if (session === null) admitted.leave()
       else for (const { datagram } of arrivals) this.#sessions.receive(session, datagram)
     } catch (error) {
@@ -256,58 +347,59 @@ export class Udp {
     }
   }
 
-  #onHandshakeMessage(udp_port: UdpPort, { datagram, source }: Arrival, claim: Claim): void {
-    const message = this.#handshake.read(source, udp_port.number, datagram)
-    if (message.kind === 'reply') send(udp_port, source, message.datagram)
-    else if (message.kind === 'token') void this.#completeHandshake(udp_port, source, claim, message.token)
+  #onHandshakeMessage(udp_port: UdpPort, arrival: Arrival, claim: Claim): void {
+    const message = this.#handshake.read(arrival.source, udp_port.number, arrival.datagram)
+    if (message.kind === 'reply') send(udp_port, arrival, message.datagram)
+    else if (message.kind === 'token') void this.#completeHandshake(udp_port, arrival, claim, message.token)
   }
 
   /** The source's address is proven by its cookie; its token is checked here. */
-  async #completeHandshake(udp_port: UdpPort, source: RemoteInfo, claim: Claim, token: string): Promise<void> {
+  async #completeHandshake(udp_port: UdpPort, origin: Origin, claim: Claim, token: string): Promise<void> {
     const { lobby_id, target } = claim
     if (target?.address.admission !== undefined) {
-      await this.#admitByToken(udp_port, source, target, token)
+      await this.#admitByToken(udp_port, origin, target, token)
       return
     }
     try {
       if (!(await this.#isPlayer(lobby_id, token))) {
-        send(udp_port, source, REFUSED)
+        send(udp_port, origin, REFUSED)
         return
       }
-      const before = udp_port.sessions.get(keyOf(source))
+      const before = udp_port.sessions.get(keyOf(origin.source))
       // A session that has ended meanwhile begins again with the next message.
-      const session = before ?? (target && this.#sessions.begin(udp_port, source, target, null))
+      const session = before ?? (target && this.#sessions.begin(udp_port, origin, target, null))
       if (session === null || session.lobby_id !== lobby_id) return
       if (session.allowance !== null) this.#sessions.validate(session)
       session.is_handshake_done = true
       if (before === undefined && target?.address.require_player_token)
         this.#sessions.receive(session, Buffer.from(token, 'latin1'))
-      send(udp_port, source, ACCEPTED)
+      send(udp_port, origin, ACCEPTED)
     } catch (error) {
       this.#ctx.log.debug({ err: error }, 'look-up of a player failed')
     }
   }
 
   /** The source's player waits for the book. A client repeats its message meanwhile. */
-  async #admitByToken(udp_port: UdpPort, source: RemoteInfo, target: UdpTarget, token: string): Promise<void> {
+  async #admitByToken(udp_port: UdpPort, origin: Origin, target: UdpTarget, token: string): Promise<void> {
+    const { source } = origin
     const key = `${udp_port.number} ${keyOf(source)}`
     if (this.#admitting.has(key) || this.#admitting.size >= UDP_ADMITTING_MAX) return
     this.#admitting.set(key, { udp_port, arrivals: [] })
     try {
       const end = (): void => this.#sessions.endOf(udp_port, keyOf(source))
       const admitted = await this.#admission.byToken(token, entranceOf(udp_port, target), end)
-      const session = this.#sessions.begin(udp_port, source, target, null, admitted)
+      const session = this.#sessions.begin(udp_port, origin, target, null, admitted)
       if (session === null) {
         admitted.leave()
         return
       }
       session.is_handshake_done = true
       if (target.address.admission?.keep_token) this.#sessions.receive(session, Buffer.from(token, 'latin1'))
-      send(udp_port, source, ACCEPTED)
+      send(udp_port, origin, ACCEPTED)
     } catch (error) {
       this.#ctx.log.debug({ err: error }, 'a source without a seat is not forwarded')
       // While the book cannot decide, the client asks again.
-      if (error instanceof ApiError && error.code !== 'API_NOT_AVAILABLE') send(udp_port, source, REFUSED)
+      if (error instanceof ApiError && error.code !== 'API_NOT_AVAILABLE') send(udp_port, origin, REFUSED)
     } finally {
       this.#admitting.delete(key)
     }
@@ -324,8 +416,9 @@ function entranceOf({ number }: UdpPort, { owner, address }: UdpTarget) {
   return { lobby_id: owner.lobby_id, port: number, network: address.player_network ?? null }
 }
 
-function send({ socket }: UdpPort, { address, port }: RemoteInfo, datagram: Buffer): void {
-  socket.send(datagram, port, address, ignore)
+function send(udp_port: UdpPort, { source, via }: Origin, datagram: Buffer): void {
+  if (udp_port.is_released) return
+  socketFor(udp_port, via.local).socket.send(datagram, source.port, source.address, ignore)
 }
 
 function verified(ctx: Context, text: string) {
