@@ -19,6 +19,8 @@ export type PortConfig = {
   /** The number in every lobby. Null: the platform chooses one for each. */
   port: number | null
   port_range: PortRange | null
+  /** The port of the other transport whose public number this one has too. Null: a number of its own. */
+  same_number_as: string | null
   proxy_protocol: boolean
   require_player_token: boolean
   /** How the edge admits players. Null: the server checks the seats. */
@@ -124,6 +126,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
         protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,
         port: port.port ?? null,
         port_range: port.port_range ?? null,
+        same_number_as: port.same_number_as ?? null,
         proxy_protocol: port.proxy_protocol ?? false,
         require_player_token: port.require_player_token ?? false,
         admission: admissionOf(docker ?? {}, port, port.protocol ?? PORT_PROTOCOL_DEFAULT),

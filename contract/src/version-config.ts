@@ -117,6 +117,13 @@ const Port = object({
         'For `udp`: whether the platform drops datagrams from a source until it has sent a valid player token. Default false.',
     }),
   ),
+  same_number_as: Type.Optional(
+    Type.String({
+      pattern: PORT_NAME_PATTERN,
+      description:
+        'Name of another port of this list. Players reach both ports at the same number, one by TCP and one by UDP. Example: a `udp` port with `same_number_as: game`, where `game` is `tcp`. Default: each port has a number of its own.',
+    }),
+  ),
   ...admissionMembers,
 })
 

@@ -176,11 +176,18 @@ async function developmentToken(
   })
 }
 
-/** The numbers at which the server listens, by the names of the ports. One that muster.yaml names is kept. A range has none. */
+/**
+ * The numbers at which the server listens, by the names of the ports. One that muster.yaml names is kept. A range has none.
+ * Players connect to the same numbers, so two ports with one public number have one here.
+ */
 async function portsOf({ ports }: GameModeConfig): Promise<Record<string, number>> {
   const numbered = ports.filter(({ port_range }) => port_range === null)
   const free = await freePorts(numbered.length)
-  return Object.fromEntries(numbered.map(({ name, port }, index) => [name, port ?? free[index]!]))
+  const numbers = new Map(numbered.map(({ name, port }, index) => [name, port ?? free[index]!]))
+  for (const { name, port, same_number_as } of numbered) {
+    if (port === null && same_number_as !== null) numbers.set(name, numbers.get(same_number_as)!)
+  }
+  return Object.fromEntries(numbers)
 }
 
 /** What only the platform does: players of `muster dev` connect to the server without an edge. */

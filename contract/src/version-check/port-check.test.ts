@@ -107,6 +107,33 @@ test('options that a protocol does not have are refused, and so are ranges that 
   )
 })
 
+test('a tcp and a udp port may have one number, and each other request for it is refused with its remedy', () => {
+  const udp = (same_number_as: string) => ({ protocol: 'udp' as const, same_number_as })
+  const tcp = (same_number_as: string) => ({ protocol: 'tcp_tls' as const, same_number_as })
+  const game = { protocol: 'tcp' as const }
+  assert.deepStrictEqual(wrongs({ game, voice: udp('game'), query: { protocol: 'udp' }, list: tcp('query') }), [])
+  const cases: [Ports, string, string, RegExp][] = [
+    [{ game, web: {}, voice: udp('gone') }, 'voice', 'not_found', /Name game\.$/],
+    [{ web: {}, voice: udp('gone') }, 'voice', 'not_found', /no other tcp, tcp_tls or udp port\.$/],
+    [{ voice: udp('voice') }, 'voice', 'conflicts', /both use udp/],
+    [{ game, more: tcp('game') }, 'more', 'conflicts', /both use tcp/],
+    [{ web: {}, voice: udp('web') }, 'voice', 'not_allowed', /web is https/],
+    [{ game, web: { protocol: 'http', same_number_as: 'game' } }, 'web', 'not_allowed', /web is http/],
+    [{ game, one: udp('game'), two: udp('game') }, 'two', 'conflicts', /one has the number of game already/],
+    [{ game, one: udp('game'), two: tcp('one') }, 'two', 'conflicts', /Leave same_number_as out of one/],
+  ]
+  for (const [ports, name, reason, message] of cases) {
+    const errors = checkPorts({ ports }, null, ['docker'])
+    const found = errors.map((error) => [error.path.join('.'), error.reason])
+    assert.deepStrictEqual(found, [[`docker.ports.${name}.same_number_as`, reason]])
+    assert.match(errors[0]!.message, message)
+  }
+  const many = { protocol: 'tcp' as const, ...range(27_000, 27_010) }
+  assert.deepStrictEqual(wrongs({ many, voice: udp('many') }, 'host'), [
+    'docker.ports.voice.same_number_as not_allowed',
+  ])
+})
+
 test('lobbies of a Swarm have no network of the machine, no range and no player addresses, and each refusal says what to do', () => {
   const rules = { host_ranges: [{ min: 27_000, max: 27_999 }], has_certificates: true, is_swarm: true }
   const refusals: [Parameters<typeof checkPorts>[0], string, string, RegExp][] = [

@@ -48,7 +48,7 @@ export function checkPorts(
     }
     if (port.port_range !== undefined) errors.push(...checkRange(name, port, port.port_range, docker, rules, at))
   }
-  return [...errors, ...checkTogether(entries, wrong)]
+  return [...errors, ...checkTogether(entries, wrong), ...checkSameNumbers(entries, wrong)]
 }
 
 function checkOptions(name: string, port: Port, wrong: Wrong): ErrorDetail[] {
@@ -121,6 +121,54 @@ function checkTogether(entries: readonly (readonly [string, Port])[], wrong: Wro
     const message = `The ranges of ${overlapped[0]} and ${name} overlap.`
     return [wrong(['ports', name, 'port_range'], 'ranges_overlap', message)]
   })
+}
+
+/** A port and the one that it names have one public number: one of them by TCP, the other one by UDP. */
+function checkSameNumbers(entries: readonly (readonly [string, Port])[], wrong: Wrong): ErrorDetail[] {
+  const first_of = new Map<string, string>()
+  return entries.flatMap(([name, port]): ErrorDetail[] => {
+    const { same_number_as: target } = port
+    if (target === undefined) return []
+    const at = (reason: string, message: string): ErrorDetail[] => [
+      wrong(['ports', name, 'same_number_as'], reason, message),
+    ]
+    const other = entries.find(([other_name]) => other_name === target)?.[1]
+    const first = first_of.get(target)
+    first_of.set(target, first ?? name)
+    const raw_names = entries.filter(([raw, item]) => raw !== name && hasNumber(item)).map(([raw]) => raw)
+    if (other === undefined) {
+      const names =
+        raw_names.length === 0 ? 'There is no other tcp, tcp_tls or udp port' : `Name ${raw_names.join(' or ')}`
+      return at('not_found', `${name} has the number of ${target}, which is no port here. ${names}.`)
+    }
+    for (const [item, itself] of [
+      [name, port],
+      [target, other],
+    ] as const) {
+      if (hasNumber(itself)) continue
+      const kind = itself.port_range === undefined ? itself.protocol : 'a range'
+      return at(
+        'not_allowed',
+        `Only tcp, tcp_tls and udp ports have a number of the edge, and ${item} is ${kind}. Leave same_number_as out.`,
+      )
+    }
+    if (transportOf(other) === transportOf(port)) {
+      const message = `${name} and ${target} both use ${transportOf(port)}, so they cannot have one number. Give one of them the other protocol, or leave same_number_as out.`
+      return at('conflicts', message)
+    }
+    if (other.same_number_as !== undefined) {
+      const message = `${target} itself has the number of ${other.same_number_as}. Leave same_number_as out of ${target}.`
+      return at('conflicts', message)
+    }
+    if (first === undefined) return []
+    const message = `${first} has the number of ${target} already. Leave same_number_as out of ${first} or ${name}.`
+    return at('conflicts', message)
+  })
+}
+
+/** Whether it gets a number of the edge. */
+function hasNumber(port: Port): boolean {
+  return port.port_range === undefined && (isTcp(port) || port.protocol === 'udp')
 }
 
 function transportOf({ protocol }: Port): 'tcp' | 'udp' {

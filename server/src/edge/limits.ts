@@ -85,6 +85,8 @@ export const PROXY_HEADER_MS_MAX = 5_000
 
 /** Milliseconds between two checks of the edge's raw ports. */
 export const PORTS_EVERY_MS = 1_000
+/** Numbers of which the edge keeps both the tcp and the udp port open in advance, for lobbies that want one for both. */
+export const PORT_PAIRS_SPARE = 16
 /** Milliseconds that HTTP waits at the start for the raw ports, so that it also starts without a database. */
 export const PORTS_START_MS_MAX = 2_000
 /** Milliseconds between two reads of the owners of ports, however many connections ask. */

@@ -23,6 +23,9 @@ const GAME = {
   limits: { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 },
 }
 
+const UDP = { protocol: 'udp' as const }
+const PAIRS = { ...GAME, docker: { ports: { ...GAME.docker.ports, voice: { ...UDP, same_number_as: 'game' } } } }
+
 /** A stretch of ports that no other test has, with four that a stranger listens at. */
 async function takeRange(t: TestContext) {
   const min = randomInt(10_000, 19_900)
@@ -94,6 +97,22 @@ test('a burst gets every port there is, each once; what is beyond is refused, an
     platform.advance(61_000)
   }
   assert.ok(port_wakes > 1, 'lobbies with public ports did not wake the edges')
+
+  await t.test('where a version asks for it, tcp and udp have one number, in every lobby', async () => {
+    const SINGLES = 3
+    await createMany(game, SINGLES)
+    const pairs = await platform.game(PAIRS)
+    const body = { game_mode: 'default' }
+    const seats = await Promise.all(
+      Array.from({ length: room - SINGLES }, () => pairs.player.call(createLobby, { body })),
+    )
+    const numbers = seats.map(({ ports }) => [ports.game?.port, ports.voice?.port])
+    for (const [tcp, udp] of numbers) {
+      assert.strictEqual(tcp, udp)
+      assert.ok(!taken.includes(tcp ?? 0))
+    }
+    assert.strictEqual(new Set(numbers.map(([tcp]) => tcp)).size, seats.length)
+  })
 })
 
 test('a later life of the platform knows which lobby has which port', async (t) => {

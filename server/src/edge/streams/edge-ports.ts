@@ -12,7 +12,7 @@ import type { Context } from '../../context.ts'
 import { LOBBY_PORTS_CHANNEL } from '../../database/lobby-channels.ts'
 import { watchChannel } from '../../database/poller.ts'
 import type { Handle } from '../handles.ts'
-import { PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
+import { PORT_PAIRS_SPARE, PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
 import type { Owners, PortOwners, Transport } from './port-owners.ts'
 
 /**
@@ -72,8 +72,8 @@ class PortKeeper {
   readonly #candidates: readonly number[]
   readonly #opened = { tcp: new Map<number, OpenPort>(), udp: new Map<number, OpenPort>() }
   readonly #recorded = { tcp: new Set<number>(), udp: new Set<number>() }
-  /** The next candidate of each transport. It starts at random, so that two platforms on one machine rarely collide. */
-  readonly #cursor: Record<Transport, number>
+  /** The next candidates. They start at random, so that two platforms on one machine rarely collide. */
+  readonly #cursor: Record<Transport | 'both', number>
   readonly #isAddressThere: () => Promise<boolean>
   #has_address = false
   #has_recovered = false
@@ -85,7 +85,8 @@ class PortKeeper {
     this.#owners = owners
     this.#openPort = openPort
     this.#candidates = candidatesOf(ctx)
-    this.#cursor = { tcp: randomInt(this.#candidates.length || 1), udp: randomInt(this.#candidates.length || 1) }
+    const first = randomInt(this.#candidates.length || 1)
+    this.#cursor = { tcp: first, udp: first, both: first }
     this.#isAddressThere = createAddressCheck(ctx)
   }
 
@@ -96,10 +97,9 @@ class PortKeeper {
     const owned = await this.#owners.read()
     this.#has_address ||= await this.#isAddressThere()
     if (!this.#has_recovered) await this.#recover(owned)
-    for (const transport of TRANSPORTS) {
-      await this.#openAll(transport, owned[transport].live.keys())
-      await this.#openSpare(transport, owned[transport])
-    }
+    for (const transport of TRANSPORTS) await this.#openAll(transport, owned[transport].live.keys())
+    await this.#openSparePairs(owned)
+    for (const transport of TRANSPORTS) await this.#openSpare(transport, owned[transport])
     await this.#record(owned)
   }
 
@@ -154,26 +154,55 @@ class PortKeeper {
     this.#has_recovered = true
   }
 
+  /** Opens numbers in both transports until enough are spare in both, or all candidates have been tried. */
+  async #openSparePairs(owned: Owners): Promise<void> {
+    const resting = { tcp: this.#owners.resting('tcp'), udp: this.#owners.resting('udp') }
+    const isSpare = (port: number): boolean =>
+      TRANSPORTS.every(
+        (transport) =>
+          !owned[transport].live.has(port) && !owned[transport].quarantined.has(port) && !resting[transport].has(port),
+      )
+    const isOpen = (port: number): boolean => TRANSPORTS.every((transport) => this.#opened[transport].has(port))
+    const wanted = Math.min(PORT_PAIRS_SPARE, this.#ctx.config.edge_ports.spare)
+    const missing = (): number =>
+      wanted - [...this.#opened.udp.keys()].filter((port) => isOpen(port) && isSpare(port)).length
+    const isCandidate = (port: number): boolean => isSpare(port) && !isOpen(port)
+    await this.#openCandidates('both', missing, isCandidate, async (some) => {
+      for (const transport of TRANSPORTS) await this.#openAll(transport, some)
+    })
+  }
+
   /** Opens spare ports until there are enough, or all candidates have been tried. */
   async #openSpare(transport: Transport, owned: Owners[Transport]): Promise<void> {
     const opened = this.#opened[transport]
     const { spare } = this.#ctx.config.edge_ports
-    const { length } = this.#candidates
     const resting = this.#owners.resting(transport)
     const isSpare = (port: number): boolean =>
       !owned.live.has(port) && !owned.quarantined.has(port) && !resting.has(port)
     const missing = (): number => spare - [...opened.keys()].filter(isSpare).length
+    const isCandidate = (port: number): boolean => !opened.has(port)
+    await this.#openCandidates(transport, missing, isCandidate, (some) => this.#openAll(transport, some))
+  }
+
+  /** Opens candidates, from the next one on, until none is missing or all have been tried. */
+  async #openCandidates(
+    kind: Transport | 'both',
+    missing: () => number,
+    isCandidate: (port: number) => boolean,
+    open: (ports: number[]) => Promise<void>,
+  ): Promise<void> {
+    const { length } = this.#candidates
     for (let tried = 0; tried < length && this.#has_address && !this.#is_closed; ) {
       const count = missing()
       if (count <= 0) return
       const some: number[] = []
       while (some.length < count && tried < length) {
-        const port = this.#candidates[this.#cursor[transport]]!
-        this.#cursor[transport] = (this.#cursor[transport] + 1) % length
+        const port = this.#candidates[this.#cursor[kind]]!
+        this.#cursor[kind] = (this.#cursor[kind] + 1) % length
         tried++
-        if (!opened.has(port)) some.push(port)
+        if (isCandidate(port)) some.push(port)
       }
-      await this.#openAll(transport, some)
+      await open(some)
     }
   }
 

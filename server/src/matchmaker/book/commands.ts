@@ -12,7 +12,8 @@ export type Decision<T> = Granted<T> | Refused
 /** Undoes an apply(). Undoes are called in the reverse order of the applies. */
 export type Undo = () => void
 
-export type PortRequest = Omit<EdgePort, 'port'>
+/** `same_number_as`: the name of the requested port of the other transport that gets the same number. */
+export type PortRequest = Omit<EdgePort, 'port'> & { same_number_as?: string }
 
 /** A lobby that may be created: everything but its id, its node, its time of creation and the numbers of its ports. */
 export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'node_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {

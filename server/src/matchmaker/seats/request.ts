@@ -350,9 +350,10 @@ function planOf(
 
 /** Ports that get a number of the edge. HTTP has one port for all lobbies; a range belongs to the machine. */
 function edgePortsOf(mode: GameModeConfig): PortRequest[] {
-  return mode.ports.flatMap(({ name, protocol, port_range }): PortRequest[] => {
+  return mode.ports.flatMap(({ name, protocol, port_range, same_number_as }): PortRequest[] => {
     if (protocol === 'http' || protocol === 'https' || port_range !== null) return []
-    return [{ name, transport: protocol === 'udp' ? 'udp' : 'tcp' }]
+    const transport = protocol === 'udp' ? 'udp' : 'tcp'
+    return [{ name, transport, ...(same_number_as !== null && { same_number_as }) }]
   })
 }
 

@@ -33,6 +33,36 @@ test('a lobby gets all the ports it wants, each of its transport, or none', () =
   assert.strictEqual(createPortPool(log).choose(wanted(1, 0), 0, null), null)
 })
 
+test('two ports that want one number get it, free in both transports and at one edge, or none', () => {
+  const pair = [
+    { name: 'game', transport: 'tcp' as const },
+    { name: 'voice', transport: 'udp' as const, same_number_as: 'game' },
+  ]
+  const pool = open(2)
+  // The single port leaves the number that is free in both.
+  pool.take(0, { lobby_id: 'udp', edge_ports: [{ name: 'x', transport: 'udp', port: 26_000 }] })
+  const single = pool.choose(wanted(1, 0), 0, null)!
+  assert.deepStrictEqual(single, [{ name: 't0', transport: 'tcp', port: 26_000 }])
+  const chosen = pool.choose([...pair, ...wanted(1, 0)], 0, null)!
+  assert.deepStrictEqual(chosen, [
+    { name: 'game', transport: 'tcp', port: 26_001 },
+    { name: 't0', transport: 'tcp', port: 26_000 },
+    { name: 'voice', transport: 'udp', port: 26_001 },
+  ])
+  pool.take(1, { lobby_id: 'pair', edge_ports: chosen })
+  assert.strictEqual(pool.choose(pair, 0, null), null)
+  pool.retire(1, { lobby_id: 'pair', edge_ports: chosen, stop_ms: 1 })
+  assert.strictEqual(pool.choose(pair, QUARANTINE_MS, null), null, 'both rest')
+  assert.strictEqual(pool.choose(pair, QUARANTINE_MS + 1, null)?.[1]?.port, 26_001)
+
+  const edges = createPortPool(log)
+  const at = (transport: 'tcp' | 'udp', port: number, node: string | null) => ({ transport, port, nodes: [node] })
+  edges.open([at('tcp', 1, 'a'), at('udp', 1, 'b'), at('tcp', 2, null), at('udp', 2, null), at('tcp', 3, 'a')])
+  assert.strictEqual(edges.choose(pair, 0, 'a')?.[1]?.port, 2, 'number 1 is at two edges')
+  edges.setElsewhere([{ transport: 'udp', port: 2 }])
+  assert.strictEqual(edges.choose(pair, 0, 'a'), null)
+})
+
 test('law L5: a port that another lobby has cannot be taken', () => {
   const pool = open(1)
   const edge_ports = pool.choose(wanted(1, 0), 0, null)!

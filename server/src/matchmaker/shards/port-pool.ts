@@ -63,12 +63,27 @@ export function createPortPool(log: Logger): PortPool {
   return {
     choose(wanted, now_ms, node_id) {
       if (wanted.length === 0) return []
+      for (const table of all) table.endQuarantines(now_ms)
+      const numbers = new Map<string, number>()
+      const followers = wanted.filter(({ same_number_as }) => same_number_as !== undefined)
+      if (followers.length > 0) {
+        const both = tables.tcp.freeWith(tables.udp, followers.length, node_id)
+        if (both === null) return null
+        for (const [index, { name, same_number_as }] of followers.entries()) {
+          numbers.set(name, both[index]!).set(same_number_as!, both[index]!)
+        }
+      }
+      const pairs = new Set(numbers.values())
       const chosen: EdgePort[] = []
       for (const [transport, table] of Object.entries(tables) as [Transport, Table][]) {
         const requested = wanted.filter((port) => port.transport === transport)
-        const numbers = table.free(requested.length, now_ms, node_id)
-        if (numbers === null) return null
-        for (const [index, port] of requested.entries()) chosen.push({ ...port, port: numbers[index]! })
+        const singles = requested.filter(({ name }) => !numbers.has(name))
+        // Numbers that are free in both transports are left to the lobbies that need them.
+        const other = transport === 'tcp' ? tables.udp : tables.tcp
+        const free = table.free(singles.length, node_id, { without: pairs, last: (port) => other.isFree(port) })
+        if (free === null) return null
+        for (const [index, { name }] of singles.entries()) numbers.set(name, free[index]!)
+        for (const { name } of requested) chosen.push({ name, transport, port: numbers.get(name)! })
       }
       return chosen
     },
@@ -109,7 +124,22 @@ export function createPortPool(log: Logger): PortPool {
   }
 }
 
+/** The edge of the lobby's own node, the platform's own edge, any other edge. */
+const RANKS = 3
+
+function rankOf(nodes: OpenedPort['nodes'], node_id: string | null): number {
+  if (node_id !== null && nodes.includes(node_id)) return 0
+  return nodes.includes(null) ? 1 : 2
+}
+
+function firstOf(groups: readonly (readonly number[])[], count: number): number[] | null {
+  const numbers = groups.flat().slice(0, count)
+  return numbers.length === count ? numbers : null
+}
+
 type Table = ReturnType<typeof createTable>
+
+type FreePorts = { isFree: (port: number) => boolean; nodesOf: (port: number) => OpenedPort['nodes'] }
 
 /** The numbers of one transport. */
 function createTable() {
@@ -148,24 +178,43 @@ function createTable() {
       unused.delete(port)
       quarantined.delete(port)
     },
-    /** Those that the edge of `node_id` has, then those of the platform's own, then others. Null: there are fewer. */
-    free(count: number, now_ms: number, node_id: string | null): number[] | null {
+    endQuarantines(now_ms: number): void {
       for (const [port, until_ms] of quarantined) {
         if (until_ms > now_ms) continue
         quarantined.delete(port)
         if (opened.has(port)) unused.add(port)
       }
-      const [own, common, other]: [number[], number[], number[]] = [[], [], []]
+    },
+    isFree: (port: number): boolean => unused.has(port) && !elsewhere.has(port),
+    nodesOf: (port: number): OpenedPort['nodes'] => opened.get(port) ?? [],
+    /**
+     * Those that the edge of `node_id` has, then those of the platform's own, then others. Of each, those that are `last` come
+     * last. Null: there are fewer.
+     */
+    free(
+      count: number,
+      node_id: string | null,
+      { without, last }: { without: ReadonlySet<number>; last: (port: number) => boolean },
+    ): number[] | null {
+      const groups: number[][] = Array.from({ length: 2 * RANKS }, () => [])
       for (const port of unused) {
-        if (own.length === count) break
-        if (elsewhere.has(port)) continue
-        const nodes = opened.get(port)
-        if (node_id !== null && nodes?.includes(node_id)) own.push(port)
-        else if (nodes?.includes(null)) common.push(port)
-        else other.push(port)
+        if (groups[0]!.length === count) break
+        if (elsewhere.has(port) || without.has(port)) continue
+        groups[2 * rankOf(opened.get(port) ?? [], node_id) + (last(port) ? 1 : 0)]!.push(port)
       }
-      const numbers = [...own, ...common, ...other].slice(0, count)
-      return numbers.length === count ? numbers : null
+      return firstOf(groups, count)
+    },
+    /** Numbers that are free here and in the table `other`, at the same edge. Null: there are fewer. */
+    freeWith(other: FreePorts, count: number, node_id: string | null): number[] | null {
+      const groups: number[][] = Array.from({ length: RANKS }, () => [])
+      for (const port of unused) {
+        if (groups[0]!.length === count) break
+        if (elsewhere.has(port) || !other.isFree(port)) continue
+        const of_other = other.nodesOf(port)
+        const nodes = (opened.get(port) ?? []).filter((node) => of_other.includes(node))
+        if (nodes.length > 0) groups[rankOf(nodes, node_id)]!.push(port)
+      }
+      return firstOf(groups, count)
     },
     open(ports: ReadonlyMap<number, OpenedPort['nodes']>): void {
       for (const port of opened.keys()) if (!ports.has(port)) unused.delete(port)
