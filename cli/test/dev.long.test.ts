@@ -14,6 +14,7 @@ import {
 import { get } from '../../server/test/edge/get.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
+import { unityBrotli } from '../../server/test/unity-web.ts'
 import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 import { openScreen } from './program.ts'
@@ -172,10 +173,11 @@ function headersOf(headers: Record<string, string>) {
 async function pagesOf({ hostname, port }: URL) {
   const paths = ['/', '/notes.md', '/model.glb', '/any/where', '/lobbies', '/.well-known/none', '/Build/']
   const built = ['/Build/code.js', '/Build/game.wasm', '/Build/game.wasm.br', '/Build/game.data', '/Build/none.js']
+  const unity = ['/unity/game.wasm.unityweb', '/unity/game.data.unityweb', '/unity/plain.js.unityweb']
   const shown: Record<string, unknown> = {}
-  for (const path of [...paths, ...built]) {
-    for (const accept of ['br', 'gzip', 'gzip, br']) {
-      const headers = { host: `${hostname}:${port}`, 'accept-encoding': accept }
+  for (const path of [...paths, ...built, ...unity]) {
+    for (const accept of ['br', 'gzip', 'gzip, br', 'identity', 'br;q=0', 'gzip, identity;q=0', null]) {
+      const headers = { host: `${hostname}:${port}`, ...(accept === null ? {} : { 'accept-encoding': accept }) }
       const { status, headers: got, body } = await get({ port: Number(port) }, path, { headers })
       const names = ['content-type', 'content-encoding', 'vary', 'cross-origin-opener-policy', 'x-build']
       const kept = status < 400 ? names.map((name) => [name, got[name]]) : []
@@ -211,6 +213,9 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
   })
   project.write('site/Build/game.wasm.br', brotliCompressSync('wasm'))
   project.write('site/Build/game.data.gz', gzipSync('data'))
+  project.write('site/unity/game.wasm.unityweb', gzipSync('wasm'))
+  project.write('site/unity/game.data.unityweb', unityBrotli('data'))
+  project.write('site/unity/plain.js.unityweb', 'let a')
   project.write('site/Build/code.js.gz', gzipSync('let a'))
   const { game_id } = project
   for (const [name, value] of Object.entries(SECRETS))
@@ -222,6 +227,8 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
   await dev.shows(/lacks: ONLY_THERE\. Write NAME=value into \.env\.secrets/)
   await platform.client.call(removeGameSecret, { params: { game_id, name: 'ONLY_THERE' }, query: {} })
   const pages_of_dev = await pagesOf(new URL(dev.url))
+  const dataOf = (name: string) => Buffer.from('data').toString('base64') === (pages_of_dev[name] as unknown[]).at(-1)
+  assert.deepEqual(['/Build/game.data br', '/unity/game.data.unityweb gzip'].map(dataOf), [true, true])
   assert.equal(await dev.end(), 0, dev.output())
 
   const { url } = (await project.deploy()) as { url: string }

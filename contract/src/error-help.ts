@@ -322,7 +322,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   },
   UPLOAD_INVALID: {
     cause:
-      'A path of the upload is not allowed, or the sent bytes differ from the announced length or type. Or a file named .br or .gz is not compressed so.',
+      'A path of the upload is not allowed, or the sent bytes differ from the announced length or type. Or a file is not compressed as its name or its first bytes say.',
     remedy: 'Read `metadata`, correct the named file, and PUT exactly the announced bytes and Content-Type.',
     command: PREPARE_SITE,
   },
@@ -469,8 +469,9 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: 'curl -sSI "$FILE_URL"',
   },
   CDN_NOT_ACCEPTABLE: {
-    cause: 'The site has only compressed copies of the file, and Accept-Encoding allows none of their encodings.',
-    remedy: 'Allow `br` or `gzip` in Accept-Encoding, or upload the file uncompressed as well.',
+    cause:
+      'The site has only compressed copies of the file, and Accept-Encoding allows neither their encodings nor `identity`.',
+    remedy: 'Allow `br`, `gzip` or `identity` in Accept-Encoding, or upload the file uncompressed as well.',
     command: `curl -sSI -H 'Accept-Encoding: br, gzip' "$FILE_URL"`,
   },
   LOBBY_LOGS_NOT_REACHABLE: {

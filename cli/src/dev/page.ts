@@ -7,13 +7,19 @@ import { realpath, stat } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request as requestHttp, type Server, type ServerResponse } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { join, sep } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
+import { createBrotliDecompress, createGunzip } from 'node:zlib'
 import type { NotFound, VersionConfig } from '@musterhost/contract'
 import {
   chooseForm,
   contentTypeOf,
   createSiteHeaders,
   type Forms,
+  formsOfPath,
+  HEAD_BYTES,
+  headEncoding,
+  isEncodedByHead,
   type SiteEncoding,
   type Substitute,
   substituteOf,
@@ -132,12 +138,12 @@ async function sendFound(
   const accept_encoding = headers['accept-encoding']?.toString()
   const chosen = chooseForm(found, { accept_encoding, wants_part: false, isPackable: () => false })
   if (chosen === null) return fail(response, 406, 'The request accepts none of the encodings of the file.')
-  const { file, varies } = chosen
+  const { file, unpacked, varies } = chosen
   const own = createSiteHeaders(cdn?.routes ?? [])(found.path)
   response.writeHead(found.status, [
     ...['content-type', own.content_type ?? file.content_type],
-    ...['content-length', String(file.content_length)],
-    ...(file.content_encoding === null ? [] : ['content-encoding', file.content_encoding]),
+    ...(unpacked === null ? ['content-length', String(file.content_length)] : []),
+    ...(file.content_encoding === null || unpacked !== null ? [] : ['content-encoding', file.content_encoding]),
     ...(varies ? ['vary', 'Accept-Encoding'] : []),
     // A developer sees each change at once, whatever a route says.
     ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
@@ -147,7 +153,9 @@ async function sendFound(
     response.end()
     return
   }
-  await pipeline(createReadStream(file.on_disk), response)
+  const stored = createReadStream(file.on_disk)
+  if (unpacked === null) await pipeline(stored, response)
+  else await pipeline(stored, unpacked === 'br' ? createBrotliDecompress() : createGunzip(), response)
 }
 
 /** Null: the site has neither the file nor one for unknown paths. */
@@ -171,14 +179,7 @@ async function formsOf(folder: string, path: string): Promise<Forms<PageFile> | 
   const [file, br, gzip] = await Promise.all(
     ['', '.br', '.gz'].map((ending) => readPageFile(folder, `${path}${ending}`)),
   )
-  const forms = { file: file ?? null, br: formOf(br, file), gzip: formOf(gzip, file) }
-  return Object.values(forms).some((form) => form !== null) ? forms : null
-}
-
-/** An archive is no form of another file. */
-function formOf(form: PageFile | null | undefined, file: PageFile | null | undefined): PageFile | null {
-  if (form == null || form.content_encoding === null) return null
-  return { ...form, content_type: file?.content_type ?? form.content_type }
+  return formsOfPath(file ?? null, br ?? null, gzip ?? null)
 }
 
 /** Null: it does not exist, or is outside of the folder. */
@@ -188,11 +189,18 @@ async function readPageFile(folder: string, path: string): Promise<PageFile | nu
     const on_disk = await realpath(join(root, path))
     if (!on_disk.startsWith(root + sep)) return null
     const stats = await stat(on_disk)
-    return stats.isFile() ? { on_disk, content_length: stats.size, ...contentTypeOf(path, null) } : null
+    if (!stats.isFile()) return null
+    const type = contentTypeOf(path, null)
+    const content_encoding = isEncodedByHead(path) ? headEncoding(await readHead(on_disk)) : type.content_encoding
+    return { on_disk, content_length: stats.size, content_type: type.content_type, content_encoding }
   } catch {
     // No such file, or a NUL in its name.
     return null
   }
+}
+
+async function readHead(on_disk: string): Promise<Buffer> {
+  return buffer(createReadStream(on_disk, { end: HEAD_BYTES - 1 }))
 }
 
 function fail(response: ServerResponse, status: number, text: string): void {

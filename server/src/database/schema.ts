@@ -375,6 +375,8 @@ type UploadFileTable = {
   checked_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   /** The platform made it from the file whose path has no .br or .gz at its end (cloud/uploads/pack-texts.ts). */
   is_packed: ColumnType<boolean, boolean | undefined, never>
+  /** How the first bytes of a file of a site say that it is compressed, where its name does not; null: not at all. */
+  content_encoding: ColumnType<'br' | 'gzip' | null, null | undefined, 'br' | 'gzip'>
 }
 
 /**

@@ -306,6 +306,10 @@ export const MEDIA_AGE_MS_MAX = 1_000
 
 /** Bytes from which on a text file without a compressed form is compressed, and kept in memory. */
 export const COMPRESSED_BYTES_MIN = 1_400
+/** Compressed files that are sent decompressed at once, to all clients and to one. Each holds up to 17 MB for the decompressor. */
+export const UNPACKED_POOL: PoolLimits = { places_max: 16, client_max: 12 }
+/** Bytes that one such file may become. The connection is closed at more. */
+export const UNPACKED_BYTES_MAX = 2 * 1024 * 1024 * 1024
 /** Versions whose routes are cached. */
 export const ROUTED_VERSIONS_MAX = 1_000
 

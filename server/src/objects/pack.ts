@@ -1,11 +1,15 @@
 // Compression of text files. The edge compresses a short file in memory, at its first request. The api compresses a long
-// one when its upload is completed.
+// one when its upload is completed. The edge decompresses a file for clients that do not accept its encoding.
 import { promisify } from 'node:util'
 import {
   type BrotliCompress,
+  type BrotliDecompress,
   brotliCompress,
   createBrotliCompress,
+  createBrotliDecompress,
+  createGunzip,
   createGzip,
+  type Gunzip,
   type Gzip,
   gzip,
   constants as zlib,
@@ -31,4 +35,12 @@ export function pack(bytes: Buffer, encoding: Encoding): Promise<Buffer> {
 
 export function createPackStream(encoding: Encoding): BrotliCompress | Gzip {
   return encoding === 'br' ? createBrotliCompress(BROTLI) : createGzip(GZIP)
+}
+
+/** Bytes that a decompressor returns at once. */
+const UNPACKED_CHUNK_BYTES = 64 * 1024
+
+export function createUnpackStream(encoding: Encoding): BrotliDecompress | Gunzip {
+  const options = { chunkSize: UNPACKED_CHUNK_BYTES }
+  return encoding === 'br' ? createBrotliDecompress(options) : createGunzip(options)
 }

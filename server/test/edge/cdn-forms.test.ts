@@ -1,10 +1,17 @@
 import assert from 'node:assert'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'node:test'
-import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
-import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../../src/edge/limits.ts'
-import { get } from './get.ts'
-import { startTestEdge } from './platform.ts'
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync, constants as zlib } from 'node:zlib'
+import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX, UNPACKED_POOL } from '../../src/edge/limits.ts'
+import { until } from '../until.ts'
+import { get, HOST, type HttpResponse } from './get.ts'
+import { rawClient, startTestEdge } from './platform.ts'
+
+/** More than the system holds for one connection. */
+const ZEROS_BYTES = 32 * 1024 * 1024
+const packZeros = () => brotliCompressSync(Buffer.alloc(ZEROS_BYTES), { params: { [zlib.BROTLI_PARAM_QUALITY]: 1 } })
 
 const addHeaders = (headers: Record<string, string>) => [
   { kind: { custom_headers: { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) } } },
@@ -15,6 +22,7 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
   const game = await edge.game('puddle')
   const small = Buffer.from('0123456789')
   const large = randomBytes(MEMORY_FILE_BYTES_MAX + 10)
+  const zeros = Buffer.alloc(300_000, '0')
   const script = 'let a = 1;\n'.repeat(1_000)
   const files = {
     'index.html': 'page',
@@ -28,6 +36,11 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
     'both.js.gz': gzipSync('gzip'),
     'Build/only.wasm.br': brotliCompressSync('wasm'),
     'Build/only.data.gz': gzipSync('data'),
+    'only.wasm.br': brotliCompressSync('wasm'),
+    'only.data.gz': gzipSync('data'),
+    'zeros.bin.gz': gzipSync(zeros),
+    'zeros.data.br': packZeros(),
+    'false.js.br': 'let a',
     'pack.tar.gz': 'archive',
   }
   const routes = [
@@ -145,25 +158,97 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
     assert.deepEqual([part.status, part.body.toString(), part.headers['content-encoding']], [206, 'pl', undefined])
   })
 
-  await t.test('a file that was only uploaded compressed is found by its plain name', async () => {
-    const ask = (path: string, accept?: string) =>
-      get(edge, path, accept === undefined ? {} : { headers: { 'accept-encoding': accept } })
-    for (const accept of ['br', undefined]) {
-      const response = await ask('/Build/only.wasm', accept)
-      assert.deepEqual([response.status, response.headers['content-encoding']], [200, 'br'])
-      assert.equal(brotliDecompressSync(response.body).toString(), 'wasm')
+  await t.test('a file that exists only compressed is decompressed for who does not accept its encoding', async () => {
+    const ask = (path: string, accept?: string, more: Record<string, string> = {}) =>
+      get(edge, path, { headers: { ...(accept === undefined ? {} : { 'accept-encoding': accept }), ...more } })
+    const files = [
+      ['/only.wasm', 'wasm', 'br', 'application/wasm', brotliDecompressSync],
+      ['/only.wasm.br', 'wasm', 'br', 'application/wasm', brotliDecompressSync],
+      ['/only.data', 'data', 'gzip', 'application/octet-stream', gunzipSync],
+      ['/only.data.gz', 'data', 'gzip', 'application/octet-stream', gunzipSync],
+      ['/both.js.br', 'brotli', 'br', 'text/javascript; charset=utf-8', brotliDecompressSync],
+      ['/zeros.bin.gz', zeros.toString(), 'gzip', 'application/octet-stream', gunzipSync],
+    ] as const
+    for (const [path, text, encoding, type, unpack] of files) {
+      const other = encoding === 'br' ? 'gzip' : 'br'
+      const tags = new Set()
+      const check = (response: HttpResponse, accept: string | undefined, is_plain: boolean) => {
+        const what = `${path} ${accept}`
+        const { headers, status } = response
+        assert.deepEqual([status, headers.vary, headers['content-type']], [200, 'Accept-Encoding', type], what)
+        assert.equal(headers['content-encoding'], is_plain ? undefined : encoding, what)
+        assert.equal((is_plain ? response.body : unpack(response.body)).toString(), text, what)
+        tags.add(headers.etag)
+      }
+      for (const accept of [encoding, '*', `${other}, ${encoding};q=0.1`, 'identity;q=0, *'])
+        check(await ask(path, accept), accept, false)
+      for (const accept of [undefined, '', other, 'identity', `${encoding};q=0`, '*;q=0, identity', 'deflate'])
+        check(await ask(path, accept), accept, true)
+      assert.equal(tags.size, 2, 'each form has a tag of its own')
+      for (const accept of [`${other}, identity;q=0`, '*;q=0']) {
+        const response = await ask(path, accept)
+        assert.deepEqual([response.status, response.code], [406, 'CDN_NOT_ACCEPTABLE'], accept)
+        assert.deepEqual([response.headers.vary, response.headers['cache-control']], ['Accept-Encoding', 'no-store'])
+      }
+
+      // A range of the compressed bytes says so. The decompressed file has no ranges.
+      const whole = await ask(path, encoding)
+      const part = await ask(path, encoding, { range: 'bytes=1-3' })
+      assert.deepEqual(
+        [part.status, part.headers['content-encoding'], part.headers.etag],
+        [206, encoding, whole.headers.etag],
+      )
+      assert.deepEqual(part.body, whole.body.subarray(1, 4))
+      const plain = await ask(path, 'identity', { range: 'bytes=1-3', 'if-range': String(whole.headers.etag) })
+      assert.deepEqual([plain.status, plain.body.toString(), plain.headers['accept-ranges']], [200, text, undefined])
+
+      const { etag = '' } = plain.headers
+      const head = await get(edge, path, { method: 'HEAD', headers: { 'accept-encoding': 'identity' } })
+      assert.deepEqual([head.status, head.headers.etag, head.headers['content-encoding']], [200, etag, undefined])
+      assert.deepEqual([head.body.length, head.headers['content-length']], [0, undefined])
+      assert.equal((await ask(path, 'identity', { 'if-none-match': etag })).status, 304)
+      assert.equal((await ask(path, encoding, { 'if-none-match': etag })).status, 200)
     }
-    assert.equal(gunzipSync((await ask('/Build/only.data', 'gzip')).body).toString(), 'data')
-    for (const accept of ['gzip', 'br;q=0', '']) {
-      const response = await ask('/Build/only.wasm', accept)
-      assert.deepEqual([response.status, response.code], [406, 'CDN_NOT_ACCEPTABLE'], accept)
-      assert.deepEqual([response.headers.vary, response.headers['cache-control']], ['Accept-Encoding', 'no-store'])
-    }
-    // Under its own name it is served unchanged, whatever is accepted: the loaders of game engines request it so.
-    const own = await ask('/Build/only.wasm.br', 'gzip')
-    assert.deepEqual([own.status, own.headers['content-encoding']], [200, 'br'])
     assert.equal((await ask('/pack.tar', 'gzip')).status, 404)
+    assert.equal(
+      (await ask('/false.js.br')).code,
+      'CDN_NOT_ACCEPTABLE',
+      'a site that was uploaded before its bytes were checked',
+    )
   })
+
+  await t.test('a decompressed file reaches a client of HTTP/1.0, and the next request of a connection', async () => {
+    const ask = (version: string, more: string) => `GET /only.wasm.br HTTP/${version}\r\nHost: ${HOST}\r\n${more}\r\n`
+    const old = rawClient(t, edge.port)
+    old.write(ask('1.0', ''))
+    assert.match(await old.end(), /^HTTP\/1\.1 200 (?!.*chunked)[\s\S]*\r\n\r\nwasm$/i)
+    const kept = rawClient(t, edge.port)
+    kept.write(ask('1.1', '').repeat(2) + ask('1.1', 'Connection: close\r\n'))
+    assert.equal((await kept.end()).match(/\r\n\r\n4\r\nwasm\r\n0\r\n\r\n/g)?.length, 3)
+  })
+
+  await t.test(
+    'what a small file becomes stays out of memory, and a client that does not read holds a place',
+    async (t) => {
+      const idle = () => {
+        const socket = connect({ port: edge.port, host: '127.0.0.1' })
+        t.after(() => void socket.destroy())
+        socket.write(`GET /zeros.data HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)
+        return once(socket, 'readable').then(() => socket)
+      }
+      const sockets = await Promise.all(Array.from({ length: UNPACKED_POOL.client_max }, idle))
+      const refused = await get(edge, '/zeros.data')
+      assert.deepEqual([refused.status, refused.code], [429, 'API_RATE_LIMIT'])
+      const { arrayBuffers } = process.memoryUsage()
+      assert.ok(arrayBuffers < ZEROS_BYTES, `${arrayBuffers} bytes for ${sockets.length} files of ${ZEROS_BYTES}`)
+      sockets[0]!.destroy()
+      const served = await until('a place is free', async () => {
+        const response = await get(edge, '/zeros.data')
+        return response.status === 200 ? response : null
+      })
+      assert.equal(served.body.length, ZEROS_BYTES)
+    },
+  )
 
   await t.test('text that was only uploaded plain is compressed', async () => {
     assert.ok(script.length >= COMPRESSED_BYTES_MIN)

@@ -56,9 +56,10 @@ test('a site is served by host, with content types, tags and cache rules', async
   }
   for (const [path, { body: content, type, page = false, encoding }] of Object.entries(expected)) {
     const body = typeof content === 'string' ? Buffer.from(content) : content
+    const options = { headers: encoding === undefined ? {} : { 'accept-encoding': encoding } }
     // The first response comes from the store, the second from memory.
     for (let round = 0; round < 2; round++) {
-      const response = await get(edge, path)
+      const response = await get(edge, path, options)
       assert.equal(response.status, 200, path)
       assert.ok(response.body.equals(body), path)
       assert.equal(response.headers['content-type'], type, path)
@@ -70,7 +71,7 @@ test('a site is served by host, with content types, tags and cache rules', async
       const hash = createHash('sha256').update(body).digest('hex').slice(0, 32)
       assert.equal(response.headers.etag, `"${hash}"`)
     }
-    const head = await get(edge, path, { method: 'HEAD' })
+    const head = await get(edge, path, { method: 'HEAD', ...options })
     assert.deepEqual([head.status, head.body.length, head.headers['content-length']], [200, 0, String(body.length)])
   }
   const { etag = '' } = (await get(edge, '/main.js')).headers

@@ -11,6 +11,7 @@ import type { Schema } from '../../database/schema.ts'
 import { digestSound, ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { hasBlockHashes } from '../../objects/digest.ts'
 import type { StoredObject } from '../../objects/objects.ts'
+import type { Encoding } from '../../objects/pack.ts'
 import { requireGame } from '../access.ts'
 import { noteRemoved } from '../sweep/removed-objects.ts'
 import { type CheckedBuild, checkBuild } from './check-build.ts'
@@ -66,14 +67,19 @@ export async function completeUpload(
     const whole_files = wholeFiles(parts, before, joined)
     const build = upload.build_kind === null ? null : await checkFirst(ctx, upload.build_kind, whole_files)
     const whole = upload.kind === 'site' ? whole_files : []
-    await checkEncodings(ctx, whole).catch((error: unknown) => Promise.reject(orSendAgain(error)))
+    const encodings = await checkEncodings(ctx, whole).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const block_hashes = await hashBlocks(ctx, whole)
-    await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
-    const is_read = (part: Part): boolean =>
-      upload.build_kind !== null || part.expected_sha256 !== null || block_hashes.has(part.object_key)
+    const plain = whole.filter(({ object_key }) => !encodings.has(object_key))
+    await packer.pack(ctx, plain, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
+    const is_read = ({ expected_sha256, object_key }: Part): boolean =>
+      upload.build_kind !== null ||
+      expected_sha256 !== null ||
+      block_hashes.has(object_key) ||
+      encodings.has(object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
     const target = { upload_id, game_id: upload.game_id, kind: upload.kind }
-    is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, build, taken }, { joined, packed })
+    const seen = { looked_at, before, block_hashes, encodings, build, taken }
+    is_kept = await finish(ctx, target, parts, seen, { joined, packed })
   } finally {
     if (!is_kept) {
       if (taken !== null) await dropTaken(ctx, taken)
@@ -92,6 +98,7 @@ async function finish(
     looked_at: readonly Part[]
     before: Hashes
     block_hashes: BlockHashes
+    encodings: ReadonlyMap<string, Encoding>
     build: CheckedBuild | null
     taken: TakenFiles | null
   },
@@ -122,6 +129,9 @@ async function finish(
     await recordHashes(trx, hashes, complete_ts)
     for (const [object_key, block_hashes] of seen.block_hashes) {
       await trx.updateTable('upload_files').set({ block_hashes }).where('object_key', '=', object_key).execute()
+    }
+    for (const [object_key, content_encoding] of seen.encodings) {
+      await trx.updateTable('upload_files').set({ content_encoding }).where('object_key', '=', object_key).execute()
     }
     if (seen.build !== null) {
       const { file_list, image } = seen.build

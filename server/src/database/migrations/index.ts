@@ -1,6 +1,7 @@
 // Every migration there is, oldest first. One is added at the end and never changed afterwards: a database remembers the checksum
 // of what it ran.
 import { statements as baseline } from './0001-baseline.ts'
+import { statements as contentEncodings } from './0102-content-encodings.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -8,4 +9,7 @@ export type Migration = { name: string; statements: string }
 /** What makes the tables of the first release. */
 export const BASELINE: Migration = { name: '0001-baseline', statements: baseline }
 
-export const MIGRATIONS: readonly Migration[] = [BASELINE]
+export const MIGRATIONS: readonly Migration[] = [
+  BASELINE,
+  { name: '0102-content-encodings', statements: contentEncodings },
+]

@@ -12,7 +12,7 @@ import { sendResponse } from '../http/response.ts'
 import { BasicAuth, CHALLENGE } from './basic-auth.ts'
 import type { DamagedObjects } from './damaged.ts'
 import { type Found, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
-import { chooseRepresentation, isKnown, isWanted, rangeOf } from './representation.ts'
+import { chooseRepresentation, isKnown, isWanted, type Representation, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
 
@@ -108,10 +108,10 @@ export class Cdn {
     const is_found = status === 200
     const wanted = is_found ? headerOf(head, 'range') : undefined
     const accept = headerOf(head, 'accept-encoding')
-    const { file, packed, varies } = chooseRepresentation(withoutDamaged(damaged, entry), accept, wanted !== undefined)
+    const chosen = chooseRepresentation(withoutDamaged(damaged, entry), accept, wanted !== undefined)
+    const { file, packed, unpacked, varies } = chosen
     const own = host.headersOf(path)
-    const tag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
-    const etag = is_found ? tag : null
+    const etag = is_found ? tagOf(chosen) : null
     // A cache that kept the page of an unknown path would hide a file that a later deploy adds.
     const cache_control = cacheControl(host, path, is_found ? own.cache_control : null)
     const headers = ['cache-control', cache_control, ...NOSNIFF]
@@ -129,12 +129,19 @@ export class Cdn {
     }
     const encoding = packed ?? file.content_encoding
     headers.push('content-type', own.content_type ?? file.content_type)
+    if (unpacked !== null) return send.unpacked(exchange, file, unpacked, headers, status)
     if (encoding !== null) headers.push('content-encoding', encoding)
     if (packed !== null) return send.packed(exchange, file, packed, headers, status)
     if (is_found) headers.push('accept-ranges', 'bytes')
     const range = method === 'GET' ? rangeOf(wanted, headerOf(head, 'if-range'), file) : null
     return send.file(exchange, file, range, headers, status)
   }
+}
+
+/** A form that the edge makes of the file has a tag of its own. */
+function tagOf({ file: { etag }, packed, unpacked }: Representation): string | null {
+  const made = packed ?? (unpacked === null ? null : 'plain')
+  return etag === null || made === null ? etag : `${etag.slice(0, -1)}-${made}"`
 }
 
 /** Removes damaged compressed forms that the platform made: the file itself is served instead. */

@@ -1,5 +1,6 @@
 // Chooses the form of a file that a request gets: the encoding that it accepts, and the range that it requests. A range is
-// always one of the uploaded bytes, so that ranges fetched at different times, from edges of different versions, fit.
+// always one of the uploaded bytes, so that ranges fetched at different times, from edges of different versions, fit. A range
+// of an uploaded compressed file has its Content-Encoding. A form that the edge makes is only sent whole.
 import { ApiError } from '@musterhost/contract'
 import { type ChosenForm, chooseForm, isCompressible } from '@musterhost/contract/site'
 import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../limits.ts'

@@ -9,22 +9,31 @@ import { ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { BLOCK_BYTES } from '../../objects/digest.ts'
 import type { Encoding } from '../../objects/pack.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { beginResponse, breakResponse, endResponse, sendResponse } from '../http/response.ts'
+import { beginResponse, breakResponse, drained, endResponse, sendResponse } from '../http/response.ts'
 import { MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import { type BlockLists, createBlockLists } from './block-lists.ts'
 import type { DamagedObjects } from './damaged.ts'
 import { createMemory } from './memory.ts'
 import type { Range } from './representation.ts'
+import { createSendUnpacked } from './send-unpacked.ts'
 import type { SiteFiles } from './site-files.ts'
 
-/** Each function adds Content-Length to the headers. The response to a HEAD has only a head. */
+/** Each function but `unpacked` adds Content-Length to the headers. The response to a HEAD has only a head. */
 export type Send = {
   bytes: (to: Exchange, status: number, headers: string[], body: Buffer) => void
   /** Sends the file, or a range of it with its Content-Range. Throws or rejects with STORED_FILE_DAMAGED. */
   file: (to: Exchange, file: Recorded, range: Range | null, headers: string[], status?: number) => void | Promise<void>
   /** Sends the file, compressed by the edge. Throws or rejects with the same. */
   packed: (to: Exchange, file: Recorded, encoding: Encoding, headers: string[], status?: number) => void | Promise<void>
+  /** Sends the file, decompressed by the edge (send-unpacked.ts). Throws or rejects with the same, and its refusals. */
+  unpacked: (
+    to: Exchange,
+    file: Recorded,
+    encoding: Encoding,
+    headers: string[],
+    status?: number,
+  ) => void | Promise<void>
 }
 
 export const NOSNIFF = ['x-content-type-options', 'nosniff']
@@ -35,6 +44,7 @@ export function createSend(
 ): Send {
   const memory = createMemory(site_files)
   const block_lists = createBlockLists(ctx, lookups)
+  const sendUnpacked = createSendUnpacked(ctx)
 
   function bytes(to: Exchange, status: number, headers: string[], body: Buffer): void {
     sendResponse(to, status, [...headers, 'content-length', String(body.length)], body)
@@ -56,6 +66,10 @@ export function createSend(
     return found instanceof Promise ? found.catch(refuseDamage) : found
   }
 
+  async function* readAtOnce(file: Recorded): AsyncGenerator<Buffer> {
+    yield await memory.read(file, null)
+  }
+
   return {
     bytes,
     file(to, file, range, headers, whole_status = 200) {
@@ -73,12 +87,20 @@ export function createSend(
         )
       } else {
         const begin = () => beginResponse(to, status, headers)
-        return sendBlocks({ ctx, site_files, block_lists, to, file, range: { start, end }, begin }).catch(refuseDamage)
+        const blocks = readBlocks({ site_files, block_lists, file, range: { start, end } })
+        return sendBlocks({ ctx, blocks, to, file, begin }).catch(refuseDamage)
       }
     },
     packed(to, file, encoding, headers, status = 200) {
       requireUnmarked(file)
       return then(read(file, encoding), (all) => bytes(to, status, headers, all))
+    },
+    unpacked(to, file, encoding, headers, status = 200) {
+      requireUnmarked(file)
+      const range = { start: 0, end: file.content_length - 1 }
+      const is_short = file.content_length <= MEMORY_FILE_BYTES_MAX
+      const blocks = is_short ? readAtOnce(file) : readBlocks({ site_files, block_lists, file, range })
+      return sendUnpacked({ to, file, encoding, blocks, status, headers }).catch(refuseDamage)
     },
   }
 }
@@ -88,47 +110,49 @@ export function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<
   return value instanceof Promise ? value.then(go) : go(value)
 }
 
-type Sending = {
-  ctx: Context
-  site_files: SiteFiles
-  block_lists: BlockLists
-  to: Exchange
-  file: Recorded
-  range: Range
-  /** Writes the head of the response. */
-  begin: () => void
-}
+type Reading = { site_files: SiteFiles; block_lists: BlockLists; file: Recorded; range: Range }
 
-/** Rejects with ObjectDamaged when the first block is damaged; the head has not been written then. */
-async function sendBlocks({ ctx, site_files, block_lists, to, file, range, begin }: Sending): Promise<void> {
-  const { object_key } = file
-  const block_hashes = await block_lists.of(file)
-  const opened = await site_files.open(file, block_hashes)
+/** Reads a range of a long file block by block. Throws ObjectDamaged before a damaged block. */
+async function* readBlocks({ site_files, block_lists, file, range }: Reading): AsyncGenerator<Buffer> {
+  const opened = await site_files.open(file, await block_lists.of(file))
   try {
     const last = Math.floor(range.end / BLOCK_BYTES)
     for (let index = Math.floor(range.start / BLOCK_BYTES); index <= last; index++) {
       const block = await opened.readBlock(index)
-      if (to.is_over) return
-      if (!to.is_response_begun) begin()
       const position = index * BLOCK_BYTES
-      const wanted = block.subarray(Math.max(0, range.start - position), range.end + 1 - position)
-      if (!to.connection.socket.write(wanted) && index < last) await drained(to)
+      yield block.subarray(Math.max(0, range.start - position), range.end + 1 - position)
     }
-    if (!to.is_over) endResponse(to)
   } catch (error) {
-    if (error instanceof ObjectDamaged) block_lists.forget(object_key)
-    if (!to.is_response_begun) throw error
-    if (error instanceof ObjectDamaged) void reportDamage(ctx, error)
-    else ctx.log.error({ err: error, object_key }, 'stored file cannot be read')
-    breakResponse(to)
+    if (error instanceof ObjectDamaged) block_lists.forget(file.object_key)
+    throw error
   } finally {
     await opened.close()
   }
 }
 
-/** Resolves when the client takes more bytes, or is gone. */
-function drained(to: Exchange): Promise<void> {
-  return new Promise((resolve) => {
-    to.responder = { upstream: null, is_parked: false, onDrain: resolve, onLost: resolve }
-  })
+type Sending = {
+  ctx: Context
+  blocks: AsyncGenerator<Buffer>
+  to: Exchange
+  file: Recorded
+  /** Writes the head of the response. */
+  begin: () => void
+}
+
+/** Rejects with ObjectDamaged when the first block is damaged; the head has not been written then. */
+async function sendBlocks({ ctx, blocks, to, file: { object_key }, begin }: Sending): Promise<void> {
+  try {
+    for await (const block of blocks) {
+      if (to.connection.socket.writableNeedDrain) await drained(to)
+      if (to.is_over) return
+      if (!to.is_response_begun) begin()
+      to.connection.socket.write(block)
+    }
+    if (!to.is_over) endResponse(to)
+  } catch (error) {
+    if (!to.is_response_begun) throw error
+    if (error instanceof ObjectDamaged) void reportDamage(ctx, error)
+    else ctx.log.error({ err: error, object_key }, 'stored file cannot be read')
+    breakResponse(to)
+  }
 }

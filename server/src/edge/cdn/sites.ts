@@ -3,7 +3,7 @@
 // manifest is cached while there is room. The site of a host is read again when the namespace changes (channel
 // `namespaces`), and after SITE_HOST_AGE_MS_MAX at the latest.
 import type { NotFound, VersionConfig } from '@musterhost/contract'
-import { contentTypeOf, createSiteHeaders, type SiteHeaders } from '@musterhost/contract/site'
+import { contentTypeOf, createSiteHeaders, formsOfPath, type SiteHeaders } from '@musterhost/contract/site'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Encoding, PACKED_ENDINGS } from '../../objects/pack.ts'
@@ -29,7 +29,7 @@ export type SiteFile = {
   /** With quotes; null when the upload has no hash. */
   etag: string | null
 }
-/** The file at a path, and its forms in other encodings (`x.js.br` for `x.js`). */
+/** The plain file at a path, and its forms in other encodings (`x.js.br` for `x.js`). */
 export type SiteEntry = { file: SiteFile | null; br: SiteFile | null; gzip: SiteFile | null }
 /** By path, without a leading slash. */
 type Manifest = ReadonlyMap<string, SiteEntry>
@@ -195,33 +195,40 @@ async function readHost(
 async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> {
   const rows = await ctx.db
     .selectFrom('upload_files')
-    .select(['path', 'content_type', 'content_length', 'object_key', 'sha256', 'is_packed'])
+    .select(['path', 'content_type', 'content_length', 'object_key', 'sha256', 'is_packed', 'content_encoding'])
     .where('upload_id', '=', upload_id)
     .execute()
-  const manifest = new Map<string, SiteEntry>()
+  const uploaded = new Map<string, SiteFile>()
   const packed: [path: string, SiteFile][] = []
-  for (const { path: uploaded, content_type, sha256, ...row } of rows) {
+  for (const { path: named, content_type, content_encoding, sha256, ...row } of rows) {
     const etag = sha256 === null ? null : `"${sha256.slice(0, ETAG_LENGTH)}"`
-    const path = uploaded.replace(/^\.?\/+/, '')
-    const file = { ...row, sha256, etag, ...contentTypeOf(path, content_type) }
+    const path = named.replace(/^\.?\/+/, '')
+    const type = contentTypeOf(path, content_type)
+    const file = { ...row, sha256, etag, ...type, content_encoding: type.content_encoding ?? content_encoding }
     if (file.is_packed) packed.push([path, file])
-    else manifest.set(path, { file, br: null, gzip: null })
+    else uploaded.set(path, file)
   }
-  addVariants(manifest)
+  const manifest = manifestOf(uploaded)
   for (const [path, file] of packed) addPacked(manifest, path, file)
   return manifest
 }
 
-/** Adds uploaded compressed files as forms of the plain file, which states the type, or in place of a missing one. */
-function addVariants(manifest: Map<string, SiteEntry>): void {
-  for (const [path, { file }] of [...manifest]) {
-    const encoding = file?.content_encoding ?? null
-    if (file === null || encoding === null) continue
-    const plain = path.slice(0, path.lastIndexOf('.'))
-    const entry = manifest.get(plain) ?? { file: null, br: null, gzip: null }
-    entry[encoding] = { ...file, content_type: entry.file?.content_type ?? file.content_type }
-    manifest.set(plain, entry)
+/** A file that exists only compressed is also found by its plain name. */
+function manifestOf(uploaded: ReadonlyMap<string, SiteFile>): Map<string, SiteEntry> {
+  const manifest = new Map<string, SiteEntry>()
+  const fileAt = (path: string): SiteFile | null => uploaded.get(path) ?? null
+  for (const path of uploaded.keys()) {
+    for (const name of [path, path.replace(COMPRESSED_NAME, '')]) {
+      if (manifest.has(name)) continue
+      const forms = formsOfPath(
+        fileAt(name),
+        fileAt(`${name}${PACKED_ENDINGS.br}`),
+        fileAt(`${name}${PACKED_ENDINGS.gzip}`),
+      )
+      if (forms !== null) manifest.set(name, forms)
+    }
   }
+  return manifest
 }
 
 /** Adds a form compressed by the platform, unless the site has an uploaded one. */
@@ -232,5 +239,6 @@ function addPacked(manifest: ReadonlyMap<string, SiteEntry>, path: string, packe
   entry[content_encoding] = { ...packed, content_type: entry.file.content_type, content_encoding }
 }
 
+const COMPRESSED_NAME = /\.(?:br|gz)$/
 /** Hex digits of the hash that are the entity tag: 128 bits. */
 const ETAG_LENGTH = 32

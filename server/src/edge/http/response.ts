@@ -37,6 +37,41 @@ export function beginResponse(exchange: Exchange, status: number, headers: reado
   exchange.connection.socket.write(head, 'latin1')
 }
 
+/** Like beginResponse, for a body of unknown length. The caller writes it by writeChunk, then calls endChunked. */
+export function beginChunked(exchange: Exchange, status: number, headers: readonly string[]): void {
+  if (exchange.head.is_version_1_0) {
+    exchange.keeps_alive = false
+    exchange.is_until_end = true
+    beginResponse(exchange, status, headers)
+  } else {
+    beginResponse(exchange, status, [...headers, 'transfer-encoding', 'chunked'])
+  }
+}
+
+export function writeChunk({ connection: { socket }, head }: Exchange, bytes: Buffer): void {
+  if (head.is_version_1_0) {
+    socket.write(bytes)
+    return
+  }
+  socket.cork()
+  socket.write(`${bytes.length.toString(16)}\r\n`, 'latin1')
+  socket.write(bytes)
+  socket.write('\r\n', 'latin1')
+  socket.uncork()
+}
+
+export function endChunked(exchange: Exchange): void {
+  if (!exchange.head.is_version_1_0) exchange.connection.socket.write('0\r\n\r\n', 'latin1')
+  endResponse(exchange)
+}
+
+/** Resolves when the client takes more bytes, or is gone. */
+export function drained(exchange: Exchange): Promise<void> {
+  return new Promise((resolve) => {
+    exchange.responder = { upstream: null, is_parked: false, onDrain: resolve, onLost: resolve }
+  })
+}
+
 function ownHead(exchange: Exchange, status: number, headers: readonly string[]): string {
   const { date_line } = exchange.connection.ticks
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${linesOf(headers)}${rayLine(exchange)}${date_line}${connectionLines(exchange)}\r\n`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import test from 'node:test'
-import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { brotliCompressSync, brotliDecompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import {
   ApiError,
   completeUpload,
@@ -16,6 +16,7 @@ import { sql } from 'kysely'
 import { tarOf } from '../../archives/forgery.ts'
 import { forgedImage } from '../../container-images.ts'
 import { startPlatform } from '../../platform.ts'
+import { UNITY_BROTLI_HEAD, unityBrotli } from '../../unity-web.ts'
 import { until } from '../../until.ts'
 import { arrives, buildBody, detailsOf, newBuild, newGame, putFile, refused, tarGz, UNKNOWN_ID } from '../steps.ts'
 
@@ -112,6 +113,44 @@ test('uploads', async (t) => {
     assert.equal(text.length, 20)
     await arrives(platform, presigned!, text)
     await complete(only.upload_id)
+  })
+
+  await t.test('the first bytes of a file of Unity say how it is compressed', async () => {
+    const wasm = randomBytes(100_000)
+    assert.equal(brotliDecompressSync(unityBrotli('level')).toString(), 'level')
+    const contents: Record<string, Buffer> = {
+      'Build/a.wasm.unityweb': gzipSync(wasm),
+      'Build/b.data.unityweb': unityBrotli('level'),
+      'Build/c.framework.js.unityweb': Buffer.from('let a = 1 // plain'),
+      'Build/d.data.unityweb': wasm,
+      'Build/e.data.unityweb': Buffer.alloc(0),
+      'Build/f.js.unityweb': gzipSync(wasm).subarray(0, 5_000),
+      'Build/g.data.unityweb': UNITY_BROTLI_HEAD,
+    }
+    const prepare = (paths: string[]) =>
+      prepareSite(paths.map((path) => ({ path, content_length: contents[path]!.length })))
+    const wrong = await prepare(Object.keys(contents))
+    for (const presigned of wrong.presigned_requests) await arrives(platform, presigned, contents[presigned.path]!)
+    const { message, metadata } = await refused('UPLOAD_INVALID', complete(wrong.upload_id))
+    assert.deepEqual(metadata.paths, ['Build/f.js.unityweb', 'Build/g.data.unityweb'])
+    assert.match(
+      message,
+      /^Build\/f\.js\.unityweb begins as a file compressed by gzip, and cannot be decompressed, and 1 more/,
+    )
+
+    const { upload_id, presigned_requests } = await prepare(Object.keys(contents).slice(0, -2))
+    for (const presigned of presigned_requests) await arrives(platform, presigned, contents[presigned.path]!)
+    await complete(upload_id)
+    const rows = await ctx.db
+      .selectFrom('upload_files')
+      .select(['path', 'content_encoding'])
+      .where('upload_id', '=', upload_id)
+      .orderBy('path')
+      .execute()
+    assert.deepEqual(
+      rows.map((row) => row.content_encoding),
+      ['gzip', 'br', null, null, null],
+    )
   })
 
   await t.test('completing again changes nothing', async () => {
