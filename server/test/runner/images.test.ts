@@ -1,6 +1,6 @@
 import assert from 'node:assert'
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { readdir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -11,6 +11,9 @@ import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
 import { quickDifference, readManifest } from '../../src/runner/build-manifest.ts'
 import type { Exit, RunSpec } from '../../src/runner/drivers/driver.ts'
 import { logIsWhole } from '../../src/runner/drivers/ending.ts'
+import { lobbyCommand } from '../../src/runner/drivers/lobby-command.ts'
+import { asUser } from '../../src/runner/drivers/monitor.ts'
+import { UID_FIRST } from '../../src/runner/drivers/uids.ts'
 import { readUnpackedImage } from '../../src/runner/images/image-store.ts'
 import { LayerCache } from '../../src/runner/images/layer-cache.ts'
 import { unpackImage } from '../../src/runner/images/unpack-image.ts'
@@ -172,6 +175,36 @@ test("an image's own user gets only what the image grants that user", async (t) 
       `${path}: ${stderr}`,
     )
   }
+})
+
+test('no other user of the machine reaches the files of an image, also where its lobby enters their folder', async (t) => {
+  if (process.getuid?.() !== 0) return t.skip('only root runs lobbies as other users')
+  const folder = makeFolder(t)
+  chmodSync(folder, 0o711)
+  const store = await openStore(folder)
+  const layer = tarOf({ name: 'data', mode: 0o777, body: Buffer.from('data') })
+  const { build_folder, image } = await unpack(store, writeImage(folder, forgedImage([layer])), 'oci_bundle')
+  chmodSync(store.folder, 0o711)
+  const file = join(build_folder, 'data')
+  const reads = ([program, ...args]: string[]) => spawnSync(program!, [...args, 'cat', file]).stdout.toString()
+  const requireClosed = () => {
+    assert.equal(reads(asUser(UID_FIRST)), '', 'another user')
+    assert.equal(reads(asUser(UID_FIRST, process.getgid!())), '', "another user of the platform's group")
+  }
+  requireClosed()
+  const files = { node: '', passwd: '', group: '', resolver: '', seccomp: null }
+  const { command } = lobbyCommand(
+    {
+      ...{ builds_folder: store.folder, lobbies_folder: folder, programs_folder: folder, files, cgroups: null },
+      ...{ gives_uids: true, disks: null, bubblewrap: { disable_userns: true }, networks: null },
+    },
+    folder,
+    { lobby_id: newId(Date.now()), build_folder, image, args: [], env: {}, tier: TIER },
+    [],
+    { uid: UID_FIRST + 1, groups: [] },
+  )
+  assert.equal(reads(command.slice(0, command.indexOf('--') + 1)), 'data', 'the user of the lobby')
+  requireClosed()
 })
 
 test('Python runs in an image with the libraries and the C library of the image', async (t) => {

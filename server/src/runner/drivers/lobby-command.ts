@@ -1,7 +1,6 @@
 // The command line of a lobby: what its monitor becomes, with or without bubblewrap.
 import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { shownMode } from '../images/unpack-image.ts'
 import { inNamespace } from '../network/namespace.ts'
 import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import type { GroupView } from './cgroups.ts'
@@ -9,6 +8,7 @@ import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import type { Host } from './host.ts'
 import { asUser, exportsOf, type LaunchSpec, plainCommand } from './monitor.ts'
+import { IMAGES_GID } from './uids.ts'
 
 export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
 
@@ -33,16 +33,29 @@ export function lobbyCommand(
   const enter = spec.network ? inNamespace(spec.network.namespace) : []
   const disk = host.disks?.make(folder, spec, uid) ?? null
   // Where nothing can be mounted, the lobby's own user enters the folder of the image.
-  if (disk === null && spec.image && uid !== null)
-    chmodSync(spec.build_folder, shownMode(statSync(spec.build_folder).mode))
+  const enters_image = disk === null && spec.image != null && uid !== null
+  if (enters_image) openToLobbies(spec.build_folder)
   const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
-  const command = [...enter, ...(disk?.command ?? []), ...asUser(uid), ...sandbox, ...program]
+  const command = [
+    ...enter,
+    ...(disk?.command ?? []),
+    ...asUser(uid, enters_image ? IMAGES_GID : null),
+    ...sandbox,
+    ...program,
+  ]
   return {
     command,
     args: bubblewrapArgs(files, { ...spec, disk, groups }),
     working_folder: '/',
     seccomp: files.seccomp,
   }
+}
+
+/** Lobbies get what the image grants, by a group that no other user is in. A previous version had opened it to all users. */
+function openToLobbies(image_folder: string): void {
+  const { mode, uid } = statSync(image_folder)
+  chmodSync(image_folder, mode & 0o770)
+  chownSync(image_folder, uid, IMAGES_GID)
 }
 
 /** Its writable folder where it runs without bubblewrap. */

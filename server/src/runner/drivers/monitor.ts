@@ -62,10 +62,14 @@ const CLOSE_ON_EXEC = 0o2000000n
 /** The monitor's own environment: no variable of the platform, and none of the lobby that could change its behaviour. */
 export const MONITOR_ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' } as const
 
-/** The command that changes the user permanently. Empty where lobbies run as the platform's user. */
-export function asUser(uid: number | null): string[] {
+/**
+ * The command that changes the user permanently. Empty where lobbies run as the platform's user. `gid`: a group that the user is
+ * in, beside its own.
+ */
+export function asUser(uid: number | null, gid: number | null = null): string[] {
   if (uid === null) return []
-  return ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups', '--no-new-privs', '--']
+  const groups = gid === null ? ['--clear-groups'] : ['--groups', String(gid)]
+  return ['setpriv', '--reuid', String(uid), '--regid', String(uid), ...groups, '--no-new-privs', '--']
 }
 
 /** The command line of a monitor without bubblewrap. The id appears in the host's list of processes. */

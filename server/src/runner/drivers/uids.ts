@@ -3,6 +3,11 @@
 export const UID_FIRST = 2_100_000_000
 /** Uids in the range, and so lobbies of one machine at once. */
 export const UID_COUNT = 65_536
+/**
+ * The group of an image's root folder where the lobby enters that folder itself. Only lobbies are in it, so no other user of the
+ * machine enters.
+ */
+export const IMAGES_GID = UID_FIRST + UID_COUNT
 
 export type Uids = {
   take(): number

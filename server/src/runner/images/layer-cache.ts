@@ -2,9 +2,9 @@
 // builds that have it. `<layers>/<digest>-<uid>-<gid>/` has `entries.json` and the files, named by numbers: no path of an
 // image becomes a path here. The builds have hard links to the files, so a layer can be removed while lobbies run.
 //
-// The mode of a file grants all users what its image grants the image's user. The server is that user, under the uid of
-// its lobby. Set-uid and set-gid bits are dropped. No other user of the machine reaches these files: the folder of the layers
-// and that of each build (unpack-image.ts) are closed to them.
+// The mode of a file grants other users what its image grants the image's user. The server is that user, under the uid of
+// its lobby. The group, which is that of the platform's user, has no right. Set-uid and set-gid bits are dropped. No other user
+// of the machine reaches these files: the folder of the layers and that of each build (unpack-image.ts) are closed to them.
 import { createHash } from 'node:crypto'
 import {
   type FileHandle,
@@ -182,14 +182,14 @@ export function unlistedFolderMode(user: ImageUser): number {
   return modeFor(user, { mode: 0o755, uid: 0, gid: 0 }, 0o111)
 }
 
-/** What `access` grants the user, for all classes. The platform's user keeps reading and writing. */
+/** What `access` grants the user, for other users. The platform's user keeps reading and writing. */
 function modeFor(user: ImageUser, { mode, uid, gid }: Access, executable: number): number {
   let granted = mode & 7
   if (user.uid === 0) granted = 6 | (executable === 0 ? 0 : 1)
   else if (user.uid === uid) granted = (mode >> 6) & 7
   else if (user.gid === gid) granted = (mode >> 3) & 7
   const own = 6 | (executable === 0 ? 0 : 1)
-  return (own << 6) | (granted << 3) | granted
+  return (own << 6) | granted
 }
 
 /** The first line is the hash of the rest, so that a damaged list is recognised. */

@@ -52,10 +52,10 @@ export async function unpackImage(
 }
 
 /**
- * The mode of an image's root folder on this machine. Users of the machine who are not in the platform's group have no right
- * to it, nor to any file below. The bits of the group keep what the image grants its user.
+ * The mode of an image's root folder on this machine. Users of the machine who are not in the folder's group have no right to it,
+ * nor to any file below. The bits of the group keep what the image grants its user.
  */
-const hiddenMode = (mode: number): number => mode & 0o770
+const hiddenMode = (mode: number): number => (mode & 0o700) | ((mode & 0o7) << 3)
 
 /** The mode of the root folder as the lobby sees it: all classes have what the image grants its user. */
 export function shownMode(hidden_mode: number): number {
