@@ -1,10 +1,10 @@
 // Opens the store that the settings name.
 import { join } from 'node:path'
 import { openFilesystemObjects } from './filesystem.ts'
-import type { Objects } from './objects.ts'
+import { newObjectKey, type Objects } from './objects.ts'
 import { type BucketFault, findBucketFault } from './s3/check.ts'
 import { S3Client, type S3Options } from './s3/client.ts'
-import { openS3Objects } from './s3/s3-objects.ts'
+import { incomingPathOf, openS3Objects } from './s3/s3-objects.ts'
 
 type Service = { endpoint: string; region: string; access_key_id: string; secret_access_key: string }
 
@@ -29,6 +29,15 @@ export async function findStoreFault({ s3, objects }: ObjectsConfig, options: S3
   const { bucket, prefix } = objects
   const client = new S3Client({ ...s3, bucket, prefix }, options)
   return findBucketFault(client, options.now).finally(() => client.close())
+}
+
+/** Returns an address in the bucket that a file would be sent to, unsigned; null: uploads go through the api. */
+export function directUploadUrl({ s3, objects }: ObjectsConfig, options: S3Options): string | null {
+  if (objects === null || s3 === null || objects.upload_endpoint === null) return null
+  const { bucket, prefix, upload_endpoint } = objects
+  const client = new S3Client({ ...s3, bucket, prefix }, options)
+  client.close()
+  return upload_endpoint + client.pathOf(incomingPathOf(newObjectKey()))
 }
 
 /** Of files on their way to a bucket or from it. They can be lost. */

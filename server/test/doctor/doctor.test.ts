@@ -7,10 +7,12 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pino from 'pino'
+import { mainUrl } from '../../src/config/addresses.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { examine } from '../../src/doctor/examine.ts'
 import type { Check, Finding } from '../../src/doctor/finding.ts'
 import { examineSandbox } from '../../src/doctor/machine.ts'
+import { examineStore } from '../../src/doctor/services.ts'
 import { prepareHost } from '../../src/runner/drivers/host.ts'
 import { networkOptions } from '../../src/runner/network/options.ts'
 import { makeAuthority } from '../certificates.ts'
@@ -19,6 +21,7 @@ import { freePorts } from '../free-ports.ts'
 import { lacking } from '../optional-programs.ts'
 import { startNameServer } from '../outbound/name-server.ts'
 import { NETWORK_NEEDS } from '../runner/network-world.ts'
+import { s3Settings, startSmallS3 } from '../s3/service.ts'
 import { freeSettings, temporaryFolder } from '../supervisor/started.ts'
 
 const HOUR_MS = 3_600_000
@@ -226,4 +229,38 @@ test('14: a block of addresses that is in use, but not by the platform that runs
   assert.deepEqual(others, [])
   assert.match(remedy ?? '', /^export MUSTER_LOBBY_NETWORK=/)
   assert.deepEqual(await ofNetwork(true), [])
+})
+
+test('a bucket that refuses uploads from the hub is named, with the rule and the other way', async (t) => {
+  const bucket = await startSmallS3(t)
+  const settings = { ...(await sound(t)), ...s3Settings(bucket, 'doctor') }
+  const storeFindings = async (more: Settings): Promise<Finding[]> =>
+    examineStore(readConfig({ ...settings, ...more }), Date.now())
+  assert.deepEqual(
+    (await storeFindings({})).map(({ status }) => status),
+    ['ok'],
+    'uploads go through the api',
+  )
+
+  const direct = { MUSTER_S3_UPLOAD_ENDPOINT: bucket.endpoint }
+  const [works, refused] = await storeFindings(direct)
+  assert.deepEqual([works?.status, refused?.status], ['ok', 'warning'])
+  const origin = new URL(mainUrl(readConfig(settings))).origin
+  assert.ok(
+    refused!.message.includes(`do not allow PUT with content-type from ${origin} (status 403)`),
+    refused!.message,
+  )
+  assert.match(refused!.remedy!, /^aws s3api put-bucket-cors --bucket muster-test .*unset MUSTER_S3_UPLOAD_ENDPOINT/)
+  bucket.allowOrigin(origin)
+  assert.deepEqual(
+    (await storeFindings(direct)).map(({ status }) => status),
+    ['ok'],
+  )
+
+  const [closed] = await freePorts(1)
+  const [, unreachable] = await storeFindings({ MUSTER_S3_UPLOAD_ENDPOINT: `http://127.0.0.1:${closed}` })
+  assert.match(
+    `${unreachable?.status} ${unreachable?.message}`,
+    /^warning MUSTER_S3_UPLOAD_ENDPOINT.* cannot be reached .*ECONNREFUSED/,
+  )
 })

@@ -19,6 +19,8 @@ export type StoppableService = S3TestService & {
   stop: () => Promise<void>
   /** With what was stored before. */
   start: () => Promise<void>
+  /** Gives the bucket a rule that pages of this origin may send files. */
+  allowOrigin: (origin: string) => void
 }
 
 export async function startSmallS3(t: TestContext): Promise<StoppableService> {
@@ -27,9 +29,12 @@ export async function startSmallS3(t: TestContext): Promise<StoppableService> {
   const service = new SmallS3({ ...login, bucket: BUCKET })
   const start = (): Promise<void> => service.listen(port)
   const stop = (): Promise<void> => service.stop()
+  const allowOrigin = (origin: string): void => {
+    service.allowed_origin = origin
+  }
   await start()
   t.after(stop)
-  return { ...login, endpoint: `http://127.0.0.1:${port}`, stop, start }
+  return { ...login, endpoint: `http://127.0.0.1:${port}`, stop, start, allowOrigin }
 }
 
 /** The settings of a platform whose files are below this prefix. */

@@ -39,6 +39,8 @@ export class SmallS3 {
   readonly #files = new Map<string, StoredFile>()
   readonly #uploads = new Map<string, PartialUpload>()
   #server: Server | null = null
+  /** The rule for pages: those of this origin may send files. Null: the bucket has no rule. */
+  allowed_origin: string | null = null
 
   constructor(credentials: S3Credentials) {
     this.#credentials = credentials
@@ -63,6 +65,7 @@ export class SmallS3 {
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const body = await buffer(request)
+      if (request.method === 'OPTIONS') return this.#preflight(request, response)
       const [path = '', search = ''] = (request.url ?? '').split('?')
       const pairs = pairsOf(search)
       this.#verify(request, { path, pairs, body })
@@ -78,6 +81,19 @@ export class SmallS3 {
       const text = `<Error><Code>${code}</Code><Message>${encoded(message)}</Message></Error>`
       response.writeHead(status, { 'content-type': 'application/xml' }).end(request.method === 'HEAD' ? '' : text)
     }
+  }
+
+  /** As AWS: a preflight is not signed. */
+  #preflight({ headers }: IncomingMessage, response: ServerResponse): void {
+    const { origin, 'access-control-request-method': method } = headers
+    if (origin !== this.allowed_origin || method !== 'PUT')
+      throw new Refusal(403, 'AccessForbidden', 'CORSResponse: This CORS request is not allowed.')
+    response.writeHead(200, {
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': 'PUT, GET',
+      'access-control-allow-headers': 'Content-Type',
+    })
+    response.end()
   }
 
   #verify(

@@ -302,7 +302,7 @@ function pathOf(key: string): string {
   return `objects/${key}`
 }
 
-function incomingPathOf(key: string): string {
+export function incomingPathOf(key: string): string {
   requireKey(key)
   return `incoming/${key}`
 }
