@@ -45,6 +45,23 @@ test('each template is a project without mistakes, whose imports are there', asy
   }
 })
 
+test('--isolated adds the headers that a page with threads needs', async (t) => {
+  const muster = createMuster(t)
+  for (const template of TEMPLATE_NAMES) {
+    const { code, stderr } = await muster.run(['init', template, '--template', template, '--isolated'])
+    assert.equal(code, 0, stderr)
+    const { cdn } = readProject(join(muster.cwd, template)).version
+    const [route, ...others] = cdn?.routes ?? []
+    assert.deepEqual([route?.glob, others], ['**', []], template)
+    const headers = route!.middlewares.flatMap(({ kind }) => kind.custom_headers?.headers ?? [])
+    assert.deepEqual(headers, [
+      { name: 'Cross-Origin-Opener-Policy', value: 'same-origin' },
+      { name: 'Cross-Origin-Embedder-Policy', value: 'require-corp' },
+    ])
+    assert.equal(cdn?.not_found, template === 'static' ? '404.html' : undefined)
+  }
+})
+
 test('a file that exists is never overwritten, and then nothing is written', async (t) => {
   const muster = createMuster(t)
   mkdirSync(join(muster.cwd, 'mine', 'site'), { recursive: true })

@@ -10,6 +10,7 @@ export function addInitCommand(program: Command, terminal: Terminal): void {
     .argument('[folder]', 'default: this folder')
     .option('-t, --template <name>', 'node-ws, node-socketio, godot, static or program')
     .option('--name <name>', 'name of the game; default: the name of the folder')
+    .option('--isolated', 'let the page use threads, as Godot and Unity may need: headers of cross-origin isolation')
     .action(async (folder: string | undefined, options: InitOptions) => {
       const { initProject, nextSteps } = await import('../templates/init.ts')
       const written = await initProject(terminal, folder, options)

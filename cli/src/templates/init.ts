@@ -6,7 +6,7 @@ import { EXIT, Failure } from '../failure.ts'
 import type { Terminal } from '../terminal.ts'
 import { renderTemplate, TEMPLATE_NAMES, TEMPLATES, type TemplateName } from './templates.ts'
 
-export type InitOptions = { template?: string; name?: string }
+export type InitOptions = { template?: string; name?: string; isolated?: boolean }
 export type Initialised = { folder: string; template: TemplateName; game: string; files: string[] }
 
 /** The name_id of a game, as the contract has it. */
@@ -26,7 +26,7 @@ export async function initProject(
   const template = await chooseTemplate(terminal, options.template)
   const game = await chooseName(terminal, folder, options.name)
   terminal.note(`Writing ${TEMPLATES[template].title} to ${folder}`)
-  const files = renderTemplate(template, game)
+  const files = renderTemplate(template, game, options.isolated)
   const taken = [...files.keys()].filter((path) => existsSync(join(folder, path)))
   if (taken.length > 0) {
     const more = taken.length > SHOWN_MAX ? `, and ${taken.length - SHOWN_MAX} more` : ''

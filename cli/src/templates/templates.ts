@@ -7,6 +7,7 @@ import { projectSchema } from '@musterhost/contract/project-config'
 const FOLDER = fileURLToPath(new URL('../../templates/', import.meta.url))
 /** The SDK as JavaScript, which `npm run generate` writes. */
 const SDK = 'sdk'
+const CONFIG_FILE = 'muster.yaml'
 /** npm leaves files of these names out of packages, so the package has them with an underscore. */
 const RENAMED: ReadonlySet<string> = new Set(['_gitignore', '_npmignore', '_npmrc'])
 
@@ -49,8 +50,22 @@ export const TEMPLATES = {
 export type TemplateName = keyof typeof TEMPLATES
 export const TEMPLATE_NAMES = Object.keys(TEMPLATES) as readonly TemplateName[]
 
-/** The files of a new project, by path. `game` is its name_id. */
-export function renderTemplate(name: TemplateName, game: string): Map<string, string> {
+/** The headers that give a page threads (docs/sites.md). The section `cdn` is the last one of each template. */
+const ISOLATED_ROUTES = `\
+  routes:
+    # The page may use threads: Godot 4 with thread support and Unity with native threads need these headers.
+    - glob: "**"
+      priority: 1
+      middlewares:
+        - kind:
+            custom_headers:
+              headers:
+                - { name: Cross-Origin-Opener-Policy, value: same-origin }
+                - { name: Cross-Origin-Embedder-Policy, value: require-corp }
+`
+
+/** The files of a new project, by path. `game` is its name_id. `is_isolated`: its page may use threads. */
+export function renderTemplate(name: TemplateName, game: string, is_isolated = false): Map<string, string> {
   const { layers, sdk }: Template = TEMPLATES[name]
   const files = new Map<string, string>()
   for (const layer of layers) {
@@ -65,8 +80,13 @@ export function renderTemplate(name: TemplateName, game: string): Map<string, st
       files.set(`${folder}/${module}.js`, readFileSync(join(FOLDER, SDK, `${module}.js`), 'utf8'))
     }
   }
+  if (is_isolated) files.set(CONFIG_FILE, isolated(files.get(CONFIG_FILE)!))
   files.set('muster.schema.json', `${JSON.stringify(projectSchema(), null, 2)}\n`)
   return files
+}
+
+function isolated(config: string): string {
+  return `${config}${/^cdn:$/m.test(config) ? '' : '\ncdn:\n'}${ISOLATED_ROUTES}`
 }
 
 function titleOf(game: string): string {
