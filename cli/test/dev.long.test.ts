@@ -151,7 +151,7 @@ const has = [HOME, PATH, TMPDIR, PLATFORM_API_URL, PLATFORM_TOKEN].map((value) =
 const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
 http.createServer().listen(PORT_GAME, '127.0.0.1', async () => {
   await fetch(PLATFORM_API_URL + '/matchmaker/lobbies/ready', { method: 'POST', headers })
-  console.log('STARTED ' + JSON.stringify({ args: process.argv.slice(2), has, env: { ...env, PORT_GAME }, files }))
+  console.log('STARTED ' + JSON.stringify({ args: process.argv.slice(2), has, env: { ...env, PORT_GAME }, files, terminals: [process.stdin, process.stdout, process.stderr].map(({ isTTY }) => isTTY === true) }))
 })
 `
 
@@ -187,7 +187,13 @@ async function pagesOf({ hostname, port }: URL) {
   return shown
 }
 
-type Shown = { args: string[]; has: boolean[]; env: Record<string, string>; files: Record<string, string> }
+type Shown = {
+  args: string[]
+  has: boolean[]
+  env: Record<string, string>
+  files: Record<string, string>
+  terminals: boolean[]
+}
 
 async function same(t: TestContext, platform: Platform): Promise<void> {
   const names = [
@@ -204,6 +210,7 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
     },
     env: { ADDRESS: 'http://${HOST}:${PORT_GAME}/', PORT: '1', MAP: 'shared' },
     files: { 'server.cfg': 'port ${PORT_GAME} of ${GAME_MODE_NAME}', 'world/a/map.txt': '' },
+    terminal: true,
   }
   const mode = { max_players: 4, max_players_direct: 6, docker: { ...docker, env: { ...docker.env, MAP: 'own' } } }
   const project = await createProject(t, platform, {
@@ -246,6 +253,7 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
     const { args, env, files } = shown
     for (const text of args.slice(1)) assert.doesNotMatch(text, /\$\{|=$/)
     assert.equal(args[0], '${PORT}')
+    assert.deepEqual(shown.terminals, [true, true, true])
     assert.equal(env.ADDRESS, `http://127.0.0.1:${env.PORT_GAME}/`)
     assert.deepEqual([env.PORT, env.HOST, env.MAP], ['1', '127.0.0.1', SECRETS.MAP])
     assert.equal(env.PAYMENT_KEY, SECRETS.PAYMENT_KEY)

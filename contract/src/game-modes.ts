@@ -61,6 +61,8 @@ export type GameModeConfig = {
   network: 'internet' | 'none'
   /** Whether developers may write to the standard input of the server. */
   standard_input: boolean
+  /** Whether the server writes to a terminal. */
+  terminal: boolean
   ports: readonly PortConfig[]
   listable: boolean
   taggable: boolean
@@ -121,6 +123,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       network_mode: docker?.network_mode ?? 'bridge',
       network: docker?.network ?? 'internet',
       standard_input: docker?.standard_input ?? false,
+      terminal: docker?.terminal ?? false,
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
         protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,

@@ -1,6 +1,7 @@
 // What the program of a lobby starts with: its arguments, its environment and its files. The runner starts lobbies with it,
 // and `muster dev` the server of a developer. The config cannot replace variables of the platform, except PORT and HOST.
 import type { GameModeConfig } from './game-modes.ts'
+import { TERMINAL_TYPE } from './lobby-terminal.ts'
 import {
   fillPlaceholders,
   HOME_PLACEHOLDER,
@@ -59,7 +60,7 @@ export function lobbyProgram(
 ): LobbyProgram {
   const own = { ...platformVariables(facts), ...portVariables(mode, ports, host) }
   const values = placeholderValues(own, mode, home)
-  const env: Record<string, string> = { ...image?.env }
+  const env: Record<string, string> = { ...(mode.terminal && { TERM: TERMINAL_TYPE }), ...image?.env }
   for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
   for (const [name, value] of Object.entries(mode.env)) {
     if (!OWN_NAMES.test(name)) env[name] = fillPlaceholders(value, values)

@@ -168,6 +168,12 @@ const Docker = object(
           "Whether the developers of the game may write lines to the server's standard input while a lobby runs, for example console commands. Default false: the standard input is `/dev/null`.",
       }),
     ),
+    terminal: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the output of the server goes to a terminal, for servers that write nothing, or only now and then, to a pipe. A terminal has one stream: all lines are in `stdout`. Default false.',
+      }),
+    ),
     ports: Type.Optional(
       map(
         PORT_NAME_PATTERN,

@@ -20,7 +20,7 @@ import { createCommandClient, type Session } from '../session.ts'
 import { createTemporaryToken } from '../temporary-token.ts'
 import type { Terminal } from '../terminal.ts'
 import { Bots } from './bots.ts'
-import { firstModeOf, GameServer, plainProtocol, planServer } from './game-server.ts'
+import { firstModeOf, GameServer, makesTerminals, plainProtocol, planServer } from './game-server.ts'
 import { Guard } from './guard.ts'
 import { readKeys } from './keys.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
@@ -191,7 +191,12 @@ async function portsOf({ ports }: GameModeConfig): Promise<Record<string, number
 }
 
 /** What only the platform does: players of `muster dev` connect to the server without an edge. */
-function sayDifferences(terminal: Terminal, { ports }: GameModeConfig): void {
+function sayDifferences(terminal: Terminal, { ports, terminal: writes_to_terminal }: GameModeConfig): void {
+  if (writes_to_terminal && !makesTerminals(terminal.env)) {
+    terminal.note(
+      'terminal: true makes a terminal with script of util-linux. This machine has none: the server gets a pipe.',
+    )
+  }
   for (const { name, admission, proxy_protocol } of ports) {
     if (admission !== null) {
       terminal.note(`port ${name}: the edge admits players (seats: edge). Here no edge does: all connections get in.`)

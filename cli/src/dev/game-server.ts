@@ -1,7 +1,7 @@
 // The game server on this machine: one process, restarted when its files change. It gets the arguments, the environment and
 // the files of a lobby, by the code of the runner, with the development token in place of the token of a lobby.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline'
 import {
   type GameModeConfig,
   gameModesOf,
+  inTerminal,
   type LobbyFile,
   type LobbyPort,
   lobbyProgram,
@@ -37,6 +38,7 @@ export type ServerPlan = {
   env: Record<string, string>
   home: string
   files: readonly LobbyFile[]
+  has_terminal: boolean
 }
 
 /** The first game mode, which the lobby of `muster dev` has, with all defaults applied. */
@@ -100,7 +102,13 @@ export function planServer(
     env: { ...ofSystem(env), ...started.env, HOME: home, TMPDIR: temporaryFolderOf(home) },
     home,
     files: started.files,
+    has_terminal: mode.terminal && makesTerminals(env),
   }
+}
+
+/** As the runner makes them: with the `script` of util-linux. Other systems have another program of this name. */
+export function makesTerminals({ PATH = '' }: Readonly<Record<string, string | undefined>>): boolean {
+  return process.platform === 'linux' && PATH.split(':').some((folder) => existsSync(join(folder, 'script')))
 }
 
 /** A server gets no variable of the developer's shell that its lobbies lack. */
@@ -177,19 +185,21 @@ export class GameServer {
   }
 
   #start(reason: string): void {
-    const { program, args, folder, env } = this.#plan
+    const { program, args, folder, env, has_terminal } = this.#plan
+    const [command = '', ...rest] = has_terminal ? inTerminal([program, ...args]) : [program, ...args]
     this.#output.event(`server starts (${reason})`)
     makeHome(this.#plan)
-    const child = spawn(program, [...args], {
+    const child = spawn(command, rest, {
       cwd: folder,
       env,
       detached: HAS_GROUPS,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      // The input of a terminal does not end while the server runs.
+      stdio: [has_terminal ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     })
     this.#child = child
     this.#guard.add(child, { is_group: true, signal: 'SIGTERM', wait_ms: STOP_MS_MAX })
     for (const stream of [child.stdout, child.stderr]) {
-      createInterface({ input: stream }).on('line', (line) => this.#output.line(line))
+      if (stream !== null) createInterface({ input: stream }).on('line', (line) => this.#output.line(line))
     }
     child.once('error', (error) => this.#output.event(`server could not be started: ${error.message}`))
     child.once('close', (code, signal) => {

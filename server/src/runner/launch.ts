@@ -120,6 +120,7 @@ export async function launchLobby(
       files,
       tier: limitsOf(lobby, tier),
       has_input: mode.standard_input,
+      has_terminal: mode.terminal,
       network,
       place: node && placeOf(node, ports, inside),
     })

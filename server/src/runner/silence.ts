@@ -10,7 +10,7 @@ import type { Run } from './launch.ts'
 const SILENT_MS = 10_000
 /** Runs checked at once; the others follow a second later. Bounds the time of one check. */
 const RUNS_MAX = 8
-const NOTE = `The server has written nothing in ${SILENT_MS / 1_000} s. Most runtimes hold output back that goes to no terminal: start Python with -u, another program with stdbuf -oL, or flush after each line.`
+const NOTE = `The server has written nothing in ${SILENT_MS / 1_000} s. Most runtimes hold output back that goes to no terminal: set \`terminal: true\` in the docker block of the version config, start Python with -u, or flush after each line.`
 
 /** Woken every second. */
 export function watchSilence(

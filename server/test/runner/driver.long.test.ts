@@ -305,6 +305,50 @@ promise('a secret is on no command line', async (t, variant) => {
   }
 })
 
+promise(
+  'a lobby with a terminal writes to one, and keeps its lines, input, signals and exit code',
+  async (t, variant) => {
+    const fixture = await openDriver(t, variant)
+    const { driver } = fixture
+    const build_folder = fixture.build({
+      'terminal.js': `
+      const { stdin, stdout, stderr } = process
+      console.log('terminals ' + [stdin, stdout, stderr].map(({ isTTY }) => isTTY === true))
+      console.log('\\x1b[31mred\\x1b[0m')
+      console.error('to stderr')
+      require('readline').createInterface({ input: stdin, terminal: false }).on('line', (line) => console.log('read ' + line))
+      stdin.on('end', () => console.log('end of input'))
+      process.on('SIGTERM', () => {
+        for (let line = 0; line < 5_000; line++) console.log('last ' + line)
+        process.exitCode = 7
+        stdin.destroy()
+        clearInterval(timer)
+      })
+      const timer = setInterval(() => {}, 1_000)
+      console.log('up ' + 'x'.repeat(500))`,
+      'deaf.js': "process.on('SIGTERM', () => console.log('no')); setInterval(() => {}, 1e3); console.log('up')",
+    })
+    const start = (program: string, has_input: boolean) =>
+      fixture.start({ build_folder, args: ['node', program, "it's $HOME"], has_input, has_terminal: true })
+    const handle = await start('terminal.js', true)
+    await fixture.line(handle, /^up x{500}$/)
+    assert.equal(await driver.write(handle.lobby_id, 'say "hi"', 'input by ada'), 'written')
+    await fixture.line(handle, /^read say "hi"$/)
+    const lines = (await driver.logs(handle.lobby_id, 'stdout', 10)).map(({ bytes }) => bytes.toString())
+    assert.deepEqual(lines.slice(0, 3), ['terminals true,true,true', 'red', 'to stderr'])
+    await driver.stop(handle, 20_000)
+    assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: 7, reason: 'exit' })
+    await fixture.line(handle, /^last 4999$/)
+    assert.ok(!(await driver.logs(handle.lobby_id, 'stdout', 10)).some(({ bytes }) => bytes.includes('end of input')))
+
+    const deaf = await start('deaf.js', false)
+    await fixture.line(deaf, /^up$/)
+    await driver.stop(deaf, 0)
+    assert.deepStrictEqual(howOf(await fixture.ended(deaf)), { exit_code: 137, reason: 'signal' })
+    assert.deepEqual(await fixture.processesOf(deaf.lobby_id), [])
+  },
+)
+
 promise('lines are written to the standard input of a lobby that allows it, and of no other', async (t, variant) => {
   const fixture = await openDriver(t, variant)
   const { driver } = fixture

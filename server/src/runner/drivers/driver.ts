@@ -37,6 +37,8 @@ export type RunSpec = {
   files?: readonly ScratchFile[]
   /** Whether `write` can write to its standard input. Otherwise that is /dev/null. */
   has_input?: boolean
+  /** Whether its input and output are a terminal. What it writes is then in stdout. */
+  has_terminal?: boolean
   /** From `takeNetwork`. Without it the lobby shares the network of the machine. */
   network?: RunNetwork | null
   /** Where it runs, for a driver with `nodes`. Without it the driver chooses a node, and the lobby has no ports. */

@@ -7,7 +7,7 @@ import { isAlive, readStat, signal } from '../../procfs.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'
 import type { Ending } from './endings.ts'
-import { readStatus, readStopSignal } from './lobby-folder.ts'
+import { hasTerminal, readStatus, readStopSignal } from './lobby-folder.ts'
 import { programOf } from './program-process.ts'
 
 const POLL_MS_MIN = 5
@@ -60,8 +60,13 @@ function killRun(folder: string, handle: Handle, cgroups: Cgroups | null): void 
   const { child_pid } = readStatus(folder)
   // The monitor stays alive to write the exit code, unless there is no child yet.
   if (child_pid === null) signal(-handle.pid, 'SIGKILL')
-  else if (readStat(child_pid) !== null) signal(child_pid, 'SIGKILL')
+  else if (readStat(child_pid) !== null) signal(topOf(folder, handle) ?? child_pid, 'SIGKILL')
   else if (handle.group !== null) cgroups?.kill(handle.group)
+}
+
+/** What ends the whole run with it. `script` would leave its program behind, which it runs in another session. */
+function topOf(folder: string, handle: Handle): number | null {
+  return handle.sandbox === 'none' ? programOf(folder, handle) : null
 }
 
 /** Kills processes that outlived the monitor. After an ordinary end under bubblewrap there are none. */
@@ -128,11 +133,11 @@ function countersOf(handle: Handle, cgroups: Cgroups | null): ReturnType<Cgroups
 
 /**
  * Whether the loader reported a missing library. args[0] existed before the start, so "not found" means that its
- * interpreter is missing.
+ * interpreter is missing. A terminal has its errors in stdout.
  */
 async function logsMissingLibrary(folder: string): Promise<boolean> {
   await logIsWhole(folder)
-  const { lines } = await lastLines(folder, 'stderr', STDERR_LINES)
+  const { lines } = await lastLines(folder, hasTerminal(folder) ? 'stdout' : 'stderr', STDERR_LINES)
   return lines.some(({ bytes }) => isAboutLibrary(bytes.toString()))
 }
 

@@ -57,7 +57,8 @@ export async function launchRun(
   run.group = monitor.group
   const output = logger.openPipes(spec.lobby_id, uid)
   run.kept_pipes = output.kept
-  const input = spec.has_input === true ? input_path : null
+  // A terminal without input has one that never ends.
+  const input = spec.has_input || spec.has_terminal ? input_path : null
   try {
     if (input !== null) logger.makePipe(input, uid)
     if (monitor.group !== null) machine.cgroups?.limit(monitor.group, spec.tier)
@@ -65,6 +66,7 @@ export async function launchRun(
     writeRunFile(folder, {
       ...{ boot_id: machine.boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null },
       ...(stop_signal !== undefined && { stop_signal }),
+      ...(spec.has_terminal && { has_terminal: true }),
     })
     const groups = monitor.group === null ? [] : (machine.cgroups?.views(monitor.group) ?? [])
     const plan = lobbyCommand(host, folder, spec, program, { uid, groups })

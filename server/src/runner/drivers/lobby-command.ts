@@ -1,13 +1,14 @@
 // The command line of a lobby: what its monitor becomes, with or without bubblewrap.
 import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inTerminal } from '@musterhost/contract'
 import { inNamespace } from '../network/namespace.ts'
 import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import type { GroupView } from './cgroups.ts'
 import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import type { Host } from './host.ts'
-import { asUser, exportsOf, type LaunchSpec, plainCommand } from './monitor.ts'
+import { asUser, exportsOf, type LaunchSpec, plainCommand, withEnvironment } from './monitor.ts'
 import { IMAGES_GID } from './uids.ts'
 
 export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
@@ -27,7 +28,8 @@ export function lobbyCommand(
   if (bubblewrap === null) {
     const args = exportsOf(plainEnvironment(host, folder, spec, uid))
     writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
-    const command = plainCommand(spec.lobby_id, uid, program)
+    const plain = withEnvironment(program)
+    const command = plainCommand(spec.lobby_id, [...asUser(uid), ...(spec.has_terminal ? inTerminal(plain) : plain)])
     return { command, args, working_folder: spec.build_folder, seccomp: null }
   }
   const enter = spec.network ? inNamespace(spec.network.namespace) : []
@@ -35,13 +37,12 @@ export function lobbyCommand(
   // Where nothing can be mounted, the lobby's own user enters the folder of the image.
   const enters_image = disk === null && spec.image != null && uid !== null
   if (enters_image) openToLobbies(spec.build_folder)
-  const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
+  const boxed = [...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
   const command = [
     ...enter,
     ...(disk?.command ?? []),
     ...asUser(uid, enters_image ? IMAGES_GID : null),
-    ...sandbox,
-    ...program,
+    ...(spec.has_terminal ? inTerminal(boxed) : boxed),
   ]
   return {
     command,

@@ -17,9 +17,10 @@ import { join } from 'node:path'
 import { isGone, parseStat } from '../../procfs.ts'
 import type { Exit, Handle } from './driver.ts'
 
-/** `stop_signal`: what ends the program; SIGTERM when it is absent. */
+/** `stop_signal`: what ends the program; SIGTERM when it is absent. `has_terminal`: `script` is above the program. */
 export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group' | 'network'> & {
   stop_signal?: NodeJS.Signals
+  has_terminal?: boolean
 }
 export type Status = { child_pid: number | null; exit_code: number | null }
 
@@ -37,12 +38,16 @@ export function readHandle(folder: string, lobby_id: string): Handle | null {
   const stat = parseStat(readText(launchedPath(folder)))
   const start_ts = changeTime(launchedPath(folder))
   if (run === null || stat === null || start_ts === null) return null
-  const { stop_signal: _, ...rest } = run
+  const { stop_signal: _, has_terminal: __, ...rest } = run
   return { lobby_id, pid: stat.pid, start_time: stat.start_time, start_ts, ...rest, network: run.network ?? null }
 }
 
 export function readStopSignal(folder: string): NodeJS.Signals {
   return readJson<RunFile>(join(folder, 'run.json'))?.stop_signal ?? 'SIGTERM'
+}
+
+export function hasTerminal(folder: string): boolean {
+  return readJson<RunFile>(join(folder, 'run.json'))?.has_terminal ?? false
 }
 
 export function readStatus(folder: string): Status {

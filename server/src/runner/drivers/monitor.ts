@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { quoteForShell } from '@musterhost/contract'
 import { isGone } from '../../procfs.ts'
 import { ARGS_FD, FILE_FDS, SECCOMP_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
@@ -73,13 +74,18 @@ export function asUser(uid: number | null, gid: number | null = null): string[] 
 }
 
 /** The command line of a monitor without bubblewrap. The id appears in the host's list of processes. */
-export function plainCommand(lobby_id: string, uid: number | null, program: readonly string[]): string[] {
-  return ['/bin/sh', '-c', WAIT, lobby_id, ...asUser(uid), '/bin/sh', '-c', WITH_ENVIRONMENT, 'sh', ...program]
+export function plainCommand(lobby_id: string, command: readonly string[]): string[] {
+  return ['/bin/sh', '-c', WAIT, lobby_id, ...command]
+}
+
+/** The command that becomes the program with the environment of `exportsOf`. */
+export function withEnvironment(program: readonly string[]): string[] {
+  return ['/bin/sh', '-c', WITH_ENVIRONMENT, 'sh', ...program]
 }
 
 /** The environment as a shell script with quoted values. Throws when a value contains a NUL. */
 export function exportsOf(env: Readonly<Record<string, string>>): Buffer {
-  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}\n`)
+  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoteForShell(value)}\n`)
   return Buffer.from(`unset PWD OLDPWD SHLVL\n${lines.join('')}`)
 }
 
@@ -167,22 +173,17 @@ export async function launch({ child, control }: Monitor, spec: LaunchSpec): Pro
 /** `secrets`: how the shell opens the arguments and the files. */
 function scriptOf(spec: LaunchSpec, secrets: readonly string[]): string {
   const { stdout, stderr } = spec.output
-  const input = spec.input === null ? '</dev/null' : `0<>${quote(spec.input)}`
+  const input = spec.input === null ? '</dev/null' : `0<>${quoteForShell(spec.input)}`
   return [
-    `exec ${input} 1<>${quote(stdout)} 2<>${quote(stderr)} ${STATUS_FD}>${quote(statusPath(spec.folder))} ${secrets.join(' ')}`,
-    `cd ${quote(spec.working_folder)} || exit 125`,
-    `read -r line </proc/self/stat && echo "$line" >${quote(launchedPath(spec.folder))} || exit 125`,
+    `exec ${input} 1<>${quoteForShell(stdout)} 2<>${quoteForShell(stderr)} ${STATUS_FD}>${quoteForShell(statusPath(spec.folder))} ${secrets.join(' ')}`,
+    `cd ${quoteForShell(spec.working_folder)} || exit 125`,
+    `read -r line </proc/self/stat && echo "$line" >${quoteForShell(launchedPath(spec.folder))} || exit 125`,
     `echo launched >&${CONTROL_FD}`,
     `exec ${ARGS_FD}<&${NEXT_ARGS_FD} ${NEXT_ARGS_FD}<&-`,
-    ...(spec.seccomp === null ? [] : [`exec ${SECCOMP_FD}<${quote(spec.seccomp)}`]),
-    `exec ${spec.command.map(quote).join(' ')}`,
+    ...(spec.seccomp === null ? [] : [`exec ${SECCOMP_FD}<${quoteForShell(spec.seccomp)}`]),
+    `exec ${spec.command.map(quoteForShell).join(' ')}`,
     '',
   ].join('\n')
-}
-
-function quote(text: string): string {
-  if (text.includes('\0')) throw new Error('A text for a shell contains a NUL.')
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /**

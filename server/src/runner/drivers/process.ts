@@ -23,7 +23,7 @@ import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Start
 import { endRun, exitOfRun, killLeftovers, limitNote, logIsWhole } from './ending.ts'
 import { type Ending, Endings } from './endings.ts'
 import { findImageProgram, isImageFile, isImageFolder, noWorkingFolder } from './find-image-program.ts'
-import { findProgram, hasFile, type Program } from './find-program.ts'
+import { findProgram, hasFile, type Program, type ProgramFault } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
@@ -31,11 +31,12 @@ import { type ActiveRun, isUnreaped, launchRun, newRun } from './launch-run.ts'
 import { scratchOf } from './lobby-command.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded } from './lobby-folder.ts'
 import { LobbyFolders } from './lobby-folders.ts'
-import { inheritedFds } from './monitor.ts'
+import { terminalFault } from './lobby-terminal.ts'
+import { asUser, inheritedFds } from './monitor.ts'
 import { glibcOfMachine, withItsNeeds } from './program-needs.ts'
 import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
-import { createUids, UID_COUNT, type Uids } from './uids.ts'
+import { createUids, UID_COUNT, UID_FIRST, type Uids } from './uids.ts'
 
 /** After this time a folder without a recorded end is swept like that of an ended lobby: no caller asked for its end. */
 const UNASKED_MS_MAX = 60 * 60_000
@@ -91,6 +92,8 @@ class ProcessDriver implements Driver {
   readonly #formerly_seen_ts: number | null
   readonly #seen_timer: NodeJS.Timeout
   #sweeping: Promise<void> | null = null
+  /** Whether a trial has shown that this machine makes terminals. */
+  #makes_terminals = false
 
   constructor(options: ProcessDriverOptions, host: Host) {
     const { lobbies_folder, cgroups } = host
@@ -122,7 +125,8 @@ class ProcessDriver implements Driver {
     const { lobby_id } = spec
     if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
     const folder = this.#folders.make(lobby_id)
-    const program = this.#findProgram(spec)
+    const found = this.#findProgram(spec)
+    const program = spec.has_terminal && !('refused' in found) ? ((await this.#terminalFault()) ?? found) : found
     if ('refused' in program) {
       this.note(lobby_id, program.message)
       writeEnded(folder, neverRan(program.refused))
@@ -171,6 +175,14 @@ class ProcessDriver implements Driver {
     const found = findImageProgram(build_folder, image.working_folder, search_path, name)
     const has = (path: string): boolean => isImageFile(build_folder, path)
     return withItsNeeds(found, name, { has, search_path, glibc: null, where: 'in the image' })
+  }
+
+  /** Tried with each start until it works once: an operator may install what is missing. */
+  async #terminalFault(): Promise<ProgramFault | null> {
+    if (this.#makes_terminals) return null
+    const fault = await terminalFault(asUser(this.#host.gives_uids ? UID_FIRST : null))
+    this.#makes_terminals = fault === null
+    return fault
   }
 
   homeOf(lobby_id: string): string {

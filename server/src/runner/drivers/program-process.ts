@@ -2,14 +2,16 @@
 // shows whether the lobby is suspended.
 import { childrenOf, identityOf, type ProcessId, readStat } from '../../procfs.ts'
 import type { Handle } from './driver.ts'
-import { readStatus } from './lobby-folder.ts'
+import { hasTerminal, readStatus } from './lobby-folder.ts'
 
 /** Null when it has not started yet, or is gone. */
 export function programOf(folder: string, { sandbox }: Pick<Handle, 'sandbox'>): number | null {
   const { child_pid } = readStatus(folder)
-  if (child_pid === null || sandbox === 'none') return child_pid
-  // The child of bubblewrap is the first process of the lobby's pid namespace. Its own child is the program.
-  return childrenOf(child_pid)[0] ?? null
+  if (child_pid === null) return null
+  // The child of bubblewrap is the first process of the lobby's pid namespace. Its own child is the program. Without
+  // bubblewrap, the program of a terminal is the child of `script`.
+  const is_program = sandbox === 'none' && !hasTerminal(folder)
+  return is_program ? child_pid : (childrenOf(child_pid)[0] ?? null)
 }
 
 /** Null when it cannot be found now. Callers keep the result, because the search may read all processes. */

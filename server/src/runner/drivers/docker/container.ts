@@ -4,6 +4,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { TERMINAL_COLUMNS, TERMINAL_ROWS } from '@musterhost/contract'
 import { isGone, readStat } from '../../../procfs.ts'
 import type { RunNetwork } from '../../network/lobby-networks.ts'
 import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
@@ -55,7 +56,12 @@ export type ContainerState = {
   StartedAt: string
   FinishedAt: string
 }
-export type ContainerInspect = { Id: string; Created: string; State: ContainerState; Config: { Labels: Labels } }
+export type ContainerInspect = {
+  Id: string
+  Created: string
+  State: ContainerState
+  Config: { Labels: Labels; Tty: boolean }
+}
 export type ContainerSummary = { Id: string; State: string; Created: number; Labels: Labels }
 type Labels = Readonly<Record<string, string>>
 
@@ -163,7 +169,7 @@ export function containerBody(plan: ContainerPlan): object {
     Labels: plan.labels,
     OpenStdin: facts.has_input,
     StdinOnce: false,
-    Tty: false,
+    Tty: spec.has_terminal ?? false,
     NetworkDisabled: false,
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
@@ -188,6 +194,7 @@ export function containerBody(plan: ContainerPlan): object {
       LogConfig: { Type: 'json-file', Config: ENGINE_LOG },
       RestartPolicy: { Name: 'no' },
       AutoRemove: false,
+      ...(spec.has_terminal && { ConsoleSize: [TERMINAL_ROWS, TERMINAL_COLUMNS] }),
     },
   }
 }

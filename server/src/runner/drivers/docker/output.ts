@@ -22,7 +22,7 @@ import {
 import { createLogWriter } from '../../logs/log-writer.ts'
 import type { ContainerInspect } from './container.ts'
 import { type EngineClient, EngineError } from './engine.ts'
-import { type Frame, Frames } from './frames.ts'
+import { type Frame, Frames, TerminalFrames } from './frames.ts'
 
 const POSITION_FILE = 'engine-log.json'
 /** Bytes a second of one lobby that the runner reads from the engine. More output is rotated away by the engine. */
@@ -81,6 +81,8 @@ export class ContainerOutput {
   /** Ends the stream of a container that has ended. What is missing is read without a stream. */
   readonly #ended = new AbortController()
   readonly #timer: NodeJS.Timeout
+  /** Null: not known yet. */
+  #has_terminal: boolean | null = null
   /** Resolves when the container has ended and its output is written, or after `close`. */
   readonly done: Promise<void>
 
@@ -148,8 +150,16 @@ export class ContainerOutput {
   }
 
   async #isRunning(): Promise<boolean> {
-    const found = await this.#options.engine.find<ContainerInspect>(`/containers/${this.#options.container}/json`)
-    return found?.State.Running ?? false
+    return (await this.#inspect())?.State.Running ?? false
+  }
+
+  async #hasTerminal(): Promise<boolean> {
+    this.#has_terminal ??= (await this.#inspect())?.Config.Tty ?? null
+    return this.#has_terminal ?? false
+  }
+
+  #inspect(): Promise<ContainerInspect | null> {
+    return this.#options.engine.find<ContainerInspect>(`/containers/${this.#options.container}/json`)
   }
 
   async #read(follow: '0' | '1', signal: AbortSignal): Promise<void> {
@@ -162,14 +172,15 @@ export class ContainerOutput {
       this.#streams[stream].written = written
     }
     const { engine, container } = this.#options
+    const frames = (await this.#hasTerminal()) ? new TerminalFrames() : new Frames()
     const query = { follow, stdout: '1', stderr: '1', timestamps: '1', since: this.#since() }
     const response = await engine.stream(`/containers/${container}/logs`, query, signal)
-    const frames = new Frames()
     for await (const chunk of response as AsyncIterable<Buffer>) {
       const bytes = Buffer.concat([chunk, ...waiting(response)])
       this.#take(frames.take(bytes))
       await sleep(Math.max(BATCH_MS, (bytes.length / READ_BYTES_PER_SECOND_MAX) * 1_000))
     }
+    this.#take(frames.end())
     if (!response.complete) await once(response, 'close').catch(() => undefined)
   }
 

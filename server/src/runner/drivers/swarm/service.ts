@@ -63,6 +63,7 @@ export function serviceBody(plan: ServicePlan): ServiceBody {
         Init: true,
         ReadOnly: true,
         OpenStdin: facts.has_input,
+        TTY: spec.has_terminal ?? false,
         CapabilityDrop: ['ALL'],
         Healthcheck: { Test: ['NONE'] },
         StopSignal: facts.stop_signal,
