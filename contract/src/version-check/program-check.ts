@@ -3,6 +3,7 @@
 // a program of the runner's machine, and a path outside the build is not checked.
 import { posix } from 'node:path'
 import type { ErrorDetail } from '../errors.ts'
+import { beginWith, runBy } from './run-by.ts'
 
 /** Where lobbies see their build (runner/drivers/bubblewrap.ts). */
 const BUILD_MOUNT = '/build'
@@ -30,12 +31,28 @@ export function checkProgram(
   }
   if (file?.is_executable === true) return []
   if (file?.is_executable === false) {
-    const message = `The build has the file ${name}, but it is not executable. ${REMEDY} ${WITHOUT_MODES}`
+    const program_of_it = runBy(inside)
+    const remedy = program_of_it === null ? `${REMEDY} ${WITHOUT_MODES}` : beginWith(program_of_it)
+    const message = `The build has the file ${name}, but it is not executable. ${remedy}`
     return [{ path: at, reason: 'not_executable', message }]
   }
+  const one_text = ofOneText(program)
+  if (one_text !== null) return [{ path: at, reason: 'not_found', message: one_text }]
   if (!program.includes('/')) return []
+  if ([...files.keys()].some((path) => path.startsWith(`${inside}/`))) {
+    const message = `${name} is a folder of the build, and no program. Name a file in it.`
+    return [{ path: at, reason: 'not_found', message }]
+  }
   const message = `The build has no file ${name}. The path is relative to the root of the archive.${namesakes(inside, files)}`
   return [{ path: at, reason: 'not_found', message }]
+}
+
+/** For a program that does not exist: a command line in one text. Null: it has no blanks. */
+export function ofOneText(program: string): string | null {
+  const words = program.split(' ').filter((word) => word !== '')
+  if (words.length < 2) return null
+  const list = words.map((word) => JSON.stringify(word)).join(', ')
+  return `No program has the name ${JSON.stringify(program)}. args is a list with one entry for each word: [${list}].`
 }
 
 /** Files of the same name elsewhere in the build, as a sentence with a space before it. */

@@ -311,6 +311,9 @@ test('versions', async (t) => {
             { name: 'server.arm', mode: 0o644, body: arm },
             { name: 'start.sh', mode: 0o755, body: Buffer.from('#!/bin/sh\r\n') },
             { name: 'game.exe', mode: 0o644, body: Buffer.from('MZ') },
+            { name: 'bin/main.mjs', mode: 0o755, body: Buffer.from('import http') },
+            { name: 'bin/lib.mjs', mode: 0o644, body: Buffer.from('import http') },
+            { name: 'server.jar', mode: 0o644, body: Buffer.from('PK\x03\x04') },
           ),
         ),
         'foreign.tar.gz',
@@ -345,12 +348,22 @@ test('versions', async (t) => {
         ],
         ['./start.sh', /CR LF.*dos2unix/],
         ['game.exe', /program of Windows.*for Linux/],
+        ['bin/main.mjs', /is not a program: node runs it\. Let args begin with "node", and then this file\./],
+        ['server.jar', /java runs it\. Let args begin with "java", "-jar"/],
       ] as const) {
         const error = await refused('VALIDATION_ERROR', create('foreign', config(with_foreign, program)))
         assert.match(error.message, sentence)
         assert.deepEqual(await validate('foreign', config(with_foreign, program)), at('not_runnable'))
       }
       const own = { matchmaker: { game_modes: { duel: { docker: { image_id: with_tar, args: ['./server'] } } } } }
+      for (const [program, sentence] of [
+        ['./bin/lib.mjs', /"\.\/bin\/lib\.mjs", but it is not executable\. Let args begin with "node"/],
+        ['./bin', /"\.\/bin" is a folder of the build, and no program\. Name a file in it\./],
+        ['python3 main.py', /args is a list with one entry for each word: \["python3", "main\.py"\]\./],
+      ] as const) {
+        const error = await refused('VALIDATION_ERROR', create('foreign', config(with_foreign, program)))
+        assert.match(error.message, sentence)
+      }
       await wrong(own, [{ path: ['matchmaker', 'game_modes', 'duel', 'docker', 'args', '0'], reason: 'not_found' }])
 
       const messageOf = async (program: string) =>

@@ -8,7 +8,7 @@ import { syncFolder } from '../sync-folder.ts'
 import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, isExecutable } from './entry.ts'
 import { createMeter, type MeterLimits } from './meter.ts'
 import { createPathTree, type PathLimits } from './paths.ts'
-import { type HeadFault, headFault, PROGRAM_HEAD_BYTES } from './program-head.ts'
+import { fileFault, type HeadFault, PROGRAM_HEAD_BYTES } from './program-head.ts'
 import { archiveRefused } from './refusal.ts'
 import { readTar, readTarGz } from './tar.ts'
 import { isTarHeader } from './tar-blocks.ts'
@@ -61,7 +61,8 @@ function createFileReader(onFile: (file: CheckedFile) => void): Destination {
       for await (const chunk of entry.body) {
         if (head.length < PROGRAM_HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, PROGRAM_HEAD_BYTES)])
       }
-      onFile({ path, is_executable: isExecutable(entry, head), fault: headFault(head) })
+      const is_executable = isExecutable(entry, head)
+      onFile({ path, is_executable, fault: fileFault(head, path, is_executable) })
     },
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { headFault, headFaultText, readScript } from './program-head.ts'
+import { fileFault, headFault, headFaultText, readScript } from './program-head.ts'
 
 /** The first 20 bytes of an ELF file. */
 function elf(machine: number, byte_order = 1): Buffer {
@@ -30,13 +30,32 @@ test('the first bytes say which machine runs a program, and the sentence names b
   assert.equal(of('\x7fELF\x02', 'x64'), null, 'too short to say')
   assert.equal(of('MZ\x90', 'x64'), 'windows')
   assert.equal(of('\xcf\xfa\xed\xfe', 'x64'), 'macos')
+  assert.equal(of('\xca\xfe\xba\xbe\0\0\0\x02', 'x64'), 'macos', 'for several machines')
+  assert.equal(of('PK\x03\x04', 'x64'), 'zip')
+  assert.equal(of('GDPC\x02', 'x64'), 'godot_pack')
   assert.equal(of('#!/bin/sh\r\necho', 'x64'), 'carriage_return')
   assert.equal(of('#!/bin/sh\necho\r\n', 'x64'), null)
   assert.equal(of('\xef\xbb\xbf#!/bin/sh\n', 'x64'), 'byte_order_mark')
-  for (const text of ['', '#', 'echo', 'PK\x03\x04']) assert.equal(of(text, 'x64'), null, text)
+  for (const text of ['', '#', 'echo', '\xca\xfe\xba\xbe\0\0\0\x3d']) assert.equal(of(text, 'x64'), null, text)
   assert.equal(
     headFaultText('elf:arm64', 'x64'),
     'is built for arm64; this machine is amd64: build the server for linux/amd64.',
+  )
+})
+
+test('a file that another program runs is no program, and the sentence says how args begin', () => {
+  const of = (text: string, path: string, is_executable = true) =>
+    fileFault(Buffer.from(text, 'latin1'), path, is_executable)
+  assert.equal(of('import http', 'server/main.mjs'), 'run_by:node')
+  assert.equal(of('MZ\x90', 'Server.dll', false), 'run_by:dotnet')
+  assert.equal(of('PK\x03\x04', 'server.JAR', false), 'run_by:java -jar')
+  assert.equal(of('import http', 'main.mjs', false), null, 'a module of many')
+  assert.equal(of('#!/usr/bin/env node\n', 'main.mjs'), null)
+  assert.equal(of('\xef\xbb\xbf#!/bin/sh\n', 'main.py'), 'byte_order_mark')
+  assert.equal(of('echo', 'run.sh'), null)
+  assert.equal(
+    headFaultText('run_by:java -jar'),
+    'is not a program: java runs it. Let args begin with "java", "-jar", and then this file.',
   )
 })
 

@@ -1,5 +1,7 @@
 // What the first bytes of a file say about the machine that can run it. A name or a mode says nothing about that.
 
+import { beginWith, runBy } from '@musterhost/contract/version-check'
+
 /** The kernel reads this much of a file to decide how to run it. */
 export const PROGRAM_HEAD_BYTES = 256
 
@@ -26,10 +28,26 @@ const ELF_MACHINE_AT = 18
 const ELF_IS_LITTLE_ENDIAN_AT = 5
 const WINDOWS = 'MZ'
 const MACOS = new Set(['cffaedfe', 'cefaedfe'])
+/** A program of macOS for several machines. A class of Java begins with the same bytes, and has a larger number next. */
+const MACOS_UNIVERSAL = 'cafebabe'
+const MACOS_PROGRAMS_MAX = 30
+const ZIP = 'PK\x03\x04'
+const GODOT_PACK = 'GDPC'
 const BYTE_ORDER_MARK = '\xef\xbb\xbf'
 
-/** Why no machine of this architecture starts the file: `elf:<machine>` is a program of another one. */
-export type HeadFault = `elf:${string}` | 'carriage_return' | 'byte_order_mark' | 'windows' | 'macos'
+/**
+ * Why no machine of this architecture starts the file: `elf:<machine>` is a program of another one, and `run_by:<program>` is
+ * no program of its own.
+ */
+export type HeadFault =
+  | `elf:${string}`
+  | `run_by:${string}`
+  | 'carriage_return'
+  | 'byte_order_mark'
+  | 'windows'
+  | 'macos'
+  | 'zip'
+  | 'godot_pack'
 
 export type Script = { interpreter: string; argument: string | null }
 
@@ -53,10 +71,30 @@ export function headFault(head: Buffer, arch: string = process.arch): HeadFault 
   const text = head.toString('latin1')
   if (isElf(head)) return elfFault(head, arch)
   if (text.startsWith(WINDOWS)) return 'windows'
-  if (MACOS.has(head.toString('hex', 0, 4))) return 'macos'
+  if (isOfMacos(head)) return 'macos'
+  if (text.startsWith(ZIP)) return 'zip'
+  if (text.startsWith(GODOT_PACK)) return 'godot_pack'
   if (text.startsWith(`${BYTE_ORDER_MARK}#!`)) return 'byte_order_mark'
   if (!text.startsWith('#!')) return null
   return text.split('\n', 1)[0]!.endsWith('\r') ? 'carriage_return' : null
+}
+
+/**
+ * The same, with what the name of the file says: one that another program runs has no head of its own. A file that is not
+ * executable has no such fault, because that is the first thing to say.
+ */
+export function fileFault(head: Buffer, path: string, is_executable: boolean): HeadFault | null {
+  const fault = headFault(head)
+  const program = runBy(path)
+  const is_script = head.toString('latin1', 0, 2) === '#!' || fault === 'byte_order_mark'
+  if (program === null || isElf(head) || is_script) return fault
+  return is_executable || fault !== null ? `run_by:${program.join(' ')}` : null
+}
+
+function isOfMacos(head: Buffer): boolean {
+  const magic = head.toString('hex', 0, 4)
+  if (magic !== MACOS_UNIVERSAL) return MACOS.has(magic)
+  return head.length >= 8 && head.readUInt32BE(4) <= MACOS_PROGRAMS_MAX
 }
 
 function elfFault(head: Buffer, arch: string): HeadFault | null {
@@ -73,13 +111,22 @@ const SENTENCES: Readonly<Record<string, string>> = {
     'has a first line (#!) that ends in CR LF. Save it with the line ends of Linux: dos2unix, or eol=lf in .gitattributes.',
   byte_order_mark: 'has a byte order mark before its first line (#!). Save it as UTF-8 without a byte order mark.',
   windows: 'is a program of Windows, and lobbies run on Linux. Export or build the server for Linux.',
+  zip: 'is a zip archive, and no program. Unpack it, and name the program in it.',
+  godot_pack:
+    'is a pack of Godot, and no program. Export the server with its program for Linux, and start that: with --main-pack and this file where both are separate.',
   macos: 'is a program of macOS, and lobbies run on Linux. Export or build the server for Linux.',
 }
+
+const RUN_BY = 'run_by:'
 
 /** Continues a sentence that begins with the name of the file. */
 export function headFaultText(fault: string, arch: string = process.arch): string {
   const own = RUNS[arch]?.[0] ?? arch
   const machine = fault.startsWith('elf:') ? fault.slice('elf:'.length) : null
+  if (fault.startsWith(RUN_BY)) {
+    const program = fault.slice(RUN_BY.length).split(' ')
+    return `is not a program: ${program[0]} runs it. ${beginWith(program)}`
+  }
   if (machine === null) return SENTENCES[fault] ?? 'cannot be started on Linux.'
   return `is built for ${machine}; this machine is ${own}: build the server for linux/${own}.`
 }

@@ -2,6 +2,7 @@
 // before the start, because "no such file" from a shell inside a sandbox does not help a developer.
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
+import { beginWith, ofOneText, runBy } from '@musterhost/contract/version-check'
 import { codeOf } from '../../procfs.ts'
 import type { ExitReason } from './driver.ts'
 
@@ -46,11 +47,15 @@ function check(path: string, command: string, name: string): Program {
 }
 
 export function notExecutable(name: string): ProgramFault {
-  return { refused: 'not_executable', message: `${JSON.stringify(name)} exists, but is not executable.` }
+  const program = runBy(name)
+  const remedy = program === null ? '' : ` ${beginWith(program)}`
+  return { refused: 'not_executable', message: `${JSON.stringify(name)} exists, but is not executable.${remedy}` }
 }
 
 /** `elsewhere`: where else a name without a slash was searched. */
 export function notFound(name: string, elsewhere = `in ${HOST_PROGRAM_FOLDERS.join(', ')}`): ProgramFault {
+  const one_text = ofOneText(name)
+  if (one_text !== null) return { refused: 'no_such_file', message: one_text }
   const places = isAbsolute(name)
     ? 'at this path'
     : name.includes('/')

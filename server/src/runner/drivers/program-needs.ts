@@ -2,7 +2,7 @@
 // not there. The kernel reports all of these as "no such file" or "exec format error", without saying of what.
 import { closeSync, openSync, readSync } from 'node:fs'
 import { posix } from 'node:path'
-import { headFault, headFaultText, isElf, PROGRAM_HEAD_BYTES, readScript } from '../../objects/archive/program-head.ts'
+import { fileFault, headFaultText, isElf, PROGRAM_HEAD_BYTES, readScript } from '../../objects/archive/program-head.ts'
 import { isNewerVersion, readElfNeeds } from './elf-file.ts'
 import type { Program, ProgramFault } from './find-program.ts'
 
@@ -58,7 +58,7 @@ function readHead(fd: number): Buffer {
 }
 
 function headRefusal(head: Buffer, name: string): ProgramFault | null {
-  const fault = headFault(head)
+  const fault = fileFault(head, name, true)
   if (fault === null) return null
   return { refused: 'not_executable', message: `${JSON.stringify(name)} ${headFaultText(fault)}` }
 }
