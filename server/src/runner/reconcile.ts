@@ -13,13 +13,13 @@ import { logTail } from '../lobby-logs/tail.ts'
 import { adoptRenamedRuns } from './adopt-renamed.ts'
 import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit, Handle } from './drivers/driver.ts'
+import { endHint } from './end-hints.ts'
 import { buildOf, type Launch, launchLobby, portsOf, type Run, recordFailedStart } from './launch.ts'
 import { watchListening } from './listening.ts'
 import { LobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
 import { Reachability } from './reachability.ts'
 import { ReadinessWatch } from './readiness.ts'
-import { rootHint } from './root-hint.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
 import { watchSilence } from './silence.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
@@ -313,7 +313,7 @@ export class ReconcileLoop {
       if (found === null) return
       const exit: Exit = run.is_ending ? { ...found, reason: 'stopped' } : found
       this.#traces.ended(lobby_id, exit.reason)
-      await recordExit(this.#ctx, lobby_id, exit, await this.#explainedTail(run))
+      await recordExit(this.#ctx, lobby_id, exit, await this.#explainedTail(run, exit))
       for (const { pool, port } of portsOf(this.#launch, run)) pool.release(port)
       this.#runs.delete(lobby_id)
       metrics.run_exits.inc({ reason: exit.reason })
@@ -336,9 +336,9 @@ export class ReconcileLoop {
   }
 
   /** The last lines of the log of a run that has ended, with what this platform says about them. */
-  async #explainedTail({ handle, is_ready }: ActiveRun): Promise<string[]> {
+  async #explainedTail({ handle, is_ready, is_seen_ready }: ActiveRun, exit: Exit): Promise<string[]> {
     const lines = await this.#tailOf(handle.lobby_id)
-    const hint = is_ready ? null : rootHint(lines)
+    const hint = endHint(lines, exit, is_ready || is_seen_ready)
     if (hint === null) return lines
     this.#note(handle, hint)
     return this.#tailOf(handle.lobby_id)

@@ -152,7 +152,10 @@ test('a lobby that exits is recorded with its code, and never started again', as
   )
   await until('its last line is kept', async () => (await fixture.log(lobby_id, 'stderr')).includes('no map'))
   // Another lobby starts and ends after it, so the loop has passed again with the ended one still wanted.
-  await fixture.run(await fixture.lobby(version_id), 'another one ends', isEnded)
+  const daemon = await fixture.version({ run: '(sleep 600) & exit 0' }, { args: ['sh', 'run'] })
+  const other = await fixture.lobby(daemon)
+  await fixture.run(other, 'another one ends', isEnded)
+  assert.match((await fixture.log(other, 'stderr')).join('\n'), /exit code 0.* must stay in the foreground/)
   assert.deepStrictEqual(await fixture.row(lobby_id), row)
 })
 
