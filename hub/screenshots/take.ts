@@ -12,6 +12,7 @@ import {
   putKvEntry,
   renameGame,
   renameGameVersion,
+  setGameSecret,
   updateGameNamespaceVersion,
   updateGroupProfile,
 } from '@musterhost/contract'
@@ -102,6 +103,14 @@ async function playedGame(hub: OpenHub): Promise<Record<string, string>> {
   await newSite(hub.platform, game_id)
   for (const key of ['players/ada', 'players/grace', 'rounds/1']) {
     await client.call(putKvEntry, { body: { namespace_id, key, value: { points: key.length } } })
+  }
+  const secret_namespaces = [
+    ['PAYMENT_KEY', {}],
+    ['PAYMENT_KEY', { namespace_id }],
+    ['LEADERBOARD_URL', {}],
+  ] as const
+  for (const [name, scope] of secret_namespaces) {
+    await client.call(setGameSecret, { params: { game_id, name }, body: { value: 'of the pictures', ...scope } })
   }
   const played = await play(hub, game)
   const { code } = await client.call(createGroupInvite, { params: { group_id }, body: {} })

@@ -4,7 +4,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { getGameNamespaceById, getGroupMembers, listGameCdnSites, listGameVersions } from '@musterhost/contract'
+import {
+  getGameNamespaceById,
+  getGroupMembers,
+  listGameCdnSites,
+  listGameSecrets,
+  listGameVersions,
+} from '@musterhost/contract'
 import { deploy, failureOf, find, join as joinLobby, LONG_MS } from '../../server/test/http/steps.ts'
 import { type MailServer, startMailServer } from '../../server/test/identity/mail-server.ts'
 import type { TestGame } from '../../server/test/platform.ts'
@@ -45,6 +51,7 @@ test('a team manages its game', async (t) => {
   await t.test('a site asks for a name and a password', () => requirePassword(scene))
   await t.test('a folder that is dropped on the page becomes a site', (step) => dropFolder(step, scene))
   await t.test('the config editor completes the names of members', () => completeConfig(scene))
+  await t.test('a secret is set, replaced and removed, and its value is on no page', () => manageSecrets(scene))
   await t.test('roles are changed, and the group gets another owner', () => changeRoles(scene))
 })
 
@@ -194,6 +201,49 @@ async function completeConfig(scene: Scene): Promise<void> {
   await option.waitFor()
   await option.click()
   await editor.getByText('"game_modes"').waitFor()
+  await close(view)
+}
+
+async function manageSecrets(scene: Scene): Promise<void> {
+  const { hub, game } = scene
+  const view = await openPage(scene, '/secrets')
+  const { page } = view
+  const secrets = async () => {
+    const list = await hub.platform.client.call(listGameSecrets, { params: { game_id: game.game_id } })
+    return list.secrets.map(({ name, namespace_id }) => [name, namespace_id])
+  }
+  await page.getByText('The game has no secret.').waitFor()
+  await page.getByRole('button', { name: 'Set a secret' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Set a secret' })
+  await dialog.getByLabel('Name').fill('PORT')
+  await dialog.getByLabel('Value').fill('first planted value\n')
+  await dialog.getByRole('button', { name: 'Set', exact: true }).click()
+  await dialog.getByText('Choose another name, for example GAME_PORT.').waitFor()
+  await dialog.getByLabel('Name').fill('PAYMENT_KEY')
+  await dialog.getByLabel('Holds in').selectOption('Production')
+  await dialog.getByRole('button', { name: 'Copy as …' }).click()
+  const command = page.getByRole('dialog', { name: /^As a command/ })
+  await command.getByText('muster secrets set PAYMENT_KEY --namespace prod < FILE').waitFor()
+  assert.equal(await command.getByText('planted').count(), 0)
+  await command.getByRole('button', { name: 'Close' }).click()
+  await dialog.getByRole('button', { name: 'Set', exact: true }).click()
+  await page.getByText('PAYMENT_KEY is set.').waitFor()
+  assert.deepEqual(await secrets(), [['PAYMENT_KEY', game.namespace_id]])
+  const row = page.getByRole('table', { name: 'Secrets' }).getByRole('row').filter({ hasText: 'PAYMENT_KEY' })
+  await row.getByText('Production').waitFor()
+  await row.getByText('test', { exact: true }).waitFor()
+  await row.getByRole('button', { name: /^Replace/ }).click()
+  const replace = page.getByRole('dialog', { name: 'Replace the value of PAYMENT_KEY' })
+  assert.equal(await replace.getByLabel('Value').inputValue(), '')
+  await replace.getByLabel('Value').fill('second planted value')
+  await replace.getByRole('button', { name: 'Replace', exact: true }).click()
+  await replace.waitFor({ state: 'detached' })
+  assert.ok(!(await page.content()).includes('planted'))
+  await row.getByRole('button', { name: /^Remove/ }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
+  await page.getByText('PAYMENT_KEY is removed.').waitFor()
+  await page.getByText('The game has no secret.').waitFor()
+  assert.deepEqual(await secrets(), [])
   await close(view)
 }
 

@@ -13,6 +13,7 @@ import {
   renameGameCdnSite,
   renameGameNamespace,
   renameGameVersion,
+  setGameSecret,
   setLobbyState,
   updateGameNamespaceVersion,
   updateGroupProfile,
@@ -66,6 +67,7 @@ const SHOWN: Readonly<Record<string, string>> = {
   '/games/$game_id/search': 'connected',
   '/games/$game_id/builds': marked('build'),
   '/games/$game_id/sites': marked('site'),
+  '/games/$game_id/secrets': 'PAYMENT_KEY',
   '/games/$game_id/namespaces/$namespace_id': marked('message'),
   '/games/$game_id/namespaces/$namespace_id/kv': marked('key'),
   '/games/$game_id/namespaces/$namespace_id/lobbies/$lobby_id': marked('log'),
@@ -137,6 +139,7 @@ async function nameAll({ platform }: OpenHub, game: TestGame): Promise<void> {
   await client.call(renameGameCdnSite, { params: { game_id, site_id }, body: named('site') })
   const entry = { namespace_id, key: marked('key'), value: { text: marked('value') } }
   await client.call(putKvEntry, { body: entry })
+  await client.call(setGameSecret, { params: { game_id, name: 'PAYMENT_KEY' }, body: { value: 'planted' } })
 }
 
 /** One player is connected to a lobby, and one request was refused. */

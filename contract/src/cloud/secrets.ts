@@ -5,6 +5,7 @@ import { GameId, NamespaceId } from '../ids.ts'
 import { ENV_NAME_PATTERN } from '../lobby-program.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object, Timestamp } from '../records.ts'
+import { Creator } from './creator.ts'
 
 /** Secrets of a game without a namespace, and secrets of one namespace. */
 export const SECRETS_MAX = 64
@@ -29,6 +30,9 @@ export const GameSecret = object(
     name: SecretName,
     namespace_id: OnlyNamespace,
     update_ts: Timestamp('When the value was last set.'),
+    set_by: Type.Optional(
+      Creator('The caller who set the value last. Absent for values from before this was recorded.'),
+    ),
   },
   'A secret without its value.',
 )

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { GameId, NamespaceId, TokenId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Before, Empty, IsCut, object, PageLimit, Timestamp } from '../records.ts'
+import { Creator } from './creator.ts'
 
 export const TokenSummary = object(
   {
@@ -13,19 +14,7 @@ export const TokenSummary = object(
           'What the token is for: the name that its creator gave, the machine of a device link, or the host of a development token. Absent without one.',
       }),
     ),
-    created_by: Type.Optional(
-      object(
-        {
-          kind: Type.String({ description: 'Kind of the caller: `user`, `admin` or `cloud`.' }),
-          name: Type.Optional(
-            Type.String({
-              description: 'Display name of the user now, or name of the access token. Absent for cloud tokens.',
-            }),
-          ),
-        },
-        'The caller who created it. Absent for tokens from before this was recorded.',
-      ),
-    ),
+    created_by: Type.Optional(Creator('The caller who created it. Absent for tokens from before this was recorded.')),
     use_ts: Type.Optional(
       Timestamp('When it was last used, a few seconds late. Of cloud tokens only. Absent before the first use.'),
     ),

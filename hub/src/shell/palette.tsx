@@ -75,7 +75,7 @@ export default function Palette({ onClose, onShortcuts }: { onClose: () => void;
 }
 
 const PLATFORM_PAGES = ['nodes', 'regions', 'groups', 'people', 'backups', 'jobs', 'settings'] as const
-const GAME_PAGES = ['search', 'rays', 'versions', 'builds', 'sites', 'tokens', 'settings'] as const
+const GAME_PAGES = ['search', 'rays', 'versions', 'builds', 'sites', 'tokens', 'secrets', 'settings'] as const
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** `text`: what the person has typed. An id leads to the search of each game, for lobbies, players and rays. */

@@ -18,6 +18,7 @@ import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
 import { GAME_SECRETS } from '../tokens/sealed-columns.ts'
 import { requireGame, requireNamespace } from './access.ts'
+import { creatorColumns, creatorOf } from './creators.ts'
 import { refuse } from './field-errors.ts'
 import { lockGroupOf } from './quotas.ts'
 import { timestamp } from './times.ts'
@@ -34,13 +35,21 @@ export async function listSecrets(
   await requireGame(ctx, caller, game_id)
   const rows = await ctx.db
     .selectFrom('game_secrets')
-    .select(['name', 'namespace_id', 'update_ts'])
+    .leftJoin('users', 'users.user_id', 'game_secrets.creator_user_id')
+    .select(['name', 'namespace_id', 'update_ts', 'creator_kind'])
+    .select(({ fn }) => fn.coalesce('creator_name', 'users.display_name').as('creator_name'))
     .where('game_id', '=', game_id)
     .orderBy('name')
     .orderBy('namespace_id', (order) => order.asc().nullsFirst())
     .execute()
-  const secrets = rows.map(({ name, namespace_id, update_ts }) => {
-    return { name, ...(namespace_id === null ? {} : { namespace_id }), update_ts: timestamp(update_ts) }
+  const secrets = rows.map(({ name, namespace_id, update_ts, ...row }) => {
+    const set_by = creatorOf(row)
+    return {
+      name,
+      ...(namespace_id === null ? {} : { namespace_id }),
+      update_ts: timestamp(update_ts),
+      ...(set_by === undefined ? {} : { set_by }),
+    }
   })
   return { secrets }
 }
@@ -66,7 +75,7 @@ export async function setSecret(
     const former = stored.find((secret) => secret.name === name)
     const secret_id = former?.secret_id ?? newId(now_ms)
     const sealed = ctx.seals.seal(GAME_SECRETS.purposeOf(secret_id), value, now_ms)
-    const row = { value: sealed, byte_count, update_ts: new Date(now_ms) }
+    const row = { value: sealed, byte_count, update_ts: new Date(now_ms), ...creatorColumns(caller) }
     await trx
       .insertInto('game_secrets')
       .values({ secret_id, game_id, namespace_id: namespace_id ?? null, name, ...row })

@@ -5,12 +5,13 @@ import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Scope } from '../audit/events.ts'
-import { type Caller, userOf } from '../caller.ts'
+import type { Caller } from '../caller.ts'
 import type { Context, Database } from '../context.ts'
 import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
 import type { Subject } from '../tokens/keys.ts'
 import { requireGame, requireNamespace } from './access.ts'
+import { creatorColumns, creatorOf } from './creators.ts'
 import { cut, isAfter, LIST_MAX } from './lists.ts'
 import { timestamp } from './times.ts'
 
@@ -95,11 +96,7 @@ export async function recordToken(
   },
 ): Promise<void> {
   const { token_id, now_ms, lifetime_ms, hostname = null, name = null } = token
-  const creator = {
-    creator_kind: caller.kind,
-    creator_name: 'name' in caller ? caller.name : null,
-    creator_user_id: userOf(caller),
-  }
+  const creator = creatorColumns(caller)
   const times = { create_ts: new Date(now_ms), expire_ts: new Date(now_ms + lifetime_ms) }
   await db
     .insertInto('tokens')
@@ -138,7 +135,7 @@ export async function listTokens(
   const tokens = rows.map(({ token_id, create_ts, expire_ts, revoke_ts, use_ts, ...row }) => ({
     token_id,
     ...nameOf(row),
-    ...creatorOf(row),
+    ...createdBy(row),
     ...(use_ts === null ? {} : { use_ts: timestamp(use_ts) }),
     create_ts: timestamp(create_ts),
     ...(expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }),
@@ -153,14 +150,9 @@ function nameOf({ name, hostname }: { name: string | null; hostname: string | nu
   return shown === null ? {} : { name: shown }
 }
 
-type Creator = { creator_kind: string | null; creator_name: string | null }
-
-function creatorOf({
-  creator_kind: kind,
-  creator_name: name,
-}: Creator): Pick<Static<typeof TokenSummary>, 'created_by'> {
-  if (kind === null) return {}
-  return { created_by: name === null ? { kind } : { kind, name } }
+function createdBy(row: Parameters<typeof creatorOf>[0]): Pick<Static<typeof TokenSummary>, 'created_by'> {
+  const created_by = creatorOf(row)
+  return created_by === undefined ? {} : { created_by }
 }
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND, also for a token of another kind or namespace. */

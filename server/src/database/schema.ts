@@ -501,6 +501,10 @@ type GameSecretTable = {
   value: string
   byte_count: number
   update_ts: Date
+  /** Who set the value; null where it was set before this was recorded. The name is that of an access token. */
+  creator_kind: string | null
+  creator_name: string | null
+  creator_user_id: string | null
 }
 
 /** A domain that was active and that its owner gave up: in quarantine for every other group. */

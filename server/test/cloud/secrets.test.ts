@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import {
+  createCloudToken,
   deleteGameNamespace,
   getLobbyLogs,
   listGameSecrets,
@@ -14,6 +15,7 @@ import {
   SECRETS_MAX,
   setGameSecret,
 } from '@musterhost/contract'
+import { createClient } from '@musterhost/contract/client'
 import { sql } from 'kysely'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
@@ -147,6 +149,20 @@ test('secrets of a game', async (t) => {
     assert.deepEqual([env.OTHER_GAME, env.OTHER_NAMESPACE], [undefined, undefined])
     await platform.client.call(deleteGameNamespace, { params: { game_id: game.game_id, namespace_id } })
     assert.deepEqual(await namesOf(game.game_id), [])
+  })
+
+  await t.test('the list names who set a value last', async () => {
+    const { game_id } = await newGame(platform)
+    const setBy = async () => {
+      const { secrets } = await platform.client.call(listGameSecrets, { params: { game_id } })
+      return secrets[0]?.set_by
+    }
+    await set(game_id, 'KEY', 'x')
+    assert.deepEqual(await setBy(), { kind: 'admin', name: 'test' })
+    const { token } = await platform.client.call(createCloudToken, { params: { game_id } })
+    const cloud = createClient({ url: platform.api_url, token })
+    await cloud.call(setGameSecret, { params: { game_id, name: 'KEY' }, body: { value: 'y' } })
+    assert.deepEqual(await setBy(), { kind: 'cloud' })
   })
 
   await t.test(

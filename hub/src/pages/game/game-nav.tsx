@@ -67,6 +67,7 @@ function gameTabs(game_id: string): Tab[] {
     { text: 'Builds', to: to('builds') },
     { text: 'Sites', to: to('sites') },
     { text: 'Tokens', to: to('tokens') },
+    { text: 'Secrets', to: to('secrets') },
     { text: 'Game settings', to: to('settings') },
   ]
 }

@@ -12,5 +12,6 @@ export const gamePages: readonly PageEntry[] = [
   { path: '/builds', load: () => import('../uploads/builds.tsx') },
   { path: '/sites', load: () => import('../uploads/sites.tsx') },
   { path: '/tokens', load: () => import('./tokens.tsx') },
+  { path: '/secrets', load: () => import('./secrets.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
 ]

@@ -2,6 +2,7 @@
 // of what it ran.
 import { statements as baseline } from './0001-baseline.ts'
 import { statements as contentEncodings } from './0102-content-encodings.ts'
+import { statements as secretCreators } from './0103-secret-creators.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -12,4 +13,5 @@ export const BASELINE: Migration = { name: '0001-baseline', statements: baseline
 export const MIGRATIONS: readonly Migration[] = [
   BASELINE,
   { name: '0102-content-encodings', statements: contentEncodings },
+  { name: '0103-secret-creators', statements: secretCreators },
 ]
