@@ -60,11 +60,6 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   }
 }
 
-/** Ports that a release before has recorded belong to the platform's own edge. */
-const ADOPT_SQL = `
-  with before as (delete from edge_ports where node_id = '' returning transport, port)
-  insert into edge_ports (node_id, transport, port) select $1, transport, port from before on conflict do nothing`
-
 class PortKeeper {
   readonly #ctx: Context
   readonly #owners: PortOwners
@@ -137,9 +132,8 @@ class PortKeeper {
 
   /** Opens the ports of the previous edge: the matchmaker may have given them out while no edge ran. */
   async #recover(owned: Owners): Promise<void> {
-    const { db, pool, config } = this.#ctx
+    const { db, config } = this.#ctx
     const { node_id } = config
-    if (config.link === null) await pool.query(ADOPT_SQL, [node_id])
     const rows = await db
       .selectFrom('edge_ports')
       .select(['transport', 'port'])
