@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import {
   createGameNamespaceTokenPublic,
   findLobby,
@@ -63,6 +64,9 @@ test('deploys of the command line', async (t) => {
   await t.test('versions and diff say what was deployed and what differs', (t) => versionsAndDiff(t, platform))
   await t.test('refused files are named, with the remedy, and nothing is switched', (t) => refusedFiles(t, platform))
   await t.test('refusals name the line, the missing right and the address', (t) => refusals(t, platform))
+  await t.test('a site without a first page is deployed with the name of the page that it has', (t) =>
+    firstPage(t, platform),
+  )
   await t.test('screens of a pseudo-terminal are as they were kept', (t) => screens(t, platform))
   await t.test('without a page or with --no-site the address and the site stay', (t) => noSite(t, platform))
 })
@@ -349,6 +353,26 @@ async function versionsAndDiff(t: TestContext, platform: Platform): Promise<void
   assert.deepEqual(build_ids, { before: [one.build_id], after: [two.build_id] })
 }
 
+async function firstPage(t: TestContext, platform: Platform): Promise<void> {
+  const site = { 'game/web/index.html': 'game', 'game/web/docs/index.html': 'docs', 'notes.txt': 'notes' }
+  const project = await createProject(t, platform, { site })
+  const hintOf = async (): Promise<string | undefined> => {
+    const { code, stderr } = await project.run(['deploy', '--detach'])
+    assert.equal(code, 0, stderr)
+    return stderr
+      .split('\n')
+      .find((line) => line.startsWith('The site has no index.html, so its address shows "Not found".'))
+  }
+  assert.match(
+    (await hintOf())!,
+    /It has game\/web\/index\.html\. If that is the page, write this in muster\.yaml: site: \{ folder: site\/game\/web \}$/,
+  )
+  project.write('site/Index.html', 'page')
+  assert.match((await hintOf())!, /It has Index\.html: rename it to index\.html\.$/)
+  project.write('site/index.html.gz', gzipSync('page'))
+  assert.equal(await hintOf(), undefined)
+}
+
 async function refusedFiles(t: TestContext, platform: Platform): Promise<void> {
   const project = await createProject(t, platform)
   await project.deploy('--detach')
@@ -435,7 +459,9 @@ async function noSite(t: TestContext, platform: Platform): Promise<void> {
 async function screens(t: TestContext, platform: Platform): Promise<void> {
   const project = await createProject(t, platform, {
     game: 'screens',
-    site: Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`${index}.txt`, `file ${index}`])),
+    site: Object.fromEntries(
+      Array.from({ length: 12 }, (_, index) => [index === 0 ? 'index.html' : `${index}.txt`, `file ${index}`]),
+    ),
   })
   const show = async (name: string, args: readonly string[], keys: { after: string; type: string } | null = null) => {
     const screen = openScreen(t, { ...project.muster, cwd: project.folder }, args)

@@ -1,6 +1,7 @@
 // muster deploy: builds, packs and sends what is new, creates a version, starts a lobby of the version, and switches the
 // namespace. Nothing is switched before everything has arrived and the lobby is ready, so a deploy that fails or is
 // interrupted leaves the namespace as it was.
+import { relative } from 'node:path'
 import {
   ApiError,
   createGameVersion,
@@ -21,6 +22,7 @@ import { runBuild } from './build.ts'
 import { checkVersion } from './check.ts'
 import { type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX } from './files.ts'
 import { giveSeatBack, waitForFirstLobby } from './first-lobby.ts'
+import { firstPageHint } from './first-page.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
 import { readImage } from './image.ts'
 import { type PreviewOptions, previewTarget } from './preview.ts'
@@ -186,6 +188,8 @@ async function uploadAll(deploying: Deploying): Promise<Uploads> {
   const server_source = project.server && (await readServer(deploying, project.server))
   const site_files =
     project.site && with_site ? await readFiles(deploying, 'site', project.site, UPLOAD_FILES_MAX) : null
+  const hint = site_files && firstPageHint(namesOf(site_files), relative(project.folder, project.site!.folder))
+  if (hint !== null) terminal.note(hint)
   const ctx = { terminal, session, game, folder: project.folder }
   const server = server_source && (await uploadServer(ctx, server_source))
   if (site_files !== null) return { server, site: await uploadSite(ctx, site_files) }
@@ -193,6 +197,8 @@ async function uploadAll(deploying: Deploying): Promise<Uploads> {
   if (site_id !== undefined) terminal.note('site: the one of the current version')
   return { server, site: site_id === undefined ? null : { id: site_id, sent_bytes: 0 } }
 }
+
+const namesOf = (files: readonly HashedFile[]): string[] => files.map(({ path }) => path)
 
 async function readServer(deploying: Deploying, server: ProjectFolder | ProjectImage): Promise<ServerSource> {
   if (!('image' in server)) return { files: await readFiles(deploying, 'server', server, PACKED_FILES_MAX) }
