@@ -81,6 +81,10 @@ test('muster config check and muster config schema work without a platform', asy
   assert.equal(named.code, 0, named.stderr)
   assert.match(named.stdout, /\n {2}9:25 {2}The game mode sprint replaces args of matchmaker\.docker\.\n$/)
 
+  const of_shell = projectFolder(t, { 'muster.yaml': GOOD.replace('[node, main.js]', '[node, main.js, $PORT]') })
+  const shown = await muster.run(['config', 'check'], { cwd: of_shell })
+  assert.match(shown.stdout, /\n {2}\d+:\d+ {2}No shell reads args, so \$PORT stays as it is\. Write \$\{PORT\}\.\n$/)
+
   const bad = projectFolder(t, { 'muster.yaml': GOOD.replace('max_players', 'max_playrs').replace('http', 'htp') })
   const refused = await muster.run(['config', 'check'], { cwd: bad })
   assert.equal(refused.code, 2)

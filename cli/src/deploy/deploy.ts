@@ -14,7 +14,7 @@ import { changeLines, changesBetween } from '@musterhost/contract/differences'
 import { hasSecrets, readableConfig } from '@musterhost/contract/readable-config'
 import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from '../failure.ts'
 import { completeVersion } from '../project/complete.ts'
-import { locateErrors, type Project, type ProjectFolder, type ProjectImage } from '../project/project.ts'
+import { locateErrors, type Project, type ProjectFolder, type ProjectImage, shellWordsOf } from '../project/project.ts'
 import type { Namespace, Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { siteUrl } from './addresses.ts'
@@ -102,6 +102,7 @@ async function deployTo(
   const game = await session.game()
   const deploying: Deploying = { terminal, session, project, options, game, target }
   terminal.note(`Deploying ${game.name_id} to ${target.name_id} on ${session.url}`)
+  for (const { line, column, message } of shellWordsOf(project)) terminal.note(`  ${line}:${column}  ${message}`)
   let is_switched = false
   try {
     const { server, site } = await uploadAll(deploying)

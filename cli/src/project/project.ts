@@ -1,7 +1,7 @@
 // A project: a folder with a muster.yaml. The file is read whole, and is refused with every mistake at once.
 import { readFileSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { type ErrorDetail, replacedDockerMembers, type VersionConfig } from '@musterhost/contract'
+import { type ErrorDetail, replacedDockerMembers, shellWords, type VersionConfig } from '@musterhost/contract'
 import type { ProjectOwnMembers } from '@musterhost/contract/project-config'
 import { EXIT, Failure, type FailureDetail } from '../failure.ts'
 import { findProjectFile } from './address.ts'
@@ -82,6 +82,11 @@ export function replacedMembers(project: Project): (Position & { path: string[];
   })
   if (matchmaker === undefined) return []
   return replacedDockerMembers(matchmaker).map((one) => ({ ...one, ...locate(one.path) }))
+}
+
+/** Arguments that are meant for a shell. They are no mistakes: a server may want such a text. */
+export function shellWordsOf({ version, locate }: Project): (Position & { path: string[]; message: string })[] {
+  return shellWords(version).map((one) => ({ ...one, ...locate(one.path) }))
 }
 
 export function faultsFailure({ file, faults }: Pick<ProjectCheck, 'file' | 'faults'>): Failure {
