@@ -1,6 +1,7 @@
 // Every operation, in the order in which openapi.json lists them.
 import {
   getAdminBackups,
+  getAdminFinds,
   listAdminGroups,
   listAdminJobs,
   listAdminProcesses,
@@ -259,6 +260,7 @@ export const OPERATIONS: readonly Operation[] = [
   listAdminJobs,
   listAdminSettings,
   getAdminBackups,
+  getAdminFinds,
   runAdminChecks,
   createNodeInvitation,
   listNodeInvitations,

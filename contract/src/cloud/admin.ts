@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { GroupId, IdentityId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Bytes, described, IsCut, object, Timestamp } from '../records.ts'
+import { FindDurations } from './analytics.ts'
 import { QuotaUse } from './quotas.ts'
 import { RegionTier } from './tiers.ts'
 
@@ -253,6 +254,27 @@ export const listAdminProcesses = operation({
   summary: 'Lists the processes of the platform, and roles that no process runs.',
   response: object({
     processes: Type.Array(AdminProcess, { description: 'The processes: each role of each node once.' }),
+  }),
+})
+
+export const getAdminFinds = operation({
+  ...defaults,
+  id: 'admin.getFinds',
+  path: '/admin/finds',
+  summary: 'Gets how many finds got a seat in the last hour on the whole platform, and how long they took.',
+  response: object({
+    last_hour: Type.Optional(
+      object(
+        {
+          find_count: Count('Finds that got a seat.'),
+          duration_p50: Type.Number({ description: 'Milliseconds within which half of them got it.' }),
+          duration_p95: Type.Number({ description: 'Milliseconds within which 95 % of them got it.' }),
+          duration_p99: Type.Number({ description: 'Milliseconds within which 99 % of them got it.' }),
+        },
+        'All finds of the hour. Absent without a find.',
+      ),
+    ),
+    minutes: described(FindDurations, 'The same by minute, of the minutes with finds.'),
   }),
 })
 

@@ -26,6 +26,20 @@ const game_mode = {
   game_mode_name_id: Type.Array(Type.String(), { description: 'Names of the game modes in the version config.' }),
 }
 
+const percentiles = (share: string) =>
+  numbers(`Milliseconds within which ${share} of these finds got their seat, with an error of at most a fifth.`)
+
+export const FindDurations = object(
+  {
+    find_count: counts('Finds that got a seat in the bucket.'),
+    duration_p50: percentiles('half'),
+    duration_p95: percentiles('95 %'),
+    duration_p99: percentiles('99 %'),
+    ts: Ts,
+  },
+  'Duration of `lobbies.find` in the matchmaker over time, with the start of a lobby where one was started. Buckets without a find are left out. The least width is a minute.',
+)
+
 const DATA_SETS = {
   matchmaker_overview: object(
     {
@@ -103,6 +117,7 @@ const DATA_SETS = {
     },
     'Start time of lobbies over time.',
   ),
+  find_duration: FindDurations,
 }
 
 export const ANALYTICS_VARIANTS = Object.keys(DATA_SETS) as AnalyticsVariant[]

@@ -49,6 +49,7 @@ export const gameBannerUploadPrepare = /* @__PURE__ */ describe<typeof contract.
 export const gameLogoUploadComplete = /* @__PURE__ */ describe<typeof contract.gameLogoUploadComplete>('games.gameLogoUploadComplete', 'POST', '/cloud/games/{game_id}/logo-upload/{upload_id}/complete', 'developer')
 export const gameLogoUploadPrepare = /* @__PURE__ */ describe<typeof contract.gameLogoUploadPrepare>('games.gameLogoUploadPrepare', 'POST', '/cloud/games/{game_id}/logo-upload/prepare', 'developer')
 export const getAdminBackups = /* @__PURE__ */ describe<typeof contract.getAdminBackups>('admin.getBackups', 'GET', '/admin/backups', null)
+export const getAdminFinds = /* @__PURE__ */ describe<typeof contract.getAdminFinds>('admin.getFinds', 'GET', '/admin/finds', null)
 export const getAnalytics = /* @__PURE__ */ describe<typeof contract.getAnalytics>('games.namespaces.analytics.getAnalytics', 'GET', '/cloud/games/namespaces/analytics', 'viewer')
 export const getAnalyticsMatchmakerFinds = /* @__PURE__ */ describe<typeof contract.getAnalyticsMatchmakerFinds>('games.namespaces.analytics.getAnalyticsMatchmakerFinds', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/finds', 'developer')
 export const getAnalyticsMatchmakerLive = /* @__PURE__ */ describe<typeof contract.getAnalyticsMatchmakerLive>('games.namespaces.analytics.getAnalyticsMatchmakerLive', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/live', 'viewer')

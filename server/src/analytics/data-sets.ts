@@ -4,6 +4,7 @@
 import type { AnalyticsDataSet, AnalyticsVariant } from '@musterhost/contract'
 import { gameModeId, idOfName } from '../ids.ts'
 import type { Gauges } from './facts.ts'
+import type { FindBucket, Percentiles } from './find-durations.ts'
 import type { ExitRow, LineKind, Lines } from './read.ts'
 
 /** Lines of one data set. Of more, those with the most lobbies or exits are returned. */
@@ -18,13 +19,14 @@ export type Numbers = {
   secondsOf: (start_ms: number) => number
   lines: Lines
   exits: readonly ExitRow[]
+  finds: readonly FindBucket[]
   now: Pick<Gauges, 'lobby_count' | 'player_count'>
 }
 
 /** A region, or a game mode. */
 type PartLine = Lines['region' | 'game_mode'][number]
 type Members = Required<AnalyticsDataSet>
-type Variant = { needs: LineKind | 'exits' | 'now'; tell: (numbers: Numbers) => Members[AnalyticsVariant] }
+type Variant = { needs: LineKind | 'exits' | 'finds' | 'now'; tell: (numbers: Numbers) => Members[AnalyticsVariant] }
 
 const variant = <V extends AnalyticsVariant>(
   needs: Variant['needs'],
@@ -105,6 +107,24 @@ export const VARIANTS: Readonly<Record<AnalyticsVariant, Variant>> = {
     const { values, ts } = means(starts, ready_ms, ready_lobby_count)
     return { ready_duration: values.map(Math.round), ts }
   }),
+  find_duration: variant<'find_duration'>('finds', ({ starts, finds }) =>
+    findColumns(
+      finds.filter(({ bucket }) => bucket < starts.length),
+      (bucket) => starts[bucket]!,
+    ),
+  ),
+}
+
+/** The columns of buckets with finds. */
+export function findColumns(finds: readonly FindBucket[], startOf: (bucket: number) => number) {
+  const of = (name: keyof Percentiles): number[] => finds.map((find) => find[name])
+  return {
+    find_count: finds.map(({ find_count }) => find_count),
+    duration_p50: of('duration_p50'),
+    duration_p95: of('duration_p95'),
+    duration_p99: of('duration_p99'),
+    ts: finds.map(({ bucket }) => startOf(bucket)),
+  }
 }
 
 function allOf({ all }: Lines) {

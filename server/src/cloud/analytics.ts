@@ -4,6 +4,7 @@ import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationE
 import type { ClientBase } from 'pg'
 import { bucketsOf, startsOf, type Window } from '../analytics/buckets.ts'
 import { isCut, type Numbers, VARIANTS } from '../analytics/data-sets.ts'
+import { readFindDurations } from '../analytics/find-durations.ts'
 import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from '../analytics/read.ts'
 import { fineFromMs } from '../analytics/retention.ts'
 import { readExits, readTail } from '../analytics/tail.ts'
@@ -34,7 +35,11 @@ export async function tellAnalytics(
   return { data_sets: told.map(({ name, tell }) => ({ [name]: tell(numbers) })), is_cut: isCut(numbers) }
 }
 
-type Asked = { window: Window; namespace_ids: readonly string[]; needs: ReadonlySet<LineKind | 'exits' | 'now'> }
+type Asked = {
+  window: Window
+  namespace_ids: readonly string[]
+  needs: ReadonlySet<LineKind | 'exits' | 'finds' | 'now'>
+}
 
 async function readNumbers(ctx: Context, db: ClientBase, { window, namespace_ids, needs }: Asked): Promise<Numbers> {
   // It takes longer to compile these statements than to run them.
@@ -62,6 +67,7 @@ async function readNumbers(ctx: Context, db: ClientBase, { window, namespace_ids
       game_mode: needs.has('game_mode') ? await readLines(db, reading, 'game_mode') : [],
     },
     exits: needs.has('exits') ? await readExitCodes(db, reading) : [],
+    finds: needs.has('finds') ? await readFindDurations(db, reading) : [],
     now: await readNow(db, reading),
   }
 }

@@ -15,6 +15,11 @@ import type { ExplanationStore } from './explanations/store.ts'
 const SWEEP_EVERY_MS = 60_000
 
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
+/** Finer than an hour: kept with the events of analytics, and for the day that these are kept longer. */
+const OLD_FINDS: OldRows = { table: 'find_durations', ended: 'ts', only: 'width < 3600' }
+const OLD_PLATFORM_FINDS: OldRows = { table: 'platform_find_durations', ended: 'ts' }
+const OLD_FIND_HOURS: OldRows = { table: 'find_durations', ended: 'ts', only: 'width >= 3600' }
+const DAY_MS = 24 * 60 * 60_000
 const OLD_EXPLANATIONS: OldRows = { table: 'explanations', ended: 'create_ts' }
 /** All roles write them; the matchmaker removes them. */
 const OLD_RAY_SPANS: OldRows = { table: 'ray_spans', ended: 'ts' }
@@ -35,7 +40,7 @@ export function startRetention(
   explanations: Pick<ExplanationStore, 'trim'>,
   { bookTime, isFirst }: { bookTime: () => number; isFirst: () => boolean },
 ): Sweeper {
-  const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
+  const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms, events_ms, analytics_ms } = ctx.config.retention
   const steps: SweepStep[] = [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
@@ -47,6 +52,16 @@ export function startRetention(
     {
       what: 'spans of rays',
       remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_SPANS, ctx.now() - rays_ms)),
+    },
+    {
+      what: 'durations of finds',
+      async remove() {
+        const before_ms = ctx.now() - DAY_MS
+        const fine = events_ms === null ? 0 : await removeOld(ctx.pool, OLD_FINDS, before_ms - events_ms)
+        const all = events_ms === null ? 0 : await removeOld(ctx.pool, OLD_PLATFORM_FINDS, before_ms - events_ms)
+        const coarse = analytics_ms === null ? 0 : await removeOld(ctx.pool, OLD_FIND_HOURS, before_ms - analytics_ms)
+        return fine + all + coarse
+      },
     },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, bookTime()) },
     {

@@ -16,6 +16,7 @@ import { Projection } from './projection/projection.ts'
 import { startRetention } from './retention.ts'
 import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
+import { countFindDurations } from './seats/find-durations.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { ShardLeases } from './shards/shard-leases.ts'
@@ -62,6 +63,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   opened.defer(() => ip_intelligence.close())
   const explanations = createExplanationStore(ctx)
   opened.defer(() => explanations.close())
+  const find_durations = countFindDurations(ctx)
+  opened.defer(() => find_durations.close())
   const projection = new Projection(pool, log)
   opened.defer(() => projection.close())
   const books: Books = new Books({
@@ -92,7 +95,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const { failed_starts, run_starts, edges } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
   const context: MatchmakerContext = {
     ...ctx,
-    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations },
+    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations, find_durations },
     askProvider: createAskProvider(ctx),
     askGame: createAskGame(ctx),
     decision_logs: new DecisionLogs(ctx, explanations),

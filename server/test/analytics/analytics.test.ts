@@ -6,9 +6,11 @@ import { type TestContext, test } from 'node:test'
 import {
   ANALYTICS_IDS_MAX,
   ANALYTICS_VARIANTS,
+  type AnalyticsDataSet,
   type AnalyticsVariant,
   createCloudToken,
   findLobby,
+  getAdminFinds,
   getAnalytics,
   getGameById,
 } from '@musterhost/contract'
@@ -29,6 +31,8 @@ const DAY_MS = 24 * HOUR_MS
 /** Its clock stands still: what waits for another time would wait for ever. */
 const TEST_MS_MAX = 300_000
 const FOLDS_MAX = 1_000
+/** The time of finds is measured, so nothing can count it plainly: the second test has it. */
+const COUNTED_VARIANTS = ANALYTICS_VARIANTS.filter((variant) => variant !== 'find_duration')
 
 /** From, to (after the beginning of the hour), and the width of the buckets in seconds. */
 const WINDOWS: readonly (readonly [string, number, number, number])[] = [
@@ -55,7 +59,7 @@ async function ask(
   games: readonly TestGame[],
   start_ms: number,
   end_ms: number,
-  variants: AnalyticsVariant[] = ANALYTICS_VARIANTS,
+  variants: AnalyticsVariant[] = COUNTED_VARIANTS,
 ) {
   const { data_sets } = await platform.client.call(getAnalytics, {
     query: {
@@ -89,7 +93,7 @@ async function requireNumbers({ platform, games, lobbies, players }: Hour, when:
       const window = { start_ms: HOUR_START_MS + from, end_ms: HOUR_START_MS + to }
       const told = await ask(platform, asked, window.start_ms, window.end_ms)
       const plain = countPlainly(counted, { ...window, width_s, now_ms: platform.ctx.now() })
-      for (const variant of ANALYTICS_VARIANTS) {
+      for (const variant of COUNTED_VARIANTS) {
         assert.deepEqual(withoutEmpty(told[variant]), plain[variant], `${variant} of ${what}, ${when}`)
       }
     }
@@ -102,7 +106,7 @@ test('every number is what was played, however much of it is folded', { timeout:
   const { platform: played, games } = hour
   for (const end_ms of [HOUR_START_MS + HOUR_MS, HOUR_START_MS + 10 * MINUTE_MS]) {
     const all = await ask(played, games, HOUR_START_MS, end_ms)
-    for (const variant of ANALYTICS_VARIANTS) {
+    for (const variant of COUNTED_VARIANTS) {
       const alone = await ask(played, games, HOUR_START_MS, end_ms, [variant])
       assert.deepEqual(alone, { [variant]: all[variant] }, 'a variant alone says the same')
     }
@@ -146,6 +150,22 @@ test('analytics of some namespaces of a game are of those alone', async (t) => {
     return data_sets[0]!.matchmaker_overview!.lobby_count
   }
   assert.deepEqual(await Promise.all([['prod', 'staging'], ['prod'], ['staging']].map(count)), [1, 1, 0])
+
+  const start_ms = platform.ctx.now() - HOUR_MS
+  const finds = async () => {
+    const { find_duration } = await ask(platform, [game], start_ms, start_ms + 2 * HOUR_MS, ['find_duration'])
+    return find_duration as AnalyticsDataSet['find_duration'] & {}
+  }
+  await until('the find is counted', async () => (await finds()).find_count.length === 1)
+  await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  await assert.rejects(game.player.call(findLobby, { body: { game_modes: ['unknown'] } }))
+  await until('two finds with a seat are counted, and no other', async () => {
+    const { find_count, duration_p50, duration_p99 } = await finds()
+    const of_platform = (await platform.client.call(getAdminFinds, {})).last_hour
+    const counted = find_count.reduce((sum, one) => sum + one, 0)
+    assert.ok(counted <= 2 && duration_p50.every((ms, at) => ms >= 0 && ms <= duration_p99[at]!))
+    return counted === 2 && of_platform?.find_count === 2
+  })
 })
 
 test('a wrong parameter is refused by its name; ids of other groups are treated as unknown', async (t) => {

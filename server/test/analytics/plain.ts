@@ -8,7 +8,7 @@ export type Asked = { start_ms: number; end_ms: number; width_s: number; now_ms:
 type Hour = { lobbies: readonly Lobby[]; players: readonly Player[] }
 type Bucket = { from: number; to: number; seconds: number }
 
-export function countPlainly(hour: Hour, asked: Asked): Record<AnalyticsVariant, unknown> {
+export function countPlainly(hour: Hour, asked: Asked): Record<Exclude<AnalyticsVariant, 'find_duration'>, unknown> {
   const { lobbies, players } = hour
   const { now_ms } = asked
   const width_ms = asked.width_s * 1_000

@@ -150,6 +150,7 @@ export const TABLE: Record<string, Row> = {
   'admin.listJobs': OPERATOR,
   'admin.listSettings': OPERATOR,
   'admin.getBackups': OPERATOR,
+  'admin.getFinds': OPERATOR,
   'admin.runChecks': OPERATOR,
   'admin.createNodeInvitation': OPERATOR,
   'admin.listNodeInvitations': OPERATOR,

@@ -39,6 +39,7 @@ function peopleCalls(world: World): Record<string, Call> {
     'admin.listJobs': {},
     'admin.listSettings': {},
     'admin.getBackups': {},
+    'admin.getFinds': {},
     'admin.runChecks': {},
     'nodes.list': {},
     'nodes.drain': { body: { node_id: world.platform.ctx.config.node_id } },

@@ -186,6 +186,8 @@ const BEHIND = [
     'shard_room',
     'place_room',
     'explanations',
+    'find_durations',
+    'platform_find_durations',
     'ray_spans',
     'job_runs',
   ],

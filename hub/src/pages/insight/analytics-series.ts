@@ -13,6 +13,9 @@ export type Subject = {
   unit: 'count' | 'rate' | 'duration'
   variant: AnalyticsVariant
   member: string
+  /** Further lines of the chart, from the same data set. `label` is the name of the first one then. */
+  more?: readonly { member: string; label: string }[]
+  label?: string
   /** Data sets with the same member for each region or game mode. */
   split?: { region: AnalyticsVariant; game_mode: AnalyticsVariant }
   /** Only buckets with a value have one. */
@@ -69,6 +72,20 @@ export const SUBJECTS: readonly Subject[] = [
     unit: 'duration',
     variant: 'lobby_ready_time',
     member: 'ready_duration',
+    has_gaps: true,
+  },
+  {
+    id: 'finds',
+    title: 'Finds',
+    lead: 'Time within which half of the finds got their seat, 95 % and 99 %. A find that started a lobby includes its start.',
+    unit: 'duration',
+    variant: 'find_duration',
+    member: 'duration_p50',
+    label: 'Half',
+    more: [
+      { member: 'duration_p95', label: '95 %' },
+      { member: 'duration_p99', label: '99 %' },
+    ],
     has_gaps: true,
   },
   {
@@ -153,7 +170,12 @@ export function seriesOf(
     const series = lines.slice(0, SPLIT_LINES_MAX).map(([label, values]) => ({ label, values, is_before: false }))
     return { series, left_out: lines.length - series.length }
   }
-  const series: Series[] = [{ label: subject.title, values: now.line(variant, member, !has_gaps), is_before: false }]
+  const shown = [{ member, label: subject.label ?? subject.title }, ...(subject.more ?? [])]
+  const series: Series[] = shown.map((line) => ({
+    label: line.label,
+    values: now.line(variant, line.member, !has_gaps),
+    is_before: false,
+  }))
   if (before !== null) {
     const line = before.line(variant, member, !has_gaps)
     const values = now.times_ms.map((_, bucket) => line[bucket] ?? null)

@@ -11,6 +11,7 @@ import { Badge, Failure, Loading, Pending, type Tone } from '../../parts/notice.
 import { Empty, Page, Section } from '../../parts/page.tsx'
 import { Age, Ago } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
+import { Finds } from './finds.tsx'
 
 type Process = ResponseOf<typeof listAdminProcesses>['processes'][number]
 type Finding = ResponseOf<typeof runAdminChecks>['findings'][number]
@@ -57,6 +58,7 @@ export default function Health() {
           />
         )}
       </Section>
+      <Finds />
       <Section
         title="Checks"
         lead={

@@ -1,5 +1,6 @@
 import {
   getAdminBackups,
+  getAdminFinds,
   listAdminGroups,
   listAdminJobs,
   listAdminProcesses,
@@ -9,6 +10,7 @@ import {
   type ResponseOf,
   runAdminChecks,
 } from '@musterhost/contract'
+import { findLastHour } from '../../cloud/admin/finds.ts'
 import * as groups from '../../cloud/admin/groups.ts'
 import * as operations from '../../cloud/admin/operations.ts'
 import * as regions from '../../cloud/admin/regions.ts'
@@ -22,6 +24,7 @@ export const admin = (runChecks: RunChecks): Implementation[] => [
   implement(listAdminUsers, ({ ctx, query }) => groups.listAllUsers(ctx, query)),
   implement(listAdminRegions, ({ ctx }) => regions.listAllRegions(ctx)),
   implement(listAdminProcesses, ({ ctx }) => regions.listAllProcesses(ctx)),
+  implement(getAdminFinds, ({ ctx }) => findLastHour(ctx)),
   implement(listAdminJobs, ({ ctx }) => operations.listAllJobs(ctx)),
   implement(listAdminSettings, ({ ctx }) => operations.listAllSettings(ctx)),
   implement(getAdminBackups, ({ ctx }) => operations.findBackups(ctx)),

@@ -12,6 +12,7 @@ import type { Edges } from '../watch/edge-ports.ts'
 import type { FailedStarts } from '../watch/failed-starts.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
+import type { FindDurations } from './find-durations.ts'
 import type { AskGame } from './verification/ask-game.ts'
 
 export type MatchmakerContext = Context & {
@@ -24,6 +25,8 @@ export type MatchmakerContext = Context & {
   failed_starts: FailedStarts
   explanations: ExplanationStore
   decision_logs: DecisionLogs
+  /** Counts the finds that got a seat. */
+  find_durations: FindDurations
   /** By namespace and idempotency key. */
   open_requests: Map<string, OpenRequest>
   /** Captchas that are being checked, by request and response. */

@@ -55,6 +55,7 @@ async function placeSeat<Body extends SeatCall['body']>(
   const requester = await requesterOf(service.namespaces, call)
   const { namespace_id, ray_id, isGone, hangUpSignal } = requester
   const ctx = service.context()
+  const begin = performance.now()
   const progress = { ...(call.progress ?? NO_PROGRESS) }
   const log = ctx.decision_logs.open({ ray_id, operation: operation.id, body: call.body, namespace_id })
   try {
@@ -75,6 +76,7 @@ async function placeSeat<Body extends SeatCall['body']>(
         progress.seat = null
         if (answer === null) continue
         log.end(null)
+        if (operation === findLobby) ctx.find_durations.add(namespace_id, performance.now() - begin)
         return answer
       }
     } finally {
