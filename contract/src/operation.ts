@@ -54,6 +54,8 @@ export type Operation<
   document: string | null
   /** Whether the operation takes an Idempotency-Key header: a repeated call returns the response of the first. */
   idempotent: boolean
+  /** Whether a repeated call without that header has no further effect, whatever calls come between. */
+  repeatable: boolean
   params: Params
   query: Query
   body: Body
@@ -80,6 +82,7 @@ export function operation<
     role: null,
     document: null,
     idempotent: false,
+    repeatable: false,
     params: NO_MEMBERS as unknown as P,
     query: NO_MEMBERS as unknown as Q,
     body: NO_BODY as unknown as B,

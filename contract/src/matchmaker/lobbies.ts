@@ -309,6 +309,7 @@ export const setLobbyReady = operation({
   summary: 'Reports that the lobby server accepts players. Waiting requests for a seat in it return now.',
   auth: ['lobby', 'development'],
   rate_limit: 'matchmaker',
+  repeatable: true,
   response: Empty,
   errors: ['MATCHMAKER_LOBBY_STOPPED'],
 })

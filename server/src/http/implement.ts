@@ -229,7 +229,9 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
     let answer: unknown
     try {
       answer =
-        options.forwarder === null ? await run() : await runAtOwner(options.forwarder, { request, reply, call }, run)
+        options.forwarder === null
+          ? await run()
+          : await runAtOwner(options.forwarder, operation, { request, reply, call }, run)
     } finally {
       stay?.end()
     }
@@ -268,6 +270,7 @@ type RunningCall = { request: FastifyRequest; reply: FastifyReply; call: Operati
 /** Runs the operation here or, where its shard is elsewhere, in the process that has it: then `reply` is returned. */
 async function runAtOwner(
   forwarder: OwnerForwarder,
+  { repeatable }: Operation,
   { request, reply, call }: RunningCall,
   run: () => unknown,
 ): Promise<unknown> {
@@ -280,7 +283,7 @@ async function runAtOwner(
     } catch (error) {
       if (!(error instanceof ShardMoved)) throw error
       if (received !== null && !received.is_relay) return forwarder.replyMoved(reply, error)
-      const forwarded = await forwarder.forward(request, reply, { moved: error, gone: call.hangUpSignal() })
+      const forwarded = await forwarder.forward(request, reply, { moved: error, gone: call.hangUpSignal(), repeatable })
       if (forwarded !== null) return forwarded
       if (runs === RUNS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       call.progress = error.progress

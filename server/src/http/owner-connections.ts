@@ -1,6 +1,6 @@
 // Connections to the matchmakers that have other shards, and which of them cannot be reached. A network that drops packets
-// refuses nothing, so each process from which a response is due is probed twice a second. After two failures its connections
-// are closed, and requests for it go through another process until a probe succeeds.
+// refuses nothing, so each process from which a response is due is probed after 100 ms, and then twice a second. After two
+// failures its connections are closed, and requests for it go through another process until a probe succeeds.
 import { Agent } from 'node:http'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
 import { canConnect, speaksTls, targetOf } from '../tcp-probe.ts'
@@ -9,13 +9,25 @@ import { canConnect, speaksTls, targetOf } from '../tcp-probe.ts'
 const FREE_SOCKETS_MAX = 256
 const PROBE_EVERY_MS = 500
 const PROBE_MS_MAX = 750
+/** Milliseconds without a response until the first probe of a process to which no request was under way before. */
+const FIRST_PROBE_MS = 100
 /** Probes in a row that fail before a process counts as unreachable. */
 const PROBES_MAX = 2
 /** Probes without a request until the process is forgotten. */
 const UNASKED_MAX = 120
 
-/** `asked`: requests under way. `failures`: probes in a row that failed. `unasked`: probes since the last request. */
-type Process = { agent: Agent; asked: number; failures: number; unasked: number; timer: NodeJS.Timeout }
+/**
+ * `asked`: requests under way. `failures`: probes in a row that failed. `unasked`: probes since the last request. `first`: runs
+ * until the first probe after a time without requests.
+ */
+type Process = {
+  agent: Agent
+  asked: number
+  failures: number
+  unasked: number
+  timer: NodeJS.Timeout
+  first: NodeJS.Timeout | null
+}
 
 export class OwnerConnections {
   readonly #tls: ProcessTls
@@ -36,7 +48,16 @@ export class OwnerConnections {
     const process = this.#processOf(address)
     process.asked++
     process.unasked = 0
-    return { agent: process.agent, end: () => void process.asked-- }
+    if (process.asked === 1 && process.failures === 0) {
+      process.first = setTimeout(() => void this.#probe(address, process), FIRST_PROBE_MS)
+      // The second probe follows in one period, and not at once.
+      process.timer.refresh()
+    }
+    const end = (): void => {
+      process.asked--
+      if (process.asked === 0 && process.first !== null) clearTimeout(process.first)
+    }
+    return { agent: process.agent, end }
   }
 
   /** No connection could be made. */
@@ -52,7 +73,8 @@ export class OwnerConnections {
     const known = this.#processes.get(address)
     if (known !== undefined) return known
     const timer = setInterval(() => void this.#probe(address, process), PROBE_EVERY_MS)
-    const process: Process = { agent: this.#newAgent(address), asked: 0, failures: 0, unasked: 0, timer }
+    const counts = { asked: 0, failures: 0, unasked: 0 }
+    const process: Process = { agent: this.#newAgent(address), ...counts, timer, first: null }
     this.#processes.set(address, process)
     return process
   }
@@ -72,8 +94,9 @@ export class OwnerConnections {
     process.agent = this.#newAgent(address)
   }
 
-  #forget(address: string, { timer, agent }: Process): void {
+  #forget(address: string, { timer, first, agent }: Process): void {
     clearInterval(timer)
+    if (first !== null) clearTimeout(first)
     agent.destroy()
     this.#processes.delete(address)
   }

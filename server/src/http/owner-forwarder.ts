@@ -6,7 +6,7 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, req
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
-import { ApiError } from '@musterhost/contract'
+import { ApiError, type Operation } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -136,14 +136,14 @@ export class OwnerForwarder {
   async forward(
     from: FastifyRequest,
     reply: FastifyReply,
-    { moved, gone }: { moved: ShardMoved; gone: AbortSignal },
+    { moved, gone, repeatable }: { moved: ShardMoved; gone: AbortSignal } & Pick<Operation, 'repeatable'>,
   ): Promise<FastifyReply | null> {
     const ray = rayOf(from)
     phase(ray, 'forward')
     const { address, caller } = from.admitted!
     const headers: OutgoingHttpHeaders = { 'x-forwarded-for': address, [RAY_HEADER]: from.id }
     for (const name of REQUEST_HEADERS) if (from.headers[name] !== undefined) headers[name] = from.headers[name]
-    const is_repeatable = from.method === 'GET' || from.headers['idempotency-key'] !== undefined
+    const is_repeatable = repeatable || from.method === 'GET' || from.headers['idempotency-key'] !== undefined
     const asked = { method: from.method, path: from.url, headers, body: from.raw_body, is_repeatable, gone }
     const response = await this.ask(asked, caller, moved)
     if (response === null) return null
