@@ -1,5 +1,8 @@
 // The commands that read or change one thing, and those that watch a namespace, against a real platform with a real lobby.
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import {
   createCloudToken,
@@ -66,6 +69,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   await t.test('games, namespaces and groups are created, shown, renamed and deleted', () => managed(world))
   await t.test('a cloud token expires when it was asked to', () => tokens(world))
   await t.test('limits and entries are read and changed', () => settings(world))
+  await t.test('without a browser, open prints an address that is there, and says so', (t) => opensNothing(t, world))
   await t.test('a domain shows its DNS record, and waiting for it ends with 4', () => domains(world))
   await t.test('a lobby is found, listed, shown and explained', () => lobbies(world))
   await t.test('logs are filtered by time, text and level', () => logs(world))
@@ -173,6 +177,22 @@ async function settings({ muster }: World): Promise<void> {
   assert.equal((await muster.run(['kv', 'put', 'x', 'no json'])).code, 2)
   const site = await done(muster, ['open', '--namespace', 'staging'])
   assert.match(site, /^http:\/\/game[\w-]*--staging\.cdn\.localhost:\d+\/?\n$/)
+  for (const page of ['docs', 'api']) {
+    const url = (await done(muster, ['open', page])).trim()
+    const { status, headers } = await fetch(url, { headers: { accept: 'text/html' } })
+    assert.deepEqual([page, status, headers.get('content-type')], [page, 200, 'text/html; charset=utf-8'])
+  }
+}
+
+async function opensNothing(t: TestContext, { muster }: World): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-opener-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  // As xdg-open on a machine without a browser.
+  writeFileSync(join(folder, 'xdg-open'), '#!/bin/sh\nexit 3\n', { mode: 0o755 })
+  const screen = openScreen(t, muster, ['open', 'docs'], { env: { PATH: `${folder}:${process.env.PATH}` } })
+  if (screen === null) return
+  assert.equal(await screen.ended, 0)
+  assert.match(screen.text(), /^http:\S+\/docs\nNo browser could be started: open the address yourself\.\n$/)
 }
 
 async function domains({ muster }: World): Promise<void> {

@@ -211,9 +211,13 @@ function keyHandler({ dev, page, server, bots, log }: Handled): (key: string) =>
   const { terminal } = dev
   let players = 0
   const shown = (work: Promise<unknown>): void => void work.catch((error: unknown) => terminal.note(textOf(error)))
+  const open = (url: string): void => {
+    terminal.note(`open ${url}`)
+    shown(openBrowser(terminal, url))
+  }
   const keys: Record<string, () => void> = {
-    p: () => shown(openBrowser(terminal, `${page.url}/?player=${++players}`)),
-    o: () => shown(openBrowser(terminal, `${page.url}/`)),
+    p: () => open(`${page.url}/?player=${++players}`),
+    o: () => open(`${page.url}/`),
     b: () => shown(bots.add()),
     r: () => shown(server.restart('key r')),
     l: () => {

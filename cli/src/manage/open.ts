@@ -1,18 +1,12 @@
 // Addresses of a game: printed, and opened in the browser on a terminal.
-import { spawn } from 'node:child_process'
 import { getGames } from '@musterhost/contract'
+import { openBrowser } from '../dev/open-browser.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
 export type Page = 'site' | 'docs' | 'api'
-
-const OPENERS: Readonly<Record<string, readonly string[]>> = {
-  darwin: ['open'],
-  linux: ['xdg-open'],
-  win32: ['cmd', '/c', 'start', ''],
-}
 
 export async function openPage(
   terminal: Terminal,
@@ -23,7 +17,7 @@ export async function openPage(
   const url = page === 'site' ? await siteUrl(session) : `${session.url}/docs${page === 'api' ? '/api' : ''}`
   if (terminal.is_json) return terminal.json({ url })
   terminal.print(url)
-  if (options.browser && terminal.is_interactive) openBrowser(terminal, url)
+  if (options.browser && terminal.is_interactive) await openBrowser(terminal, url)
 }
 
 /** The site of `prod` has the name of its game, others also the name of their namespace. */
@@ -38,12 +32,4 @@ async function siteUrl(session: Session): Promise<string> {
   const address = new URL(url)
   address.hostname = address.hostname.replace(name_id, `${name_id}--${namespace.name_id}`)
   return address.href
-}
-
-function openBrowser(terminal: Terminal, url: string): void {
-  const [program, ...args] = OPENERS[process.platform] ?? []
-  if (program === undefined) return
-  const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true })
-  child.on('error', () => terminal.note('No browser could be started: open the address yourself.'))
-  child.unref()
 }
