@@ -10,7 +10,15 @@ import { until } from '../../server/test/until.ts'
 import { violationsOf } from './axe.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { joined } from './people.ts'
-import { useSession as giveSession, type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
+import {
+  figureOf,
+  useSession as giveSession,
+  type OpenHub,
+  openHub,
+  openView,
+  signInAsAdmin,
+  type View,
+} from './steps.ts'
 
 const LOBBIES = 3_000
 /** Of these, so many are of the game mode duel. */
@@ -213,7 +221,7 @@ async function elsewhere(scene: Scene): Promise<void> {
   const running = LOBBIES - (await stoppedOf(scene)).length
   const lobby_id = await lobbyAt(page)
   await page.goto(hub.url)
-  await page.getByText(`in ${running.toLocaleString('en')} lobbies of 1 game now.`).waitFor()
+  await figureOf(page, 'Lobbies now', running.toLocaleString('en')).waitFor()
   await page.getByRole('link', { name: `${running.toLocaleString('en')} lobbies` }).click()
   await page.getByText(`${running.toLocaleString('en')} lobbies`, { exact: true }).waitFor()
   await page.goto(`${url}/matchmaker`)
@@ -235,7 +243,7 @@ async function asMemberOf(other: TestGame, { hub, game, url }: Scene, cookie: st
   const { page } = view
   await giveSession(hub, view, cookie)
   await page.goto(hub.url)
-  await page.getByText('0 players in 0 lobbies of 1 game now.').waitFor()
+  await figureOf(page, 'Lobbies now', '0').waitFor()
   await page.goto(`${hub.url}/games/${other.game_id}/namespaces/${other.namespace_id}/lobbies`)
   await page.getByText('No lobby runs.').waitFor()
   for (const path of ['/lobbies', '/lobbies/history', '/matchmaker']) {
@@ -254,7 +262,7 @@ async function checkWithAxe({ hub, game, url }: Scene, colorScheme: 'light' | 'd
   const { page } = view
   await signInAsAdmin(hub, view)
   const pages = [
-    [hub.url, page.getByText(/ lobbies of 2 games now\.$/)],
+    [hub.url, figureOf(page, 'Games', '2')],
     [`${url}/lobbies`, page.getByRole('table', { name: 'Running lobbies' })],
     [`${url}/matchmaker`, page.getByText(/more in the list of lobbies/).first()],
     [`${hub.url}/games/${game.game_id}/search?text=127.0.0.1`, page.getByText(/There are more/).first()],

@@ -76,3 +76,9 @@ export async function useSession(hub: OpenHub, { context }: View, cookie: string
 export function problemOf(page: Page, title: string): Locator {
   return page.getByRole('listitem').filter({ hasText: title })
 }
+
+/** A main figure of a page, with this value. */
+export function figureOf(page: Page, name: string, value: string): Locator {
+  const figure = page.locator('dl > div').filter({ has: page.getByRole('term').getByText(name, { exact: true }) })
+  return figure.getByText(value, { exact: true })
+}

@@ -60,7 +60,7 @@ export default function Secrets() {
     >
       <Section
         title="Names"
-        lead="Nobody can read a value again, here or elsewhere. A secret of one namespace takes precedence over one of all."
+        lead="Nobody can read a value again, here or elsewhere. A secret of one namespace takes precedence over one of all namespaces."
       >
         <Pending read={read} />
         {read.data === undefined ? null : (
@@ -111,7 +111,7 @@ function columnsOf(game: Game, onOpen: ((open: Open) => void) | null): Column<Se
       id: 'name',
       title: 'Name',
       sortBy: ({ name }) => name,
-      cell: ({ name }) => <code className="wrap-anywhere">{name}</code>,
+      cell: ({ name }) => <code className="whitespace-nowrap">{name}</code>,
     },
     { id: 'scope', title: 'Holds in', sortBy: scopeOf, cell: scopeOf },
     {
@@ -123,7 +123,7 @@ function columnsOf(game: Game, onOpen: ((open: Open) => void) | null): Column<Se
     {
       id: 'set',
       is_secondary: true,
-      title: 'Set',
+      title: 'When',
       sortBy: ({ update_ts }) => update_ts,
       cell: ({ update_ts }) => <Ago ts={update_ts} />,
     },

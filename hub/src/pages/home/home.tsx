@@ -7,13 +7,15 @@ import { useCall } from '../../api/queries.ts'
 import { gameLink, groupLink } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
 import { DataTable } from '../../parts/data-table.tsx'
+import { type Figure, Figures } from '../../parts/figures.tsx'
 import { Notice, Pending } from '../../parts/notice.tsx'
-import { count, plural } from '../../parts/numbers.ts'
+import { count } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { mayCall, usePerson } from '../../shell/person.tsx'
 import { DeployTable } from '../overview/deploy-table.tsx'
 import { NamespaceTable } from '../overview/namespace-table.tsx'
+import { nowFigures } from '../overview/now-figures.ts'
 import { Problems } from '../overview/problems.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { NewGameDialog, NewGroupDialog } from './new-records.tsx'
@@ -35,7 +37,6 @@ export default function Home() {
   return (
     <Page
       title="Home"
-      lead={data === undefined ? undefined : summaryOf(data)}
       actions={
         <>
           <Button onClick={() => setOpened('group')}>New group</Button>
@@ -55,10 +56,12 @@ export default function Home() {
   )
 }
 
-function summaryOf({ games }: Overview): string {
-  const players = games.reduce((sum, game) => sum + game.player_count, 0)
-  const lobbies = games.reduce((sum, game) => sum + game.lobby_count, 0)
-  return `${plural(players, 'player')} in ${plural(lobbies, 'lobby', 'lobbies')} of ${plural(games.length, 'game')} now.`
+function figuresOf({ games, problems }: Overview): Figure[] {
+  return [
+    ...nowFigures(games),
+    { name: 'Games', value: count(games.length) },
+    { name: 'Problems', value: count(problems.length), is_bad: problems.some(({ severity }) => severity === 'error') },
+  ]
 }
 
 function Content({ overview }: { overview: Overview }) {
@@ -67,6 +70,7 @@ function Content({ overview }: { overview: Overview }) {
   const new_groups = groups.filter(({ first_steps }) => !first_steps.has_player)
   return (
     <>
+      {games.length > 0 || problems.length > 0 ? <Figures label="Now" figures={figuresOf(overview)} /> : null}
       {problems.length > 0 ? (
         <Problems problems={problems} games={names} />
       ) : games.length > 0 ? (

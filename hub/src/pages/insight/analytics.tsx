@@ -10,6 +10,7 @@ import type { ChartMark } from '../../parts/chart.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { CheckField, SelectField } from '../../parts/fields.tsx'
+import { type Figure, Figures } from '../../parts/figures.tsx'
 import { Chart } from '../../parts/lazy-chart.tsx'
 import { Pending } from '../../parts/notice.tsx'
 import { count, duration, instant } from '../../parts/numbers.ts'
@@ -195,6 +196,7 @@ function Charts({ ids, period, by, marks, is_compared, onRange }: ChartsProps) {
     <>
       {now.error === null ? null : <Pending read={now} />}
       {before.error === null ? null : <Pending read={before} />}
+      <Figures label="Main figures" figures={figuresOf(period, sets, sets_before)} />
       <div className="grid min-w-0 grid-cols-1 gap-5 lg:grid-cols-2">
         {SUBJECTS.map((subject) => (
           <OneChart
@@ -213,6 +215,24 @@ function Charts({ ids, period, by, marks, is_compared, onRange }: ChartsProps) {
       </div>
     </>
   )
+}
+
+/** The last value of what is there, and the sum of what happened. With a previous period, its value is below. */
+function figuresOf({ end_ms }: Period, sets: DataSets, before: DataSets | null): Figure[] {
+  const when = end_ms > Date.now() - STEP_MS ? 'now' : 'at the end'
+  const last = (of: DataSets, name: 'player_count' | 'lobby_count'): number => of.line(name, name, true).at(-1) ?? 0
+  const finds = (of: DataSets): number =>
+    of.line('find_duration', 'find_count', true).reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const figure = (name: string, numberOf: (of: DataSets) => number): Figure => ({
+    name,
+    value: count(numberOf(sets)),
+    ...(before === null ? {} : { note: `before: ${count(numberOf(before))}` }),
+  })
+  return [
+    figure(`Players ${when}`, (of) => last(of, 'player_count')),
+    figure(`Lobbies ${when}`, (of) => last(of, 'lobby_count')),
+    figure('Finds in this time', finds),
+  ]
 }
 
 function queryOf({ game_id, namespace_id }: ChartsProps['ids'], { start_ms, end_ms }: Period, by: SplitBy) {

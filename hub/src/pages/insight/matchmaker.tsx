@@ -4,12 +4,13 @@ import type { LiveFind, RaySummary } from '@musterhost/contract'
 import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { listGameRays } from '../../api/operations.gen.ts'
+import { getAnalytics, listGameRays } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { gameLink, HOME, lobbyLink, namespaceLink, rayLink } from '../../links.ts'
 import { LinkButton } from '../../parts/button.tsx'
 import { shortId } from '../../parts/copy.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
+import { type Figure, Figures } from '../../parts/figures.tsx'
 import { Badge, Loading, Notice, Pending } from '../../parts/notice.tsx'
 import { count, plural } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
@@ -26,6 +27,9 @@ const BARS_MAX = 40
 /** Requests of one page of the API. */
 const PAGE_RAYS = 100
 const HOUR_MS = 3_600_000
+/** The rate of finds is a mean over this time. */
+const FIND_MINUTES = 10
+const FINDS_EVERY_MS = 10_000
 const SEAT_OPERATIONS = new Set(['lobbies.find', 'lobbies.join', 'lobbies.create'])
 
 export default function Matchmaker() {
@@ -58,10 +62,49 @@ export default function Matchmaker() {
           </Notice>
         </div>
       ) : null}
+      {live.is_loaded ? <Now lobbies={live.lobbies} revision={revision} /> : null}
       {live.is_loaded ? <Lobbies lobbies={live.lobbies} revision={revision} /> : <Loading what="Loading the lobbies" />}
       {may(listGameRays) ? <Finds /> : null}
     </Page>
   )
+}
+
+function Now({ lobbies, revision }: { lobbies: ReadonlyMap<string, LiveLobby>; revision: number }) {
+  const { params } = useNamespace()
+  const figures = useMemo((): Figure[] => {
+    void revision
+    const all = [...lobbies.values()]
+    const taken = all.reduce((sum, { total_player_count }) => sum + total_player_count, 0)
+    const places = all.reduce((sum, { max_players_normal }) => sum + max_players_normal, 0)
+    return [
+      { name: 'Players', value: count(taken) },
+      { name: 'Free places', value: count(Math.max(0, places - taken)), note: `of ${count(places)}` },
+      { name: 'Lobbies', value: count(all.length) },
+    ]
+  }, [lobbies, revision])
+  return <Figures label="Now" figures={[...figures, ...useFindFigures(params)]} />
+}
+
+/** The finds of the last minutes. */
+function useFindFigures({ game_id, namespace_id }: { game_id: string; namespace_id: string }): Figure[] {
+  const end_ms = Math.ceil(useNow() / FINDS_EVERY_MS) * FINDS_EVERY_MS
+  const query = {
+    query_start: new Date(end_ms - FIND_MINUTES * 60_000).toISOString(),
+    query_end: new Date(end_ms).toISOString(),
+    game_ids: [game_id],
+    namespace_ids: [namespace_id],
+    variants: ['find_duration' as const],
+  }
+  const finds = useCall(getAnalytics, { query }).data?.data_sets[0]?.find_duration
+  if (finds === undefined) return []
+  const total = finds.find_count.reduce((sum, one) => sum + one, 0)
+  return [
+    {
+      name: 'Finds a minute',
+      value: count(Math.round((total / FIND_MINUTES) * 10) / 10),
+      note: `in the last ${FIND_MINUTES} minutes`,
+    },
+  ]
 }
 
 type Cell = { lobbies: LiveLobby[]; players: number; places: number }
@@ -320,7 +363,11 @@ function Refusals({ arrived }: { arrived: readonly LiveFind[] }) {
             title: 'Code',
             sortBy: ({ code }) => code,
             cell: ({ code }) => (
-              <Link to={gameLink(game.game_id, 'rays')} search={{ code, namespace: params.namespace_id } as never}>
+              <Link
+                to={gameLink(game.game_id, 'rays')}
+                search={{ code, namespace: params.namespace_id } as never}
+                className="wrap-anywhere"
+              >
                 {code}
               </Link>
             ),

@@ -9,6 +9,7 @@ import { shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField, TextField } from '../../parts/fields.tsx'
+import { Figures } from '../../parts/figures.tsx'
 import { Loading, Notice } from '../../parts/notice.tsx'
 import { count, plural, timeOfDay } from '../../parts/numbers.ts'
 import { Page } from '../../parts/page.tsx'
@@ -133,12 +134,15 @@ function LostNotice({ live }: { live: Store }) {
 /** How many lobbies there are in each state. A click filters by it. */
 function Counts({ totals, state, onState }: { totals: Totals; state: string; onState: (state: string) => void }) {
   return (
-    <div className="flex flex-wrap items-center gap-x-5 gap-y-2">
-      <p className="numbers">
-        <strong>{count(totals.lobbies)}</strong> {totals.lobbies === 1 ? 'lobby' : 'lobbies'},{' '}
-        <strong>{count(totals.connected)}</strong> {totals.connected === 1 ? 'player' : 'players'} connected,{' '}
-        {count(totals.reserved)} reserved
-      </p>
+    <>
+      <Figures
+        label="Now"
+        figures={[
+          { name: 'Players connected', value: count(totals.connected) },
+          { name: 'Seats reserved', value: count(totals.reserved) },
+          { name: 'Lobbies', value: count(totals.lobbies) },
+        ]}
+      />
       {/* biome-ignore lint/a11y/useSemanticElements: the group has a name, and no legend that is shown. */}
       <div role="group" aria-label="States" className="flex flex-wrap gap-1.5">
         {LOBBY_STATES.map((one) => (
@@ -154,7 +158,7 @@ function Counts({ totals, state, onState }: { totals: Totals; state: string; onS
           </button>
         ))}
       </div>
-    </div>
+    </>
   )
 }
 
