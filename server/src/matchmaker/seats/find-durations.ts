@@ -11,7 +11,7 @@ const MINUTES_MAX = 10
 /** Counts of one statement. */
 const ROWS_AT_ONCE_MAX = 1_000
 /** Widths of the rows of namespaces, in seconds: a year is read from days, an hour from minutes. */
-export const FIND_WIDTHS = [60, 600, 3_600, 86_400] as const
+const FIND_WIDTHS = [60, 600, 3_600, 86_400] as const
 
 /** Counts of a namespace by step. */
 type Counts = Uint32Array
