@@ -193,6 +193,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'deploy',
       'failure',
       'local-url',
+      'open-browser',
       'options',
       'platform-node',
       'project',
@@ -203,7 +204,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     deploy: ['failure', 'options', 'progress', 'project', 'session', 'table', 'temporary-token', 'terminal', 'times'],
     // `watch` names games, namespaces and removals as `manage` does.
     watch: ['failure', 'manage', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
-    manage: ['failure', 'local-url', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
+    manage: ['failure', 'local-url', 'open-browser', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
     mcp: ['failure', 'options', 'session', 'terminal'],
     swarm: ['failure', 'options', 'session', 'table', 'temporary-token', 'terminal'],
@@ -211,6 +212,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     doctor: ['failure', 'options', 'session', 'terminal'],
     templates: ['failure', 'terminal'],
     // Tools.
+    'open-browser': ['terminal'],
     'temporary-token': ['session', 'terminal'],
     session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'terminal'],
     // It reads muster.yaml, and calls no platform.

@@ -1,7 +1,7 @@
 // Addresses of a game: printed, and opened in the browser on a terminal.
 import { getGames } from '@musterhost/contract'
-import { openBrowser } from '../dev/open-browser.ts'
 import { EXIT, Failure } from '../failure.ts'
+import { openBrowser } from '../open-browser.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'

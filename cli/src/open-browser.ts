@@ -1,6 +1,6 @@
 // Opens an address in the browser. The caller has printed it, for a machine without one.
 import { spawn } from 'node:child_process'
-import type { Terminal } from '../terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 /** How long the system's command may take to fail. One that runs longer has found a browser. */
 const FAILURE_MS_MAX = 2_000
