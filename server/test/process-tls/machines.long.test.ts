@@ -43,7 +43,7 @@ inOwnNetwork(import.meta.filename, () => {
       env: { MUSTER_ROLES: 'matchmaker' },
     })
     const keys = await openKeys(join(one.data_dir, 'keys'))
-    const { game, database } = await gameOfTwo(t, one, keys, database_url)
+    const game = await gameOfTwo(t, one, keys, database_url)
 
     const asked = createClient({ url: `http://${one.address}:${MATCHMAKER_PORT}`, token: game.public_token })
     assert.deepEqual((await asked.call(listLobbies, {})).lobbies, [])
@@ -60,15 +60,6 @@ inOwnNetwork(import.meta.filename, () => {
         await attempt(two.matchmaker, keys, await issueProcessCertificate(keys, 'edge', Date.now())),
         /^HTTP\/1\.1 [24]\d\d/,
       )
-    })
-
-    await t.test('while a matchmaker of the version before lives, its machine may be plain', async () => {
-      const setRow = (speaks_tls: boolean) =>
-        database.query("update matchmakers set speaks_tls = $1 where node_id = 'one'", [speaks_tls])
-      await setRow(false)
-      await until('a plain connection to be served', async () => (await attempt(two.matchmaker, keys, null)) !== '')
-      await setRow(true)
-      assert.equal(await listThroughEdge(one, game), 200)
     })
   })
 })
@@ -122,7 +113,7 @@ async function gameOfTwo(t: TestContext, one: Machine, keys: Keys, database_url:
   const as = (bearer: string) => createClient({ url: api_url, token: bearer })
   for (let count = 0; count < GAMES_MAX; count++) {
     const game = await createTestGame({ client: as(token), api_url, as })
-    if (shards.includes(shardOf(game.namespace_id))) return { game, database }
+    if (shards.includes(shardOf(game.namespace_id))) return game
   }
   throw new Error(`none of ${GAMES_MAX} games is in a shard of machine two`)
 }
