@@ -9,8 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import { newId } from '../../src/ids.ts'
 import { folderOfLobby, hasOutputPipe } from '../../src/lobby-logs/local.ts'
-import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { type Handle, neverRan } from '../../src/runner/drivers/driver.ts'
 import { useDriver } from '../../src/runner/drivers/driver-choice.ts'
+import { writeEnded } from '../../src/runner/drivers/lobby-folder.ts'
 import type { Engine } from '../container-engine.ts'
 import { lacking } from '../optional-programs.ts'
 import { until } from '../until.ts'
@@ -225,12 +226,14 @@ promise('a runner that is killed during starts leaves no container, volume or co
   assert.ok(handles.length >= points.length, `${handles.length} lobbies run`)
   // The engine may still create or remove a container for the runner that was killed. The next sweep finds it.
   const expected = [...running].map((lobby_id) => `muster-${lobby_id}`).sort()
+  let names: string[] = []
   await until('only lobbies that run have a container', async () => {
     await driver.sweep()
-    const names = (await listed(engine, 'containers')).filter((name) =>
-      [...seen].some((lobby_id) => name.includes(lobby_id)),
-    )
+    names = (await listed(engine, 'containers')).filter((name) => [...seen].some((lobby_id) => name.includes(lobby_id)))
     return isDeepStrictEqual(names.sort(), expected)
+  }).catch(async (error: unknown) => {
+    const states = await engine.docker(['ps', '--all', '--format', '{{.Names}} {{.Status}}'])
+    throw new Error(`There are ${names.join(', ')} and not ${expected.join(', ')}. All: ${states}`, { cause: error })
   })
   await Promise.all(handles.map((handle) => endNow(fixture.driver, handle)))
   // The engine removes its own groups in its own time.
@@ -244,6 +247,23 @@ promise('a runner that is killed during starts leaves no container, volume or co
         groupsOf(lobby_id).length === 0,
     )
   })
+})
+
+promise('a container that begins to run after its end was recorded is removed', async (t, kind) => {
+  // A Swarm has no such container: its tasks end with their service.
+  if (kind === 'swarm') return
+  const fixture = await openDriver(t, kind)
+  const build_folder = fixture.build({ run: '#!/bin/sh\nsleep 600\n' })
+  const { lobby_id } = await fixture.start({ build_folder, args: ['run'] })
+  await fixture.driver.close({ logger: 'keep' })
+  writeEnded(folderOfLobby(join(fixture.data_dir, 'lobbies'), lobby_id), neverRan('not_started'))
+  const next = await reopenDriver(t, kind, fixture.data_dir)
+  await next.sweep()
+  const left = await listed(await sharedEngine(kind), 'containers')
+  assert.deepEqual(
+    left.filter((name) => name.includes(lobby_id)),
+    [],
+  )
 })
 
 promise('without the base image or the engine, the reason and the remedy are named', async (t, kind) => {

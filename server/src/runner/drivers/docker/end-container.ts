@@ -110,15 +110,18 @@ async function sweepVolumes({ engine, platform }: DockerHost, isKept: (lobby_id:
   }
 }
 
-/** Its exit is recorded, or it never started, or no caller asked for its end. */
+/**
+ * Its exit is recorded, or it never started, or no caller asked for its end. One whose exit is recorded may run: the engine
+ * completes the start of a runner that was killed.
+ */
 function isOver(
   { lobbies_folder }: DockerHost,
   lobby_id: string,
   { State, Created }: ContainerSummary,
   now_ms: number,
 ): boolean {
-  if (State === 'running' || State === 'paused' || State === 'restarting') return false
   if (State === 'created' || readEnded(folderOfLobby(lobbies_folder, lobby_id)) !== null) return true
+  if (State === 'running' || State === 'paused' || State === 'restarting') return false
   return Created * 1_000 < now_ms - UNASKED_MS_MAX
 }
 
