@@ -71,6 +71,10 @@ test('backup, restore, verify', async (t) => {
       select max(seq) from journal where journal.shard = journal_readers.shard)) as is_all from journal_readers`)
     return rows[0].is_all as boolean
   })
+  await until('durations of the finds', async () => {
+    const { rows } = await ctx.pool.query('select sum(find_count)::integer as count from platform_find_durations')
+    return rows[0].count === 5
+  })
   const folder = join(await temporary(t), 'first')
   const taken = await backup(env, folder)
   assert.equal(taken.is_good, true, taken.lines.join('\n'))
