@@ -91,7 +91,7 @@ import {
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
 import { createNodeInvitation, listNodeInvitations, revokeNodeInvitation } from './cloud/node-invitations.ts'
-import { cancelNodeDrain, drainNode, listNodes, removeNode } from './cloud/nodes.ts'
+import { cancelNodeDrain, drainNode, getNodeUse, listNodes, removeNode } from './cloud/nodes.ts'
 import { getOverview } from './cloud/overview.ts'
 import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
@@ -266,6 +266,7 @@ export const OPERATIONS: readonly Operation[] = [
   listNodeInvitations,
   revokeNodeInvitation,
   listNodes,
+  getNodeUse,
   drainNode,
   cancelNodeDrain,
   removeNode,

@@ -7,7 +7,7 @@ import { joinWith } from '../../server/test/links/node.ts'
 import { until } from '../../server/test/until.ts'
 import { violationsOf } from './axe.ts'
 import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
-import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from './steps.ts'
+import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View, WIDE } from './steps.ts'
 
 const NODE = { MUSTER_NODE: 'fra-1', MUSTER_CAPACITY_CORES: '8', MUSTER_CAPACITY_MEMORY_MB: '16384' }
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
@@ -34,6 +34,27 @@ test('the page of nodes', async (t) => {
     await row.getByText(/^[\d.]+ of 8$/).waitFor()
     await row.getByText('1 player', { exact: true }).waitFor()
     await row.getByRole('img', { name: /^Memory: [1-9]\d* % used$/ }).waitFor()
+  })
+
+  await t.test('the use of a machine is shown over time, on a wide page and on a phone', async () => {
+    const { page } = view
+    await platform.ctx.pool.query(
+      `insert into node_use select $1, to_timestamp($2::float8) - n * interval '1 minute', 2 + 1.5 * sin(n / 60.0),
+         6000 + n, 8, 16384 from generate_series(0, 1400) as n`,
+      [node_id, platform.ctx.now() / 1_000],
+    )
+    await page.reload()
+    const use = page.getByRole('region', { name: 'Use of machines' })
+    await use.getByText('Cores, of 8').waitFor()
+    await use.getByText('Memory, of 17 GB').waitFor()
+    assert.equal(await use.getByLabel('Node').inputValue(), node_id)
+    await use.getByRole('img', { name: /^Used cores/ }).waitFor()
+    await use.getByLabel('Time').selectOption('last hour')
+    await use.getByRole('img', { name: /^Used memory/ }).waitFor()
+    assert.deepEqual(await violationsOf(page), [])
+    await page.setViewportSize(PHONE)
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), PHONE.width)
+    await page.setViewportSize(WIDE)
   })
 
   await t.test('a node is drained, and the drain is cancelled, by keyboard alone', async () => {

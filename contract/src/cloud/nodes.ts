@@ -10,6 +10,12 @@ const NAME_LENGTH_MAX = 4200
 /** Until the deadline of a drain: 30 days. */
 const DEADLINE_SECONDS_MAX = 2_592_000
 
+/** Nodes of one response about use. */
+export const NODE_USE_NODES_MAX = 100
+/** What machines used is kept for a week. */
+const NODE_USE_HOURS_MAX = 168
+export const NODE_USE_HOURS_DEFAULT = 24
+
 const NodeId = Type.String({
   minLength: 1,
   maxLength: NAME_LENGTH_MAX,
@@ -83,6 +89,46 @@ export const listNodes = operation({
   summary: 'Lists the nodes of the platform with their use.',
   response: object({
     nodes: Type.Array(PlatformNode, { description: `The nodes, by name. At most ${NODES_MAX}.` }),
+    is_complete: Type.Boolean({
+      description: 'Whether these are all nodes. False: there are more than one response lists.',
+    }),
+  }),
+})
+
+export const getNodeUse = operation({
+  ...defaults,
+  id: 'nodes.getUse',
+  method: 'GET',
+  path: '/nodes/use',
+  summary: 'Gets what the machines of nodes with a runner used over time, all their programs together.',
+  query: object({
+    hours: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: NODE_USE_HOURS_MAX,
+        description: `Hours until now. Default: ${NODE_USE_HOURS_DEFAULT}.`,
+      }),
+    ),
+  }),
+  response: object({
+    nodes: Type.Array(
+      object(
+        {
+          node_id: NodeId,
+          cpu_cores_max: Count('Cores of the machine.'),
+          memory_mb_max: Count('Memory of the machine in MiB.'),
+          cpu_cores: Type.Array(Type.Number({ minimum: 0 }), { description: 'Used cores, a mean of each bucket.' }),
+          memory_mb: Type.Array(Type.Integer({ minimum: 0 }), {
+            description: 'Used memory in MiB, a mean of each bucket.',
+          }),
+          ts: Type.Array(Type.Integer(), {
+            description: 'Starts of the buckets in milliseconds since 1970. Buckets without a report are left out.',
+          }),
+        },
+        'What one machine used.',
+      ),
+      { description: `The nodes, by name. At most ${NODE_USE_NODES_MAX}.` },
+    ),
     is_complete: Type.Boolean({
       description: 'Whether these are all nodes. False: there are more than one response lists.',
     }),

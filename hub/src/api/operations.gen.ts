@@ -71,6 +71,7 @@ export const getLobbyState = /* @__PURE__ */ describe<typeof contract.getLobbySt
 export const getLobbyTimeline = /* @__PURE__ */ describe<typeof contract.getLobbyTimeline>('games.matchmaker.getLobbyTimeline', 'GET', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/timeline', 'viewer')
 export const getLobbyUsage = /* @__PURE__ */ describe<typeof contract.getLobbyUsage>('games.matchmaker.getLobbyUsage', 'GET', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/usage', 'viewer')
 export const getNamespaceLobby = /* @__PURE__ */ describe<typeof contract.getNamespaceLobby>('games.namespaces.logs.getNamespaceLobby', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}', 'developer')
+export const getNodeUse = /* @__PURE__ */ describe<typeof contract.getNodeUse>('nodes.getUse', 'GET', '/nodes/use', null)
 export const getOverview = /* @__PURE__ */ describe<typeof contract.getOverview>('overview.get', 'GET', '/cloud/overview', 'viewer')
 export const getParty = /* @__PURE__ */ describe<typeof contract.getParty>('parties.getSelf', 'GET', '/parties/self', null)
 export const getPlayerStatistics = /* @__PURE__ */ describe<typeof contract.getPlayerStatistics>('players.getStatistics', 'GET', '/matchmaker/players/statistics', null)

@@ -20,6 +20,7 @@ const NOT_BACKED = [
     'shard_room',
     'place_room',
     'runners',
+    'node_use',
     'log_questions',
     'log_answers',
   ],

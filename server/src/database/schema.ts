@@ -881,6 +881,11 @@ type RunnerTable = {
   version: Generated<string>
   /** Why it starts no lobby (runner/drivers/driver.ts); null: it does. */
   refusal: 'no_manager' | 'not_available' | null
+  /** What its machine uses and has; null: not known. */
+  used_cpu_cores: number | null
+  used_memory_mb: number | null
+  machine_cpu_cores: number | null
+  machine_memory_mb: number | null
   /** Grows with each report. */
   report_seq: Generated<number>
   ts: Generated<Date>

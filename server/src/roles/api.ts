@@ -18,6 +18,7 @@ import { openLobbyFeed } from '../cloud/lobbies/live-feeds.ts'
 import { openLogReaders } from '../cloud/lobbies/logs.ts'
 import { createFeeds } from '../cloud/lobbies/shared-feeds.ts'
 import { startExpiry } from '../cloud/namespaces/expiry.ts'
+import { startNodeUse } from '../cloud/node-use.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { TextPacker } from '../cloud/uploads/pack-texts.ts'
@@ -120,6 +121,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
   const aggregation = startAggregation(ctx)
   background.defer(() => aggregation.stop())
+  const node_use = startNodeUse(ctx)
+  background.defer(() => node_use.close())
   const scrub = startScrub(ctx)
   background.defer(() => scrub.stop())
   const expiry = startExpiry(ctx)

@@ -1,9 +1,11 @@
-// Reports this runner every second, in its row of `runners`: its regions, what its lobbies may use together, its free ports
-// and its free disk space. A runner whose lobbies run on other machines reports each of these that responds, instead. The matchmaker places lobbies by these reports, and sees by them that a node is away
-// (matchmaker/watch/nodes.ts). `report_seq` grows with each report, so that the reader needs no clock of another machine.
+// Reports this runner every second, in its row of `runners`: its regions, what its lobbies may use together, its free ports, its
+// free disk space and what its machine uses. A runner whose lobbies run on other machines reports each of these that responds,
+// instead. The matchmaker places lobbies by these reports, and sees by them that a node is away (matchmaker/watch/nodes.ts).
+// `report_seq` grows with each report, so that the reader needs no clock of another machine.
 import type { Context } from '../context.ts'
 import { type Watch, watchEvery } from '../database/poller.ts'
 import { freeBytes } from '../observe/disk.ts'
+import { MachineMeter } from '../observe/machine-meter.ts'
 import { platformVersion } from '../platform-version.ts'
 import type { DriverNode, DriverNodes } from './drivers/driver.ts'
 import type { Ports } from './ports.ts'
@@ -18,8 +20,10 @@ export function startReport(
   nodes: OtherNodes | null,
 ): Pick<Watch, 'close'> {
   const failure = 'the runner could not report'
+  // Of other machines only the engine knows something.
+  const meter = nodes === null ? new MachineMeter(ctx.elapsed) : null
   const look = async (): Promise<void> => {
-    await report(ctx, nodesOf(ctx, ports, nodes))
+    await report(ctx, nodesOf(ctx, ports, nodes), meter)
     if (nodes !== null) await reportRefusal(ctx, nodes)
   }
   return watchEvery(ctx, REPORT_MS, { look, failure })
@@ -48,19 +52,27 @@ function nodesOf(
   }))
 }
 
-async function report({ config, pool }: Context, nodes: readonly Reported[]): Promise<void> {
+async function report(
+  { config, pool }: Context,
+  nodes: readonly Reported[],
+  meter: MachineMeter | null,
+): Promise<void> {
   const { data_dir, runner_regions } = config
   const disk_free_bytes = await freeBytes(data_dir)
+  const machine = meter?.read() ?? null
   for (const { node_id, regions, refusal, cpu_cores, memory_mb, ports } of nodes) {
     await pool.query({
       name: 'runner-report',
       text: `
       with gone as (delete from runners where ts < now() - interval '${REMOVED_AFTER}' and runner_id <> $1)
-      insert into runners (runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, version, refusal)
-      values ($1, $2, $3, $4, $5, $6, $7, $8)
+      insert into runners (runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, port_count, version, refusal,
+        used_cpu_cores, used_memory_mb, machine_cpu_cores, machine_memory_mb)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
       on conflict (runner_id) do update set regions = excluded.regions, disk_free_bytes = excluded.disk_free_bytes,
         cpu_cores = excluded.cpu_cores, memory_mb = excluded.memory_mb, port_count = excluded.port_count,
-        version = excluded.version, refusal = excluded.refusal, report_seq = runners.report_seq + 1, ts = now()`,
+        version = excluded.version, refusal = excluded.refusal, used_cpu_cores = excluded.used_cpu_cores,
+        used_memory_mb = excluded.used_memory_mb, machine_cpu_cores = excluded.machine_cpu_cores,
+        machine_memory_mb = excluded.machine_memory_mb, report_seq = runners.report_seq + 1, ts = now()`,
       values: [
         node_id,
         runner_regions.filter((name) => regions?.includes(name) ?? true),
@@ -70,6 +82,10 @@ async function report({ config, pool }: Context, nodes: readonly Reported[]): Pr
         ports.freeCount(),
         platformVersion(),
         refusal,
+        machine?.cpu_cores,
+        machine?.memory_mb,
+        machine?.cpu_cores_max,
+        machine?.memory_mb_max,
       ],
     })
   }

@@ -1,8 +1,9 @@
 // The list of nodes says whether it is whole.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { listNodes, NODES_MAX } from '@musterhost/contract'
+import { getNodeUse, listNodes, NODE_USE_NODES_MAX, NODES_MAX } from '@musterhost/contract'
 import { createMuster } from '../../../cli/test/program.ts'
+import { storeNodeUse } from '../../src/cloud/node-use.ts'
 import { newId } from '../../src/ids.ts'
 import { startPlatform } from '../platform.ts'
 
@@ -74,4 +75,61 @@ test('a list of nodes is complete up to the most that one response has, and says
   await ctx.pool.query('delete from nodes where node_id = $1', ['node-0000'])
   assert.equal((await client.call(listNodes, {})).is_complete, true)
   assert.doesNotMatch((await muster.run(['nodes'])).stderr, /There are more nodes/)
+})
+
+test('what machines used is kept by the minute for a week, and returned in at most 240 points a machine', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api' })
+  const { ctx, client } = platform
+  const report = (node_id: string, cpu_cores: number | null, memory_mb: number | null) =>
+    ctx.pool.query(
+      `insert into runners (runner_id, regions, disk_free_bytes, used_cpu_cores, used_memory_mb, machine_cpu_cores, machine_memory_mb)
+       values ($1, '{local}', 1e12, $2, $3, 8, 16000)
+       on conflict (runner_id) do update set ts = now(), used_cpu_cores = $2, used_memory_mb = $3`,
+      [node_id, cpu_cores, memory_mb],
+    )
+  const useOf = async (node_id: string, hours?: number) =>
+    (await client.call(getNodeUse, { query: { hours } })).nodes.find((node) => node.node_id === node_id)
+
+  await report('silent', null, null)
+  await report('fra-1', 2, 4_000)
+  await storeNodeUse(ctx)
+  // Another process of the api.
+  await storeNodeUse(ctx)
+  const minute_ms = ctx.now() - (ctx.now() % 60_000)
+  const size = { node_id: 'fra-1', cpu_cores_max: 8, memory_mb_max: 16_000 }
+  assert.deepEqual(await useOf('fra-1', 1), { ...size, cpu_cores: [2], memory_mb: [4_000], ts: [minute_ms] })
+  assert.equal(await useOf('silent'), undefined, 'nothing is known of it')
+
+  platform.advance(60_000)
+  await report('fra-1', 3, 5_000)
+  await storeNodeUse(ctx)
+  assert.deepEqual((await useOf('fra-1', 1))?.cpu_cores, [2, 3])
+  // Of a whole day each point is the mean of six minutes, and of a week that of 42.
+  const day = (await useOf('fra-1'))!
+  assert.equal(
+    day.ts.every((ts) => ts % 360_000 === 0),
+    true,
+  )
+  assert.ok(day.cpu_cores.every((cores) => cores >= 2 && cores <= 3))
+
+  await ctx.pool.query(
+    `insert into node_use select 'old', to_timestamp($1::float8) + n * interval '1 minute', 1, 1, 1, 1
+     from generate_series(0, 7 * 1440 - 1) as n`,
+    [minute_ms / 1_000 - 7 * 86_400],
+  )
+  assert.ok((await useOf('old', 168))!.ts.length <= 241)
+  platform.advance(60 * 60_000)
+  await storeNodeUse(ctx)
+  const { rows } = await ctx.pool.query<{ oldest: Date }>(
+    "select min(ts) as oldest from node_use where node_id = 'old'",
+  )
+  assert.ok(rows[0]!.oldest.getTime() >= ctx.now() - 7 * 86_400_000)
+
+  await ctx.pool.query(
+    `insert into node_use select 'many-' || n, to_timestamp($1::float8), 1, 1, 1, 1 from generate_series(1, $2) as n`,
+    [ctx.now() / 1_000, NODE_USE_NODES_MAX],
+  )
+  const cut = await client.call(getNodeUse, {})
+  assert.equal(cut.nodes.length, NODE_USE_NODES_MAX)
+  assert.equal(cut.is_complete, false)
 })

@@ -156,6 +156,7 @@ export const TABLE: Record<string, Row> = {
   'admin.listNodeInvitations': OPERATOR,
   'admin.revokeNodeInvitation': { ...OPERATOR, admin: 'NODE_INVITATION_NOT_FOUND' },
   'nodes.list': OPERATOR,
+  'nodes.getUse': OPERATOR,
   'nodes.drain': OPERATOR,
   'nodes.cancelDrain': OPERATOR,
   'nodes.remove': { ...OPERATOR, admin: 'NODE_NOT_FOUND' },

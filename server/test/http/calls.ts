@@ -42,6 +42,7 @@ function peopleCalls(world: World): Record<string, Call> {
     'admin.getFinds': {},
     'admin.runChecks': {},
     'nodes.list': {},
+    'nodes.getUse': {},
     'nodes.drain': { body: { node_id: world.platform.ctx.config.node_id } },
     'nodes.cancelDrain': { body: { node_id: world.platform.ctx.config.node_id } },
     'nodes.remove': { body: { node_id: 'unknown' } },

@@ -188,6 +188,7 @@ const BEHIND = [
     'explanations',
     'find_durations',
     'platform_find_durations',
+    'node_use',
     'ray_spans',
     'job_runs',
   ],

@@ -14,6 +14,7 @@ import { Page, Section } from '../../parts/page.tsx'
 import { Age, Ago, useNow } from '../../parts/time.tsx'
 import { CancelDrain, DrainNode, type Node, RemoveNode } from './node-changes.tsx'
 import { NodeInvitations } from './node-invitations.tsx'
+import { NodeUse } from './node-use.tsx'
 
 type Opened = { kind: 'drain' | 'cancel' | 'remove'; node_id: string }
 
@@ -58,6 +59,7 @@ export default function Nodes() {
           <p>There are more nodes: these are the first {count(read.data.nodes.length)} by name.</p>
         ) : null}
       </Section>
+      <NodeUse />
       <NodeInvitations />
       {node !== undefined && opened?.kind === 'drain' ? <DrainNode node={node} onClose={close} /> : null}
       {node !== undefined && opened?.kind === 'cancel' ? <CancelDrain node={node} onClose={close} /> : null}
