@@ -14,5 +14,5 @@ export const statements = `
     memory_mb_max integer not null,
     primary key (node_id, ts)
   );
-  create index on node_use (ts);
+  create index node_use_ts on node_use (ts);
 `
