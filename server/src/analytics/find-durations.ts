@@ -1,10 +1,8 @@
 // Percentiles of the durations of finds, from the counts of the matchmaker. A bucket without a find has none.
 import type { ClientBase, Pool } from 'pg'
-import { DURATION_STEPS, percentile } from '../observe/duration-steps.ts'
-import { type Buckets, DAY_S, HOUR_S, MINUTE_S } from './buckets.ts'
+import { COUNTED_WIDTHS_S, DURATION_STEPS, percentile } from '../observe/duration-steps.ts'
+import { type Buckets, MINUTE_S } from './buckets.ts'
 
-/** Widths of the stored counts (matchmaker/seats/find-durations.ts). */
-const WIDTHS = [MINUTE_S, 600, HOUR_S, DAY_S]
 const DECIMALS = 10
 
 /** `bucket`: its position in the window. Durations are in milliseconds. */
@@ -13,13 +11,13 @@ export type Percentiles = { duration_p50: number; duration_p95: number; duration
 
 type Row = { bucket: number; step: number; find_count: number }
 
-/** Of the buckets that have finds, in their order. */
+/** Returns the buckets that have finds, in their order. */
 export async function readFindDurations(
   db: ClientBase,
   { namespace_ids, buckets }: { namespace_ids: readonly string[]; buckets: Buckets },
 ): Promise<FindBucket[]> {
   const { start_ms, end_ms, width } = buckets
-  const read_width = WIDTHS.findLast((stored) => width % stored === 0) ?? MINUTE_S
+  const read_width = COUNTED_WIDTHS_S.findLast((stored) => width % stored === 0) ?? MINUTE_S
   const { rows } = await db.query<Row>(
     `select floor((date_part('epoch', ts) - $2::float8) / $4::float8)::integer as bucket, step,
         sum(find_count)::bigint as find_count
@@ -32,7 +30,7 @@ export async function readFindDurations(
   return bucketsOf(rows)
 }
 
-/** Of the whole platform from `start_ms` on: in minutes, and all together. `total`: null without a find. */
+/** Returns the finds of the whole platform from `start_ms` on: in minutes, and all together. `total`: null without a find. */
 export async function readPlatformFinds(
   pool: Pool,
   start_ms: number,

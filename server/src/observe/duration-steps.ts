@@ -1,6 +1,8 @@
 // Durations counted in steps, four in each power of two: a percentile of thousands of requests is read from a few counts, and
 // differs from the exact value by at most a fifth. Step 0 is below a millisecond; the last one takes all above 46 seconds.
 
+/** Widths in seconds in which durations are counted: a year is read from days, an hour from minutes. */
+export const COUNTED_WIDTHS_S = [60, 600, 3_600, 86_400] as const
 /** Steps of a power of two. */
 const STEPS_PER_DOUBLING = 4
 export const DURATION_STEPS = 64

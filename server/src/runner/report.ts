@@ -20,7 +20,7 @@ export function startReport(
   nodes: OtherNodes | null,
 ): Pick<Watch, 'close'> {
   const failure = 'the runner could not report'
-  // Of other machines only the engine knows something.
+  // This process sees its own machine only.
   const meter = nodes === null ? new MachineMeter(ctx.elapsed) : null
   const look = async (): Promise<void> => {
     await report(ctx, nodesOf(ctx, ports, nodes), meter)

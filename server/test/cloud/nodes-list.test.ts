@@ -104,7 +104,7 @@ test('what machines used is kept by the minute for a week, and returned in at mo
   await report('fra-1', 3, 5_000)
   await storeNodeUse(ctx)
   assert.deepEqual((await useOf('fra-1', 1))?.cpu_cores, [2, 3])
-  // Of a whole day each point is the mean of six minutes, and of a week that of 42.
+  // A point is the mean of six minutes for a whole day, and of 42 for a week.
   const day = (await useOf('fra-1'))!
   assert.equal(
     day.ts.every((ts) => ts % 360_000 === 0),

@@ -3,6 +3,7 @@ import type { getNodeUse, ResponseOf } from '@musterhost/contract'
 import { useMemo, useState } from 'react'
 import { getNodeUse as getUse } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
+import type { ChartProps } from '../../parts/chart.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { SelectField } from '../../parts/fields.tsx'
 import { Chart } from '../../parts/lazy-chart.tsx'
@@ -61,26 +62,30 @@ export function NodeUse() {
 }
 
 function UseCharts({ use, span_ms }: { use: Use; span_ms: number }) {
-  const cores = useMemo(() => [{ label: 'Cores', values: use.cpu_cores }], [use])
-  const memory = useMemo(() => [{ label: 'Memory', values: use.memory_mb.map((value) => value * MEBIBYTE) }], [use])
+  const memory = useMemo(() => use.memory_mb.map((value) => value * MEBIBYTE), [use])
+  const shared = { times_ms: use.ts, span_ms_min: Math.min(span_ms, HOUR_MS) }
   return (
     <>
-      <h3 className="text-sm font-medium">Cores, of {count(use.cpu_cores_max)}</h3>
-      <Chart
-        label="Used cores"
-        times_ms={use.ts}
-        lines={cores}
-        format={count}
-        span_ms_min={Math.min(span_ms, HOUR_MS)}
-      />
-      <h3 className="text-sm font-medium">Memory, of {bytes(use.memory_mb_max * MEBIBYTE)}</h3>
-      <Chart
-        label="Used memory"
-        times_ms={use.ts}
-        lines={memory}
-        format={bytes}
-        span_ms_min={Math.min(span_ms, HOUR_MS)}
-      />
+      <UseChart {...shared} name="Cores" values={use.cpu_cores} max={use.cpu_cores_max} format={count} />
+      <UseChart {...shared} name="Memory" values={memory} max={use.memory_mb_max * MEBIBYTE} format={bytes} />
+    </>
+  )
+}
+
+type UseChartProps = Pick<ChartProps, 'times_ms' | 'span_ms_min' | 'format'> & {
+  name: string
+  values: readonly number[]
+  max: number
+}
+
+function UseChart({ name, values, max, format, ...rest }: UseChartProps) {
+  const lines = useMemo(() => [{ label: name, values }], [name, values])
+  return (
+    <>
+      <h3 className="text-sm font-medium">
+        {name}, of {format(max)}
+      </h3>
+      <Chart label={`Used ${name.toLowerCase()}`} lines={lines} format={format} {...rest} />
     </>
   )
 }

@@ -72,7 +72,7 @@ export type SessionFacts = {
   address: string
   port: number
   lobby_id: string
-  /** Of the socket that its last datagram came to. */
+  /** The address of the socket that its last datagram came to. */
   local: string | null
   allowance: AllowanceState | null
   is_handshake_done: boolean

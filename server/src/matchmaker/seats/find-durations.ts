@@ -2,7 +2,7 @@
 // tables every few seconds, for the pages of games and of the platform. A crash loses the counts since the last write.
 import type { Context } from '../../context.ts'
 import { ASYNCHRONOUS } from '../../database/asynchronous.ts'
-import { DURATION_STEPS, stepOf } from '../../observe/duration-steps.ts'
+import { COUNTED_WIDTHS_S, DURATION_STEPS, stepOf } from '../../observe/duration-steps.ts'
 
 const WRITE_EVERY_MS = 2_000
 const MINUTE_MS = 60_000
@@ -10,8 +10,6 @@ const MINUTE_MS = 60_000
 const MINUTES_MAX = 10
 /** Counts of one statement. */
 const ROWS_AT_ONCE_MAX = 1_000
-/** Widths of the rows of namespaces, in seconds: a year is read from days, an hour from minutes. */
-const FIND_WIDTHS = [60, 600, 3_600, 86_400] as const
 
 /** Counts of a namespace by step. */
 type Counts = Uint32Array
@@ -127,7 +125,7 @@ const ADD_SQL = `
   )
   insert into find_durations (namespace_id, width, ts, step, find_count)
   select namespace_id, width, date_bin(make_interval(secs => width), ts, 'epoch') as ts, step, find_count
-  from added join namespaces using (namespace_id) cross join unnest(array[${FIND_WIDTHS.join(', ')}]) as width
+  from added join namespaces using (namespace_id) cross join unnest(array[${COUNTED_WIDTHS_S.join(', ')}]) as width
   order by namespace_id, width, ts, step
   on conflict (namespace_id, width, ts, step)
     do update set find_count = find_durations.find_count + excluded.find_count`

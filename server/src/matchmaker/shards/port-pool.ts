@@ -188,8 +188,8 @@ function createTable() {
     isFree: (port: number): boolean => unused.has(port) && !elsewhere.has(port),
     nodesOf: (port: number): OpenedPort['nodes'] => opened.get(port) ?? [],
     /**
-     * Those that the edge of `node_id` has, then those of the platform's own, then others. Of each, those that are `last` come
-     * last. Null: there are fewer.
+     * Returns numbers of the edge of `node_id` first, then of the platform's own, then of others. In each group, numbers for
+     * which `last` holds come last. Null: there are fewer.
      */
     free(
       count: number,

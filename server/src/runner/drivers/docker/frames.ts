@@ -56,7 +56,7 @@ export class TerminalFrames {
       found.push(frameOf('stdout', bytes.subarray(start, newline + 1)))
       start = newline + 1
     }
-    // Of a longer line, only the beginning is kept in the log.
+    // The log keeps only the beginning of a longer line.
     this.#rest = Buffer.from(bytes.subarray(start, start + FRAME_BYTES_MAX))
     return found
   }
