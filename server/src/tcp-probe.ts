@@ -36,16 +36,8 @@ export function whenLate(socket: Socket, ms: number, onLate: () => void): () => 
   return () => clearTimeout(timer)
 }
 
-/** Begins the address of a process that is reached over TLS only. */
-const TLS_SCHEME = 'tls://'
-
-/** `address`: a host and a port, such as `[::1]:6421`, with or without `tls://`. */
+/** `address`: a host and a port, such as `[::1]:6421`. */
 export function targetOf(address: string): { host: string; port: number } {
-  const bare = speaksTls(address) ? address.slice(TLS_SCHEME.length) : address
-  const colon = bare.lastIndexOf(':')
-  return { host: bareHost(bare.slice(0, colon)), port: Number(bare.slice(colon + 1)) }
-}
-
-export function speaksTls(address: string): boolean {
-  return address.startsWith(TLS_SCHEME)
+  const colon = address.lastIndexOf(':')
+  return { host: bareHost(address.slice(0, colon)), port: Number(address.slice(colon + 1)) }
 }

@@ -602,8 +602,6 @@ type MatchmakerTable = {
   /** Until when it has served all its shards with `is_served`, in book time. */
   served_ms: number | null
   is_leaving: Generated<boolean>
-  /** Whether other nodes reach it over mutual TLS. */
-  speaks_tls: Generated<boolean>
 }
 
 /** Which matchmaker to ask about a shard. Never needed for safety (matchmaker/shards/fence.ts). */

@@ -1,9 +1,9 @@
 // Connections to the matchmakers that have other shards, and which of them cannot be reached. A network that drops packets
 // refuses nothing, so each process from which a response is due is probed after 100 ms, and then twice a second. After two
 // failures its connections are closed, and requests for it go through another process until a probe succeeds.
-import { Agent } from 'node:http'
+import type { Agent } from 'node:http'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
-import { canConnect, speaksTls, targetOf } from '../tcp-probe.ts'
+import { canConnect, targetOf } from '../tcp-probe.ts'
 
 /** Idle connections to one process. */
 const FREE_SOCKETS_MAX = 256
@@ -44,7 +44,7 @@ export class OwnerConnections {
 
   /** A request to the process begins. `end` is to be called when it has ended. */
   async begin(address: string): Promise<{ agent: Agent; end: () => void }> {
-    if (speaksTls(address)) await this.#tls.open()
+    await this.#tls.open()
     const process = this.#processOf(address)
     process.asked++
     process.unasked = 0
@@ -62,7 +62,7 @@ export class OwnerConnections {
 
   /** No connection could be made. */
   failed(address: string): void {
-    this.#onFailure(address, this.#processOf(address), PROBES_MAX)
+    this.#onFailure(this.#processOf(address), PROBES_MAX)
   }
 
   close(): void {
@@ -74,7 +74,7 @@ export class OwnerConnections {
     if (known !== undefined) return known
     const timer = setInterval(() => void this.#probe(address, process), PROBE_EVERY_MS)
     const counts = { asked: 0, failures: 0, unasked: 0 }
-    const process: Process = { agent: this.#newAgent(address), ...counts, timer, first: null }
+    const process: Process = { agent: this.#newAgent(), ...counts, timer, first: null }
     this.#processes.set(address, process)
     return process
   }
@@ -83,15 +83,15 @@ export class OwnerConnections {
     if (process.asked === 0 && ++process.unasked > UNASKED_MAX) this.#forget(address, process)
     else if (process.asked === 0 && process.failures === 0) return
     else if (await canConnect(targetOf(address), PROBE_MS_MAX)) process.failures = 0
-    else this.#onFailure(address, process, 1)
+    else this.#onFailure(process, 1)
   }
 
-  #onFailure(address: string, process: Process, count: number): void {
+  #onFailure(process: Process, count: number): void {
     const was_away = process.failures >= PROBES_MAX
     process.failures += count
     if (was_away || process.failures < PROBES_MAX) return
     process.agent.destroy()
-    process.agent = this.#newAgent(address)
+    process.agent = this.#newAgent()
   }
 
   #forget(address: string, { timer, first, agent }: Process): void {
@@ -101,8 +101,7 @@ export class OwnerConnections {
     this.#processes.delete(address)
   }
 
-  #newAgent(address: string): Agent {
-    const options = { maxFreeSockets: FREE_SOCKETS_MAX }
-    return speaksTls(address) ? this.#tls.agent(options) : new Agent({ keepAlive: true, ...options })
+  #newAgent(): Agent {
+    return this.#tls.agent({ maxFreeSockets: FREE_SOCKETS_MAX })
   }
 }

@@ -30,7 +30,7 @@ const TOKEN_MEMBER = /[?&]identity_token=([^&]*)/
 /** `failures`: probes in a row that failed. */
 type Known = { address: Address; is_leaving: boolean; failures: number }
 
-type Row = { address: string; is_leaving: boolean; speaks_tls: boolean; shards: number[] }
+type Row = { address: string; is_leaving: boolean; shards: number[] }
 
 type Asking = Pick<Exchange, 'head' | 'path' | 'role_lines'>
 
@@ -114,7 +114,7 @@ export class Matchmakers {
     if (this.#ctx.config.link !== null) return
     const { rows } = await this.#ctx.pool.query<Row>(LEASES_QUERY)
     const is_other = ({ address }: Row): boolean => address !== textOf(this.#configured)
-    if (rows.some((row) => row.speaks_tls && is_other(row))) await this.#tls.open()
+    if (rows.some(is_other)) await this.#tls.open()
     const known = new Map<string, Known>()
     const by_shard = new Map<number, Known>()
     for (const row of rows) {
@@ -124,7 +124,7 @@ export class Matchmakers {
       const one = before ?? { address: this.#addressAt(address), is_leaving, failures: 0 }
       one.is_leaving = is_leaving
       // The object stays, so that connections that are made again are what the row says now.
-      one.address.tls = row.speaks_tls && is_other(row) ? this.#tls : undefined
+      one.address.tls = is_other(row) ? this.#tls : undefined
       known.set(address, one)
       for (const shard of shards) by_shard.set(shard, one)
     }
@@ -188,7 +188,7 @@ function parseAddress(text: string, configured: Address): Address {
 const LEASES_QUERY = {
   name: 'edge-leases',
   text: `
-    select address, bool_and(is_leaving) as is_leaving, bool_or(speaks_tls) as speaks_tls,
+    select address, bool_and(is_leaving) as is_leaving,
       coalesce(array_agg(shard) filter (where shard is not null), '{}') as shards
     from matchmakers left join shard_leases on shard_leases.writer = matchmakers.writer
     group by address order by address limit ${MATCHMAKERS_MAX}`,

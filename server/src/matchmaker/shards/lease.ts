@@ -13,7 +13,7 @@ const BEAT_MS_MAX = 2_000
 const FRESH_S = 10
 const REGISTER_LOCK = 1_400_332
 
-/** `address`: begins with `tls://` where the process is reached over TLS. */
+/** `address`: where other nodes reach it, over mutual TLS. */
 export type Holder = { writer: string; node_id: string; address: string }
 /** `seen`: changes with each heartbeat. `age_ms`: of the heartbeat, by the database's clock. */
 export type Member = Holder & { seen: string; age_ms: number; is_leaving: boolean }
@@ -60,9 +60,10 @@ export async function register(
       await client.query('delete from matchmakers where node_id = $1', [node_id])
     }
     const book_ms = timeOf(await reachedTimes(client))
+    // Only processes of an earlier build read speaks_tls, during an upgrade.
     await client.query(
       'insert into matchmakers (writer, node_id, address, book_ms, speaks_tls) values ($1, $2, $3, $4, true)',
-      [...[writer, node_id, address, book_ms]],
+      [writer, node_id, address, book_ms],
     )
     await notify(client)
   })
@@ -178,8 +179,7 @@ const BEAT_SQL = `
   )
   select exists (select from beat) as is_known,
     (select json_agg(member) from (
-      select writer, node_id, case when speaks_tls then 'tls://' else '' end || address as address,
-        seen_ts::text as seen, is_leaving,
+      select writer, node_id, address, seen_ts::text as seen, is_leaving,
         extract(epoch from clock_timestamp() - seen_ts)::float8 * 1000 as age_ms
       from matchmakers order by start_ts, writer
     ) as member) as members,
