@@ -112,7 +112,9 @@ export const ARROWS: Record<string, readonly string[]> = {
   captcha: ['context', 'outbound', 'contract'],
   // Each role opens its parts in order, and closes them in reverse.
   // The api role runs the checks of the doctor when the operator asks for them.
-  roles: [...ROOM, 'doctor', 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
+  roles: [...ROOM, 'doctor', 'http', 'peers', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
+  // What other processes of the platform add to the requests of a role. No handler meets it.
+  peers: [...ROOM, 'http', 'matchmaker'],
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links'],
   // The journal folded into facts and roll-ups, and the queries over them.

@@ -21,10 +21,9 @@ import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
 import { CallerWatch } from './caller-watch.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import type { FreeJson } from './exact-json.ts'
-import type { MountOptions } from './implement.ts'
 import { refusalOfBytes, requireNoCoding } from './media-type.ts'
-import type { OwnerForwarder } from './owner-forwarder.ts'
-import { Parking } from './parking.ts'
+import type { MountOptions } from './mount-options.ts'
+import type { PeerPort } from './peer-port.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { recordRefusedRequest } from './refusals.ts'
 import { compileSerializer } from './serializer.ts'
@@ -67,21 +66,15 @@ export type AppOptions = {
   guard?: { tls: ProcessTls } | undefined
 }
 
-export function createMountOptions(
-  ctx: Context,
-  namespaceOfOrigin: OriginLookup,
-  forwarder: OwnerForwarder | null = null,
-): MountOptions {
+export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup, peers: PeerPort): MountOptions {
   const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
   const limiter = (per_minute: number) => createClientRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
-  const edge_proof = edgeProof(ctx.keys)
   return {
     ctx,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
     own_addresses: new OwnAddresses(ctx.elapsed),
-    edge_proof,
-    parking: new Parking(edge_proof),
-    forwarder,
+    edge_proof: edgeProof(ctx.keys),
+    peers,
     direct: new ClientShare({ places_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),
     rayIdOf: createRayIds(ctx),
     limiters: {
@@ -98,7 +91,7 @@ export function createMountOptions(
 }
 
 export function createApp(mounting: MountOptions, options: AppOptions): FastifyInstance {
-  const { ctx, parking } = mounting
+  const { ctx, peers } = mounting
   let guard: ListenerGuard | null = null
   const handleError = createErrorHandler(ctx, (request, refusal) => recordRefusedRequest(mounting, request, refusal))
   const app = Fastify({
@@ -106,7 +99,7 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
     bodyLimit: options.body_bytes_max,
     exposeHeadRoutes: false,
     serverFactory: (handle) => {
-      const server = createHttpServer(parking, options, handle)
+      const server = createHttpServer(peers, options, handle)
       if (options.guard !== undefined) guard = guardOf(server, mounting, options.guard)
       return server
     },
@@ -140,19 +133,19 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
   return app
 }
 
-/** Node's server. It hands parked requests and upgrades to the parts that serve them. */
-function createHttpServer(parking: Parking, options: AppOptions, handle: RequestListener): Server {
+/** Node's server. It hands upgrades, and what other processes ask, to the parts that serve them. */
+function createHttpServer(peers: PeerPort, options: AppOptions, handle: RequestListener): Server {
   const isUpgrade = isSocketUpgrade(options.socket_operations)
   return createServer(
     {
-      shouldUpgradeCallback: (request) => parking.isChannel(request) || isUpgrade(request),
+      shouldUpgradeCallback: (request) => peers.isUpgrade(request) || isUpgrade(request),
       requestTimeout: options.request_timeout_ms,
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUTS_CHECK_MS,
     },
     (request, response) => {
-      if (!parking.claim(request, response)) handle(request, response)
+      if (!peers.serve(request, response)) handle(request, response)
     },
   )
 }

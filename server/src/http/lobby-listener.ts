@@ -3,20 +3,25 @@
 // no other process, and work while the api or the edge is restarted. The api's operations are forwarded.
 import { ApiError, isForLobbies, type Operation } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { ApiForwarder } from './api-forwarder.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createAdmission } from './admission.ts'
 import { limitConnections } from './connection-limit.ts'
-import { createAdmission, type Implementation, type MountOptions, mount, urlsOf } from './implement.ts'
+import type { Implementation } from './implement.ts'
+import { mount, urlsOf } from './mount.ts'
+import type { MountOptions } from './mount-options.ts'
 
 /** A few connections for each of a thousand lobbies. The number of open descriptors limits them too. */
 const LOBBY_CONNECTIONS_MAX = 8_192
+
+/** Replies with what the api returns (peers/api-forwarder.ts). */
+export type ForwardToApi = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 /** `implementations`: those of the matchmaker. */
 export function serveLobbies(
   app: FastifyInstance,
   options: MountOptions,
   implementations: readonly Implementation[],
-  forwarder: ApiForwarder,
+  forwardToApi: ForwardToApi,
 ): void {
   limitConnections(app.server, LOBBY_CONNECTIONS_MAX)
   for (const implementation of implementations) {
@@ -35,7 +40,7 @@ export function serveLobbies(
           url,
           config: { operation: operation.id } as object,
           onRequest,
-          handler: (request, reply) => forwarder.forward(request, reply),
+          handler: forwardToApi,
         })
       }
     }

@@ -9,7 +9,8 @@ import { isLogin } from '../audit/unaudited.ts'
 import type { Caller } from '../caller.ts'
 import { newId } from '../ids.ts'
 import type { Token } from '../tokens/keys.ts'
-import { addressOf, type MountOptions } from './implement.ts'
+import { addressOf } from './admission.ts'
+import type { MountOptions } from './mount-options.ts'
 
 const REFUSED_TOKENS: readonly string[] = ['TOKEN_EXPIRED', 'TOKEN_REVOKED']
 

@@ -16,9 +16,10 @@ import type { Caller } from '../caller.ts'
 import { phase, type Ray, type RayService } from '../observe/ray.ts'
 import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 import { RAY_HEADER } from '../tokens/edge-proof.ts'
+import { addressOf, requireRate } from './admission.ts'
 import { authenticate, bearerOf } from './auth.ts'
 import { refuseUpgrade } from './errors.ts'
-import { addressOf, type MountOptions, requireRate } from './implement.ts'
+import type { MountOptions } from './mount-options.ts'
 import { ownerOf } from './ray.ts'
 import { recordRefusal } from './refusals.ts'
 import { groundsOfToken, noPlace } from './watches.ts'
@@ -127,7 +128,7 @@ export function openSockets(
 ): { close: () => void } {
   const sockets = new Sockets(options, service, routes)
   server.on('upgrade', (request, socket, head) => {
-    if (options.parking.isChannel(request)) options.parking.accept(request, socket)
+    if (options.peers.isUpgrade(request)) options.peers.accept(request, socket)
     else void sockets.upgrade(request, socket, head)
   })
   return sockets

@@ -9,7 +9,8 @@ import type { Context } from '../context.ts'
 import { isValid } from '../tokens/keys.ts'
 import { authenticate, bearerOf } from './auth.ts'
 import type { Grounds } from './caller-watch.ts'
-import type { MountOptions, OperationRequest } from './implement.ts'
+import type { OperationRequest } from './implement.ts'
+import type { MountOptions, WatchShares } from './mount-options.ts'
 
 type Places = { places_max: number; client_max: number }
 
@@ -24,9 +25,6 @@ const PLACES: Readonly<Record<string, Places>> = {
   parties: { places_max: 20_000, client_max: 2_048 },
 }
 const RETRY_AFTER_S = 5
-
-/** By kind of long poll. */
-export type WatchShares = ReadonlyMap<string, ClientShare>
 
 export function createWatchShares(): WatchShares {
   return new Map(Object.entries(PLACES).map(([kind, places]) => [kind, new ClientShare(places)]))

@@ -30,7 +30,7 @@ import { registerCommandPackage } from '../http/command-package.ts'
 import { allowOrigins } from '../http/cors.ts'
 import { registerExports } from '../http/exports.ts'
 import { openHubPages } from '../http/hub/pages.ts'
-import { mount } from '../http/implement.ts'
+import { mount } from '../http/mount.ts'
 import { registerObjectRoutes } from '../http/objects.ts'
 import { registerPages } from '../http/pages.ts'
 import { addSecurityHeaders } from '../http/security-headers.ts'
@@ -39,8 +39,11 @@ import { openSockets } from '../http/sockets.ts'
 import { WatchedRecords } from '../http/watched-records.ts'
 import { openKv } from '../kv/entries.ts'
 import { findStoreFault } from '../objects/open.ts'
+import { Parking } from '../peers/parking.ts'
+import { createPeers } from '../peers/peers.ts'
 import { ProcessTls } from '../process-tls/process-tls.ts'
 import { StartError } from '../start-error.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
 import { createChecks } from './checks.ts'
 
 /** Between two checks of the bucket, when the health is read more often. */
@@ -65,7 +68,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   await using waiting = new AsyncDisposableStack()
   await using background = new AsyncDisposableStack()
-  const options = createMountOptions(ctx, () => null)
+  const parking = new Parking(edgeProof(ctx.keys))
+  const options = createMountOptions(ctx, () => null, createPeers(parking, null))
   const tls = new ProcessTls(ctx, 'api')
   background.defer(() => tls.close())
   const hub = openHubPages(ctx)
@@ -136,7 +140,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     address: role.address,
     async stop(how) {
       await open.waiting.disposeAsync()
-      await options.parking.close()
+      await parking.close()
       await role.stop(how)
       await open.background.disposeAsync()
     },

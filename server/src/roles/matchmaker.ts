@@ -2,19 +2,23 @@
 // developers, and one for lobbies.
 import { type Operation, watchEvents } from '@musterhost/contract'
 import type { Context, RunningRole } from '../context.ts'
-import { ApiForwarder } from '../http/api-forwarder.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
 import { allowOrigins } from '../http/cors.ts'
-import { liveEvents } from '../http/identity/live.ts'
-import { mount } from '../http/implement.ts'
+import { liveEvents, readNews } from '../http/identity/live.ts'
 import { refuseToLobbies, serveLobbies } from '../http/lobby-listener.ts'
-import { OwnerForwarder } from '../http/owner-forwarder.ts'
+import { mount } from '../http/mount.ts'
 import { matchmakerOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
 import { LEASES_CHANNEL } from '../matchmaker/shards/lease.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
+import { ApiForwarder } from '../peers/api-forwarder.ts'
+import { newsOfOwner } from '../peers/news.ts'
+import { OwnerForwarder } from '../peers/owner-forwarder.ts'
+import { Parking } from '../peers/parking.ts'
+import { createPeers } from '../peers/peers.ts'
 import { ProcessTls } from '../process-tls/process-tls.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
 
 const LOBBY_APP: AppOptions = {
   service: 'matchmaker',
@@ -40,7 +44,9 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   unless_it_serves.defer(() => tls.close())
   const owner_forwarder = new OwnerForwarder(ctx, matchmaker.owners, tls)
   unless_it_serves.defer(() => owner_forwarder.close())
-  const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin), owner_forwarder)
+  const parking = new Parking(edgeProof(ctx.keys))
+  const peers = createPeers(parking, owner_forwarder)
+  const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin), peers)
   const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
 
   // Not with the first connection of another machine: its request would wait.
@@ -59,8 +65,9 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const forwarder = new ApiForwarder(ctx)
   unless_it_serves.defer(() => forwarder.close())
   const lobby_app = createApp(options, LOBBY_APP)
-  serveLobbies(lobby_app, options, operations, forwarder)
-  const sockets = openSockets(app.server, options, 'matchmaker', [liveEvents(options, matchmaker)])
+  serveLobbies(lobby_app, options, operations, (request, reply) => forwarder.forward(request, reply))
+  const live = liveEvents(options, newsOfOwner(owner_forwarder, readNews(matchmaker)))
+  const sockets = openSockets(app.server, options, 'matchmaker', [live])
   unless_it_serves.defer(() => sockets.close())
   unless_it_serves.defer(() => options.callers.close())
   unless_it_serves.defer(() => options.refusals.close())
@@ -75,7 +82,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       matchmaker.drain()
       sockets.close()
       await options.callers.close()
-      await options.parking.close()
+      await parking.close()
       await Promise.all([role.stop(how), lobby_role.stop(how)])
       forwarder.close()
       await options.refusals.close()

@@ -1,18 +1,16 @@
 // Events by WebSocket, at the address of the long poll. A socket receives what a long poll would return, whenever there is
 // news. Each message is read from the book after the index of the last message, so a client that opens a new socket with its
-// last index misses nothing. Where the books of the namespace are in another process, that process is asked as by a long poll.
-import { ApiError, type ErrorCode, type ResponseOf, watchEvents } from '@musterhost/contract'
+// last index misses nothing.
+import { ApiError, watchEvents } from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import { preparedText } from '../../json-text.ts'
-import { type EventsAnswer, eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
-import { ShardMoved } from '../../matchmaker/shards/shard-moved.ts'
+import { eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
-import type { MountOptions } from '../implement.ts'
-import type { OwnerForwarder } from '../owner-forwarder.ts'
-import type { Opening, SocketRoute } from '../sockets.ts'
+import type { MountOptions } from '../mount-options.ts'
+import type { Opening, OpenSocket, SocketRoute } from '../sockets.ts'
 
-export function liveEvents({ ctx, namespaceOfOrigin, forwarder }: MountOptions, matchmaker: Matchmaker): SocketRoute {
+export function liveEvents({ ctx, namespaceOfOrigin }: MountOptions, read: ReadNews): SocketRoute {
   return {
     operation: watchEvents,
     token_member: 'identity_token',
@@ -30,13 +28,9 @@ export function liveEvents({ ctx, namespaceOfOrigin, forwarder }: MountOptions, 
     },
 
     async serve(socket, opening) {
-      const listener = identityOf(opening)
-      const isGone = (): boolean => !socket.isOpen()
       let told = opening.query.watch_index
       for (let is_first = true; socket.isOpen(); is_first = false) {
-        const news = await newsOf(forwarder, opening, socket.over, told, () =>
-          eventsFor(matchmaker.context(), listener, told, isGone),
-        )
+        const news = await read(opening, told, socket)
         if (news === null) continue
         told = news.index
         if (!news.is_empty || is_first) await socket.send(news.text)
@@ -45,33 +39,19 @@ export function liveEvents({ ctx, namespaceOfOrigin, forwarder }: MountOptions, 
   }
 }
 
-type News = { is_empty: boolean; index: string; text: string | Buffer }
+export type News = { is_empty: boolean; index: string; text: string | Buffer }
 
-/** `readHere` throws ShardMoved where another process has the books. Null: they are here now. */
-async function newsOf(
-  forwarder: OwnerForwarder | null,
-  { caller, address, token }: Opening,
-  over: AbortSignal,
-  told: string | undefined,
-  readHere: () => Promise<EventsAnswer>,
-): Promise<News | null> {
-  try {
-    const { answer, ...news } = await readHere()
+/** Resolves to the news after the index `told`, once there is some. Null: read again. */
+export type ReadNews = (opening: Opening, told: string | undefined, socket: OpenSocket) => Promise<News | null>
+
+/** Reads the books of this process. Throws ShardMoved where another process has them. */
+export function readNews(matchmaker: Matchmaker): ReadNews {
+  return async (opening, told, socket) => {
+    const isGone = (): boolean => !socket.isOpen()
+    const { answer, ...news } = await eventsFor(matchmaker.context(), identityOf(opening), told, isGone)
     return { ...news, text: preparedText(answer) ?? '' }
-  } catch (error) {
-    if (!(error instanceof ShardMoved) || forwarder === null) throw error
-    const path = told === undefined ? watchEvents.path : `${watchEvents.path}?watch_index=${told}`
-    const headers = { 'x-forwarded-for': address, authorization: `Bearer ${token}` }
-    const asked = { method: watchEvents.method, path, headers, body: null, is_repeatable: true, gone: over }
-    const response = await forwarder.ask(asked, caller, error)
-    if (response === null) return null
-    const said = JSON.parse(response.body.toString()) as ResponseOf<typeof watchEvents> & { code?: ErrorCode }
-    if (response.status !== STATUS_OK) throw new ApiError(said.code ?? 'API_NOT_AVAILABLE')
-    return { is_empty: said.events.length === 0, index: said.watch.index, text: response.body }
   }
 }
-
-const STATUS_OK = 200
 
 function identityOf({ caller }: Opening): CallerOf<'identity'> {
   if (caller.kind === 'identity') return caller

@@ -14,7 +14,7 @@ export async function stopLobby(ctx: AdminContext, params: OfLobby): Promise<{ d
   const { lobby_id } = params
   const namespace_id = await namespaceOfLobby(ctx, params)
   // Before the audit event.
-  ctx.books.requireShard(namespace_id)
+  ctx.books.requireHere(namespace_id)
   const change = { before: { lobby_id }, after: {} }
   const did_remove = await command(ctx, { game_id: params.game_id, namespace_id }, change, () =>
     ctx.books.commit(namespace_id, (book, { now_ms }) => decide.stop(book, lobby_id, 'requested', now_ms)),
@@ -48,7 +48,7 @@ export async function removePlayer(
 ): Promise<{ did_remove: boolean }> {
   const namespace_id = await namespaceOfLobby(ctx, params)
   // Before the audit event.
-  ctx.books.requireShard(namespace_id)
+  ctx.books.requireHere(namespace_id)
   const change = { before: { player_id: params.player_id, lobby_id: params.lobby_id }, after: {} }
   const did_remove = await command(ctx, { game_id: params.game_id, namespace_id }, change, () =>
     ctx.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms)),
@@ -64,7 +64,7 @@ export async function drainVersion(
 ): Promise<Record<string, never>> {
   if ((await ctx.namespaces.get(namespace_id)).game_id !== game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
   await requireVersion(ctx, game_id, version_id)
-  ctx.books.requireShard(namespace_id)
+  ctx.books.requireHere(namespace_id)
   const change = { before: {}, after: { version_id, is_draining } }
   await command(ctx, { game_id, namespace_id }, change, async () => {
     await ctx.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))

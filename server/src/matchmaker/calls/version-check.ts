@@ -29,7 +29,7 @@ export async function checkVersion(ctx: MatchmakerContext, check: Check): Promis
   const { namespace_id, lobby_id, wait_ms = WAIT_MS_DEFAULT } = check
   const namespace = await ctx.namespaces.get(namespace_id)
   if (namespace.game_id !== check.game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
-  ctx.books.requireShard(namespace_id)
+  ctx.books.requireHere(namespace_id)
   const deadline_ms = ctx.elapsed() + wait_ms
   const seat =
     lobby_id === undefined

@@ -4,7 +4,6 @@ import { ApiError, type BodyOf, type findLobby, validationError } from '@musterh
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import type { CallerOf } from '../../caller.ts'
 import type { Ray } from '../../observe/ray.ts'
-import type { SeatProgress } from '../shards/shard-moved.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 
 export type Requester = {
@@ -35,8 +34,8 @@ export type SeatCall<Body extends BackendMembers = BackendMembers> = {
   /** Of the caller, which may be a backend. */
   address: string
   client: string
-  /** How far another process had come with the call. */
-  progress: SeatProgress | null
+  /** What was done of the call already (steps.ts). Changed as it goes on. */
+  steps: Record<string, unknown>
 } & Omit<Requester, 'namespace_id' | 'identity_id' | 'is_backend' | 'client_ip' | 'client_key'>
 
 /** The members of a body that only a backend sends. */

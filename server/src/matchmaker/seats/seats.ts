@@ -10,7 +10,7 @@ import { SEAT_HOLD_MS } from '../book/holds.ts'
 import type { Book } from '../book/state.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'
-import { type SeatProgress, ShardMoved } from '../shards/shard-moved.ts'
+import { continuesElsewhere } from '../shards/shard-moved.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import { type SeatAnswer, seatAnswer } from './answer.ts'
 import { type CaptchaGate, checkCaptcha } from './captcha/captcha.ts'
@@ -18,6 +18,7 @@ import type { MatchmakerContext, OpenRequest, Seat } from './context.ts'
 import { createRequest, findRequest, joinRequest, type SeatRequest } from './request.ts'
 import { type Requester, requesterOf, type SeatCall } from './requester.ts'
 import { startError } from './start-errors.ts'
+import { beginSteps, type SeatSteps } from './steps.ts'
 import { askAboutHold, shareVerification } from './verification/verification.ts'
 import { decideHeldSeat, decideHold, decideSeat, freshIds, type Terms } from './with-client-limit.ts'
 
@@ -45,7 +46,7 @@ export const joinSeat = (service: SeatService, call: Call<typeof joinLobby>) =>
 export const createSeat = (service: SeatService, call: Call<typeof createLobby>) =>
   placeSeat(service, createLobby, call, createRequest)
 
-/** `read` makes the body into the request. Throws every refusal of the operation, and ShardMoved. */
+/** `read` makes the body into the request. Throws every refusal of the operation. */
 async function placeSeat<Body extends SeatCall['body']>(
   service: SeatService,
   operation: SeatOperation,
@@ -56,24 +57,24 @@ async function placeSeat<Body extends SeatCall['body']>(
   const { namespace_id, ray_id, isGone, hangUpSignal } = requester
   const ctx = service.context()
   const begin = performance.now()
-  const progress = { ...(call.progress ?? NO_PROGRESS) }
+  const steps = beginSteps(call.steps)
   const log = ctx.decision_logs.open({ ray_id, operation: operation.id, body: call.body, namespace_id })
   try {
     // Before anything else has an effect.
-    ctx.books.requireShard(namespace_id)
+    ctx.books.requireHere(namespace_id)
     const request = await read(ctx, requester, log, call.body)
-    const captcha = await captchaOf(ctx, request, progress)
+    const captcha = await captchaOf(ctx, request, steps)
     log.recordChecks({ captcha: captcha !== null, verification: request.verification !== null })
     const patience = { deadline_ms: ctx.elapsed() + START_WAIT_MS_MAX, isGone, hangUpSignal }
     const open = openRequest(ctx, request)
     try {
-      for (; ; progress.attempt++) {
+      for (; ; steps.attempt++) {
         // A captcha is counted once, however many lobbies are tried.
-        const seat = await nextSeat(ctx, request, progress, captcha)
-        progress.seat = seat
-        const is_last = progress.attempt >= request.attempts_max
+        const seat = await nextSeat(ctx, request, steps, captcha)
+        steps.seat = seat
+        const is_last = steps.attempt >= request.attempts_max
         const answer = await answerWhenReady(ctx, request, seat, { open, patience, is_last })
-        progress.seat = null
+        steps.seat = null
         if (answer === null) continue
         log.end(null)
         if (operation === findLobby) ctx.find_durations.add(namespace_id, performance.now() - begin)
@@ -83,27 +84,21 @@ async function placeSeat<Body extends SeatCall['body']>(
       closeRequest(ctx, request, open)
     }
   } catch (error) {
-    // The process that has the shard now continues, and records how the request ends.
-    if (error instanceof ShardMoved) throw Object.assign(error, { progress })
+    // The process that continues records how the request ends.
+    if (continuesElsewhere(error)) throw error
     const explained = await startError(ctx, requester, error)
     log.end(explained instanceof ApiError ? explained.code : 'INTERNAL_ERROR')
     throw explained
   }
 }
 
-const NO_PROGRESS: SeatProgress = { attempt: 1, has_solved_captcha: null, seat: null }
-
 /** The captcha of the first attempt; null: none is required, or it was counted. It is checked once, in whatever process. */
-async function captchaOf(
-  ctx: MatchmakerContext,
-  request: SeatRequest,
-  progress: SeatProgress,
-): Promise<CaptchaGate | null> {
-  if (request.captcha === null || progress.attempt > 1 || progress.seat !== null) return null
-  const { has_solved_captcha } = progress
+async function captchaOf(ctx: MatchmakerContext, request: SeatRequest, steps: SeatSteps): Promise<CaptchaGate | null> {
+  if (request.captcha === null || steps.attempt > 1 || steps.seat !== null) return null
+  const { has_solved_captcha } = steps
   if (has_solved_captcha !== null) return { captcha: request.captcha, has_solved: has_solved_captcha }
   const captcha = await checkCaptcha(ctx, request)
-  progress.has_solved_captcha = captcha?.has_solved ?? null
+  steps.has_solved_captcha = captcha?.has_solved ?? null
   return captcha
 }
 
@@ -111,7 +106,7 @@ async function captchaOf(
 function nextSeat(
   ctx: MatchmakerContext,
   request: SeatRequest,
-  { attempt, seat }: SeatProgress,
+  { attempt, seat }: SeatSteps,
   captcha: CaptchaGate | null,
 ): Seat | Promise<Seat> {
   // Whether its lobby is ready is read again.
@@ -197,7 +192,7 @@ async function answerWhenReady(
     const end = seat.is_ready ? 'ready' : await waitUntilReady(ctx, request, seat, patience)
     if (end === 'ready' && !isGone()) {
       phase(ray, 'answer')
-      ctx.books.requireShard(namespace_id)
+      ctx.books.requireHere(namespace_id)
       const answer = await seatAnswer(ctx, namespace_id, seat)
       open.is_answered = true
       return answer
@@ -208,7 +203,7 @@ async function answerWhenReady(
     if (!is_last && (await mayTryAnother(ctx, namespace_id, lobby_id))) return null
     throw new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id })
   } catch (error) {
-    if (!(error instanceof ShardMoved) && isUnanswered(open, seat)) {
+    if (!continuesElsewhere(error) && isUnanswered(open, seat)) {
       await ctx.books.commit(namespace_id, (book, { now_ms }) => release(book, player_id, now_ms))
     }
     throw error

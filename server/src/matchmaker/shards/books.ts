@@ -116,7 +116,7 @@ export class Books {
   }
 
   /** Throws ShardMoved unless this process has the shard of the namespace. */
-  requireShard(namespace_id: string): void {
+  requireHere(namespace_id: string): void {
     if (!this.has(namespace_id)) throw new ShardMoved(shardOf(namespace_id))
   }
 

@@ -10,8 +10,8 @@ import { ApiError, type Operation } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import { rayOf } from '../http/ray.ts'
 import type { Owner } from '../matchmaker/shards/shard-leases.ts'
-import { type SeatProgress, ShardMoved } from '../matchmaker/shards/shard-moved.ts'
 import type { ShardOwners } from '../matchmaker/start.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
@@ -28,7 +28,6 @@ import {
 import { targetOf, whenLate } from '../tcp-probe.ts'
 import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
 import { OwnerConnections } from './owner-connections.ts'
-import { rayOf } from './ray.ts'
 
 /** Requests being forwarded. */
 const FORWARDED_MAX = 16_384
@@ -55,7 +54,8 @@ const OWN_RESPONSE_HEADERS =
 /** A request that another process has sent here. */
 export type Received = {
   caller: Caller
-  progress: SeatProgress | null
+  /** What the process before has done of it. */
+  steps: Steps
   /** It may be sent on from here. */
   is_relay: boolean
 }
@@ -68,13 +68,16 @@ export type Asked = {
   is_repeatable: boolean
   gone: AbortSignal
 }
+/** A request for a shard that is elsewhere. `steps`: what was done of it; changed here to what other processes have done. */
+export type Begun = { shard: number; steps: Steps }
 export type OwnersResponse = { status: number; headers: IncomingMessage['headers']; body: Buffer }
 
+type Steps = Record<string, unknown>
 type Process = { writer: string; address: string }
 /** What became of one try. `unsent`: nothing was carried out. */
 type Try =
   | { kind: 'response'; response: OwnersResponse }
-  | { kind: 'moved'; progress: SeatProgress | null }
+  | { kind: 'moved'; steps: Steps | null }
   | { kind: 'unsent' }
   | { kind: 'lost' }
 
@@ -92,30 +95,27 @@ export class OwnerForwarder {
     this.#proof = edgeProof(ctx.keys)
   }
 
+  /** Whether another process has sent the request here. */
+  isReceived({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+    return headers[CALLER_HEADER] !== undefined && headers[EDGE_PROOF_HEADER] === this.#proof
+  }
+
   /** Null: the request came from a client, not from another process. */
-  receivedOf({ headers }: { headers: IncomingMessage['headers'] }): Received | null {
+  receivedOf({ headers }: Pick<IncomingMessage, 'headers'>): Received | null {
     const caller = headers[CALLER_HEADER]
-    if (typeof caller !== 'string' || headers[EDGE_PROOF_HEADER] !== this.#proof) return null
-    const progress = headers[PROGRESS_HEADER]
+    if (typeof caller !== 'string' || !this.isReceived({ headers })) return null
+    const steps = headers[PROGRESS_HEADER]
     return {
       caller: decodeHeader<Caller>(caller),
-      progress: typeof progress === 'string' ? decodeHeader<SeatProgress>(progress) : null,
+      steps: typeof steps === 'string' ? decodeHeader<Steps>(steps) : {},
       is_relay: headers[RELAY_HEADER] !== undefined,
     }
   }
 
-  /** Whether the books of the caller's namespace are in another process. False for a caller without a namespace. */
-  isElsewhere(caller: Caller): boolean {
+  /** The shard of the caller's namespace, where its books are in another process; else null. */
+  shardElsewhere(caller: Caller): number | null {
     const namespace_id = namespaceOf(caller)
-    return namespace_id !== null && !this.#owners.has(namespace_id)
-  }
-
-  /** Throws ShardMoved where isElsewhere(). */
-  requireHere(caller: Caller, progress: SeatProgress | null): void {
-    if (!this.isElsewhere(caller)) return
-    const moved = new ShardMoved(this.#owners.shardOf(namespaceOf(caller)!))
-    moved.progress = progress
-    throw moved
+    return namespace_id === null || this.#owners.has(namespace_id) ? null : this.#owners.shardOf(namespace_id)
   }
 
   /** Null for a caller without a namespace. */
@@ -125,18 +125,19 @@ export class OwnerForwarder {
   }
 
   /** The response to a request that another process has sent here, and whose shard is not here. */
-  replyMoved(reply: FastifyReply, { progress }: ShardMoved): FastifyReply {
+  replyMoved(reply: FastifyReply, steps: Steps): FastifyReply {
     return reply
       .code(MOVED_STATUS)
-      .header(MOVED_HEADER, progress === null ? 'none' : encodeHeader(progress))
+      .header(MOVED_HEADER, isEmpty(steps) ? 'none' : encodeHeader(steps))
       .send()
   }
 
-  /** Replies with the response of the process that has the shard. Null: the shard is here now. */
+  /** Replies with the response of the process that has the shard. Null: the shard is here now, and `steps` are up to date. */
   async forward(
     from: FastifyRequest,
     reply: FastifyReply,
-    { moved, gone, repeatable }: { moved: ShardMoved; gone: AbortSignal } & Pick<Operation, 'repeatable'>,
+    begun: Begun,
+    { gone, repeatable }: { gone: AbortSignal } & Pick<Operation, 'repeatable'>,
   ): Promise<FastifyReply | null> {
     const ray = rayOf(from)
     phase(ray, 'forward')
@@ -145,7 +146,7 @@ export class OwnerForwarder {
     for (const name of REQUEST_HEADERS) if (from.headers[name] !== undefined) headers[name] = from.headers[name]
     const is_repeatable = repeatable || from.method === 'GET' || from.headers['idempotency-key'] !== undefined
     const asked = { method: from.method, path: from.url, headers, body: from.raw_body, is_repeatable, gone }
-    const response = await this.ask(asked, caller, moved)
+    const response = await this.ask(asked, caller, begun)
     if (response === null) return null
     readForwardedHead(ray, (response.headers[RAY_KEPT_HEADER] as string | undefined) ?? null)
     reply.raw.once('finish', () => endForwarded(this.#ctx.recorder, ray))
@@ -153,13 +154,13 @@ export class OwnerForwarder {
     return reply.code(response.status).headers(Object.fromEntries(shown)).send(response.body)
   }
 
-  /** The response of the process that has the shard of `moved`. Null: it is this process. Throws API_NOT_AVAILABLE. */
-  async ask(asked: Asked, caller: Caller, moved: ShardMoved): Promise<OwnersResponse | null> {
+  /** The response of the process that has the shard. Null: it is this process. Throws API_NOT_AVAILABLE. */
+  async ask(asked: Asked, caller: Caller, begun: Begun): Promise<OwnersResponse | null> {
     if (this.#count >= FORWARDED_MAX) throw notAvailable()
     this.#ctx.metrics.forwarded_requests.inc()
     this.#count++
     try {
-      return await this.#ask(asked, caller, moved)
+      return await this.#ask(asked, caller, begun)
     } finally {
       this.#count--
     }
@@ -169,24 +170,24 @@ export class OwnerForwarder {
     this.#connections.close()
   }
 
-  async #ask(asked: Asked, caller: Caller, moved: ShardMoved): Promise<OwnersResponse | null> {
+  async #ask(asked: Asked, caller: Caller, begun: Begun): Promise<OwnersResponse | null> {
     let until_ms = this.#ctx.elapsed() + OWNER_WAIT_MS_MAX
     for (;;) {
-      const owner = this.#owners.ownerOf(moved.shard)
+      const owner = this.#owners.ownerOf(begun.shard)
       if (owner?.address === null) return null
       let pause_ms = SAME_OWNER_PAUSE_MS
       if (owner !== null) {
-        const tried = await this.#tryBoth(asked, caller, moved, owner as Process)
+        const tried = await this.#tryBoth(asked, caller, begun, owner as Process)
         if (tried.kind === 'response') return tried.response
         if (tried.kind === 'lost' && !asked.is_repeatable) throw notAvailable()
         if (tried.kind === 'moved') {
-          moved.progress = tried.progress ?? moved.progress
+          Object.assign(begun.steps, tried.steps)
           until_ms = this.#ctx.elapsed() + OWNER_WAIT_MS_MAX
           pause_ms = 2 * OWNER_PAUSE_MS
         }
       }
       if (asked.gone.aborted || this.#ctx.elapsed() >= until_ms) throw notAvailable()
-      await this.#untilMoved(moved.shard, owner, pause_ms)
+      await this.#untilMoved(begun.shard, owner, pause_ms)
     }
   }
 
@@ -198,22 +199,22 @@ export class OwnerForwarder {
   }
 
   /** Directly and, where no connection can be made, through another process. */
-  async #tryBoth(asked: Asked, caller: Caller, moved: ShardMoved, owner: Process): Promise<Try> {
+  async #tryBoth(asked: Asked, caller: Caller, begun: Begun, owner: Process): Promise<Try> {
     const { address } = owner
     const relay = this.#owners.peers().find((other) => other !== address && !this.#connections.isAway(other))
     const direct = { ...owner, via: address, connect_ms: relay === undefined ? CONNECT_MS_MAX : CONNECT_RELAYED_MS_MAX }
-    if (relay === undefined) return this.#try(asked, caller, moved, direct)
+    if (relay === undefined) return this.#try(asked, caller, begun, direct)
     const relayed = { ...owner, via: relay, connect_ms: CONNECT_MS_MAX }
     const [first, second] = this.#connections.isAway(address) ? [relayed, direct] : [direct, relayed]
-    const tried = await this.#try(asked, caller, moved, first)
-    return tried.kind === 'unsent' ? this.#try(asked, caller, moved, second) : tried
+    const tried = await this.#try(asked, caller, begun, first)
+    return tried.kind === 'unsent' ? this.#try(asked, caller, begun, second) : tried
   }
 
   /** `via`: where the request is sent: to the owner, or to a process that sends it on. */
   async #try(
     asked: Asked,
     caller: Caller,
-    moved: ShardMoved,
+    { shard, steps }: Begun,
     owner: Process & { via: string; connect_ms: number },
   ): Promise<Try> {
     const ending = new AbortController()
@@ -223,7 +224,7 @@ export class OwnerForwarder {
       [EDGE_PROOF_HEADER]: this.#proof,
       [CALLER_HEADER]: encodeHeader(caller),
       ...(owner.via === owner.address ? {} : { [RELAY_HEADER]: '1' }),
-      ...(moved.progress === null ? {} : { [PROGRESS_HEADER]: encodeHeader(moved.progress) }),
+      ...(isEmpty(steps) ? {} : { [PROGRESS_HEADER]: encodeHeader(steps) }),
       ...(asked.body === null ? {} : { 'content-length': asked.body.length }),
     }
     const { agent, end } = await this.#connections.begin(owner.via)
@@ -232,17 +233,15 @@ export class OwnerForwarder {
     call.on('timeout', () => call.destroy())
     let is_sent = false
     // The process may be suspended: its lease ends, and the response may come much later.
-    const unfollow = asked.is_repeatable
-      ? this.#owners.onLost(owner.writer, moved.shard, () => ending.abort())
-      : () => {}
+    const unfollow = asked.is_repeatable ? this.#owners.onLost(owner.writer, shard, () => ending.abort()) : () => {}
     try {
       await connected(call, owner.connect_ms)
       is_sent = true
       call.end(asked.body ?? undefined)
       const response = await responseOf(call)
-      const progress = response.headers[MOVED_HEADER]
-      if (response.status !== MOVED_STATUS || typeof progress !== 'string') return { kind: 'response', response }
-      return { kind: 'moved', progress: progress === 'none' ? null : decodeHeader<SeatProgress>(progress) }
+      const moved = response.headers[MOVED_HEADER]
+      if (response.status !== MOVED_STATUS || typeof moved !== 'string') return { kind: 'response', response }
+      return { kind: 'moved', steps: moved === 'none' ? null : decodeHeader<Steps>(moved) }
     } catch (error) {
       if (!isOutage(error)) throw error
       if (!is_sent && !signal.aborted) this.#connections.failed(owner.via)
@@ -252,6 +251,10 @@ export class OwnerForwarder {
       unfollow()
     }
   }
+}
+
+function isEmpty(steps: Steps): boolean {
+  return Object.keys(steps).length === 0
 }
 
 /** The namespace whose books the caller's operations need; null: the operation says it, or there is none. */

@@ -7,6 +7,7 @@ import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from '
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Presence } from '../http/peer-port.ts'
 import {
   CHANNEL_PROTOCOL,
   CLAIM_HEADER,
@@ -33,16 +34,6 @@ const CONFIRM_MS_MAX = 1_000
 /** When the role stops, parked requests have this long to end and to be fetched. */
 const DRAIN_MS_MAX = 3_000
 const DRAIN_LOOK_MS = 20
-
-/** A request of an edge while its handler runs. */
-export type Stay = {
-  /** Whether its caller has hung up. */
-  isGone: () => boolean
-  /** Calls the listener when the caller hangs up; it may also be called after the response has left. */
-  onGone: (listener: () => void) => void
-  /** The handler has ended. */
-  end: () => void
-}
 
 type WaitingRequest = {
   request: FastifyRequest
@@ -92,7 +83,7 @@ export class Parking {
   }
 
   /** Null: the request keeps its connection. */
-  enter(request: FastifyRequest, reply: FastifyReply, since: number): Stay | null {
+  enter(request: FastifyRequest, reply: FastifyReply, since: number): Presence | null {
     const edge_id = request.headers[PARK_HEADER]
     if (typeof edge_id !== 'string' || request.headers[EDGE_PROOF_HEADER] !== this.#proof) return null
     if (!this.#channels.has(edge_id)) reply.header(PARKED_HEADER, PARKING_OFFER)

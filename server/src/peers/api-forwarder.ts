@@ -1,4 +1,4 @@
-// Forwards the api's operations that lobbies call through the matchmaker's process (lobby-listener.ts). A request is sent
+// Forwards the api's operations that lobbies call through the matchmaker's process (http/lobby-listener.ts). A request is sent
 // once. Only a refused connection is tried again: nothing was sent over it, and the api is being started. Bodies are
 // streamed unread in both directions, with backpressure.
 import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
@@ -8,12 +8,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ClientShare } from '../addresses/client-share.ts'
 import { bareHost } from '../bare-host.ts'
 import type { Context } from '../context.ts'
+import { bucketOf } from '../http/admission.ts'
+import { lingerClose } from '../http/lingering-close.ts'
+import { rayOf } from '../http/ray.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
 import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
-import { bucketOf } from './implement.ts'
-import { lingerClose } from './lingering-close.ts'
-import { rayOf } from './ray.ts'
 
 /** Requests being forwarded, in all and of one lobby. The api allows one client as many long polls of entries. */
 const FORWARDED_MAX = 4_096

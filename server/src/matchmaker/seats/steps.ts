@@ -1,0 +1,14 @@
+// How far a request for a seat has come. A process that continues the request of another one begins with its steps.
+export type SeatSteps = {
+  /** The number of the lobby that is tried. */
+  attempt: number
+  /** Null: no captcha was checked yet. */
+  has_solved_captcha: boolean | null
+  /** The durable seat whose lobby the request waits for. */
+  seat: { lobby_id: string; player_id: string; is_new: boolean } | null
+}
+
+/** Makes the record of a call into steps: those that it has, or the first ones. */
+export function beginSteps(record: Record<string, unknown>): SeatSteps {
+  return Object.assign(record, { attempt: 1, has_solved_captcha: null, seat: null, ...record })
+}

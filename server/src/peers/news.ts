@@ -1,0 +1,27 @@
+// Events for a WebSocket whose namespace has its books in another process: that process is asked, as by a long poll.
+import { ApiError, type ErrorCode, type ResponseOf, watchEvents } from '@musterhost/contract'
+import type { ReadNews } from '../http/identity/live.ts'
+import { ShardMoved } from '../matchmaker/shards/shard-moved.ts'
+import type { OwnerForwarder } from './owner-forwarder.ts'
+
+/** Reads with `readHere`, and in the other process where that throws ShardMoved. */
+export function newsOfOwner(forwarder: OwnerForwarder, readHere: ReadNews): ReadNews {
+  return async (opening, told, socket) => {
+    try {
+      return await readHere(opening, told, socket)
+    } catch (error) {
+      if (!(error instanceof ShardMoved)) throw error
+      const { caller, address, token } = opening
+      const path = told === undefined ? watchEvents.path : `${watchEvents.path}?watch_index=${told}`
+      const headers = { 'x-forwarded-for': address, authorization: `Bearer ${token}` }
+      const asked = { method: watchEvents.method, path, headers, body: null, is_repeatable: true, gone: socket.over }
+      const response = await forwarder.ask(asked, caller, { shard: error.shard, steps: {} })
+      if (response === null) return null
+      const said = JSON.parse(response.body.toString()) as ResponseOf<typeof watchEvents> & { code?: ErrorCode }
+      if (response.status !== STATUS_OK) throw new ApiError(said.code ?? 'API_NOT_AVAILABLE')
+      return { is_empty: said.events.length === 0, index: said.watch.index, text: response.body }
+    }
+  }
+}
+
+const STATUS_OK = 200
