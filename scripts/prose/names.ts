@@ -48,7 +48,7 @@ export const IDENTIFIERS: readonly NameRule[] = [
 export const FILES: readonly NameRule[] = [
   { old: ['desk.ts', 'party-desk.ts'], instead: 'seats/seats.ts, calls/parties.ts' },
   { old: ['wishes.ts', 'visitor.ts'], instead: 'seats/request.ts, seats/requester.ts' },
-  { old: ['limited.ts', 'hands.ts'], instead: 'seats/with-client-limit.ts, lobby-admin.ts' },
+  { old: ['limited.ts', 'hands.ts'], instead: 'seats/decisions.ts, lobby-admin.ts' },
   { old: ['tale.ts'], instead: 'explanations/decision-log.ts' },
   { old: ['shelves.ts'], instead: 'book/open-lobbies.ts' },
   { old: ['census.ts', 'gauges.ts'], instead: 'metrics/lobby-counts.ts, metrics/metrics.ts' },

@@ -103,7 +103,7 @@ export async function findRequest(
     asked: { action: 'find', request, verified_modes },
     with_party: body.party === true,
     attempts_max: FIND_ATTEMPTS_MAX,
-    captcha: captchaOf(namespace, requester),
+    captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
     verification: verified_modes.size === 0 ? null : { words: body, coordinates: facts.coordinates },
   }
@@ -131,7 +131,7 @@ export async function joinRequest(
     asked: { action: 'join', request, is_known: lobby !== undefined },
     with_party: body.party === true,
     attempts_max: 1,
-    captcha: captchaOf(namespace, requester),
+    captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
     verification: mode?.verification.join ? { words: { verification_data }, coordinates: facts.coordinates } : null,
   }
@@ -161,13 +161,13 @@ export async function createRequest(
     asked: { action: 'create', request },
     with_party: body.party === true,
     attempts_max: 1,
-    captcha: captchaOf(namespace, requester),
+    captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
     verification: mode?.verification.create ? { words: body, coordinates: facts.coordinates } : null,
   }
 }
 
-function captchaOf({ captcha }: NamespaceRecord, { is_backend }: Requester): CaptchaConfig | null {
+function requiredCaptcha({ captcha }: NamespaceRecord, { is_backend }: Requester): CaptchaConfig | null {
   return is_backend ? null : captcha
 }
 

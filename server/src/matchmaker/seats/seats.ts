@@ -3,11 +3,10 @@
 // after a seat was taken gives the seat back.
 import { ApiError, type BodyOf, createLobby, findLobby, joinLobby } from '@musterhost/contract'
 import { mark, phase } from '../../observe/ray.ts'
-import type { Decision, Env } from '../book/commands.ts'
+import type { Held, SeatTaken } from '../book/commands.ts'
 import { release } from '../book/decide.ts'
 import { dropHolds } from '../book/evolve.ts'
 import { SEAT_HOLD_MS } from '../book/holds.ts'
-import type { Book } from '../book/state.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'
 import { continuesElsewhere } from '../shards/shard-moved.ts'
@@ -15,12 +14,12 @@ import type { Namespaces } from '../watch/namespaces.ts'
 import { type SeatAnswer, seatAnswer } from './answer.ts'
 import { type CaptchaGate, checkCaptcha } from './captcha/captcha.ts'
 import type { MatchmakerContext, OpenRequest, Seat } from './context.ts'
+import { type Choose, chooseHeld, chooseHold, chooseSeat, decideWithin, freshIds } from './decisions.ts'
 import { createRequest, findRequest, joinRequest, type SeatRequest } from './request.ts'
 import { type Requester, requesterOf, type SeatCall } from './requester.ts'
 import { startError } from './start-errors.ts'
 import { beginSteps, type SeatSteps } from './steps.ts'
 import { askAboutHold, shareVerification } from './verification/verification.ts'
-import { decideHeldSeat, decideHold, decideSeat, freshIds, type Terms } from './with-client-limit.ts'
 
 /** find, join and create wait for a starting lobby at most this long. */
 const START_WAIT_MS_MAX = 50_000
@@ -63,7 +62,7 @@ async function placeSeat<Body extends SeatCall['body']>(
     // Before anything else has an effect.
     ctx.books.requireHere(namespace_id)
     const request = await read(ctx, requester, log, call.body)
-    const captcha = await captchaOf(ctx, request, steps)
+    const captcha = await checkedCaptcha(ctx, request, steps)
     log.recordChecks({ captcha: captcha !== null, verification: request.verification !== null })
     const patience = { deadline_ms: ctx.elapsed() + START_WAIT_MS_MAX, isGone, hangUpSignal }
     const open = openRequest(ctx, request)
@@ -93,7 +92,11 @@ async function placeSeat<Body extends SeatCall['body']>(
 }
 
 /** The captcha of the first attempt; null: none is required, or it was counted. It is checked once, in whatever process. */
-async function captchaOf(ctx: MatchmakerContext, request: SeatRequest, steps: SeatSteps): Promise<CaptchaGate | null> {
+async function checkedCaptcha(
+  ctx: MatchmakerContext,
+  request: SeatRequest,
+  steps: SeatSteps,
+): Promise<CaptchaGate | null> {
   if (request.captcha === null || steps.attempt > 1 || steps.seat !== null) return null
   const { has_solved_captcha } = steps
   if (has_solved_captcha !== null) return { captcha: request.captcha, has_solved: has_solved_captcha }
@@ -120,7 +123,7 @@ function takeSeat(ctx: MatchmakerContext, request: SeatRequest, captcha: Captcha
   if (request.verification !== null) {
     return shareVerification(ctx, request, (all_gone) => takeVerifiedSeat(ctx, request, captcha, all_gone))
   }
-  return commitSeat(ctx, request, captcha, (book, terms, env) => decideSeat(ctx, request, terms, book, env))
+  return commitSeat(ctx, request, captcha, chooseSeat(request))
 }
 
 /**
@@ -138,16 +141,12 @@ async function takeVerifiedSeat(
   for (let attempt = 1; attempt <= HOLDS_MAX; attempt++) {
     const ids = freshIds(request, ctx.now())
     try {
-      const held = await commitSeat(ctx, request, attempt === 1 ? captcha : null, (book, terms, env) =>
-        decideHold(ctx, request, ids, terms, book, env),
-      )
+      const held = await commitSeat(ctx, request, attempt === 1 ? captcha : null, chooseHold(request, ids))
       if ('seat' in held) return { ...held.seat, is_new: held.seat.player_id === ids.player_id }
       phase(ray, 'verification')
       await askAboutHold(ctx, request, held.hold, ids, { deadline_ms, all_gone })
       phase(ray, 'choose')
-      const seat = await commitSeat(ctx, request, null, (book, terms, env) =>
-        decideHeldSeat(ctx, request, ids, terms, book, env),
-      )
+      const seat = await commitSeat(ctx, request, null, chooseHeld(request, ids))
       if (seat !== null) return { ...seat, is_new: seat.player_id === ids.player_id }
     } finally {
       const book = ctx.books.book(namespace_id)
@@ -157,19 +156,20 @@ async function takeVerifiedSeat(
   throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
 }
 
-/** Commits what `decide` decides. A decision that lacks ports is repeated, while the edge may be opening more. */
-async function commitSeat<T>(
-  { namespaces, books }: MatchmakerContext,
-  { requester }: SeatRequest,
+/** Commits what is chosen. A decision that lacks ports is repeated, while the edge may be opening more. */
+async function commitSeat<T extends SeatTaken | Held | null>(
+  ctx: MatchmakerContext,
+  request: SeatRequest,
   captcha: CaptchaGate | null,
-  decide: (book: Book, terms: Terms, env: Env) => Decision<T>,
+  choose: Choose<T>,
 ): Promise<T> {
-  const { namespace_id, isGone } = requester
+  const { namespaces, books } = ctx
+  const { namespace_id, isGone } = request.requester
   const limits = await namespaces.get(namespace_id)
   for (let attempt = 1; ; attempt++) {
     const terms = { limits, captcha: attempt === 1 ? captcha : null }
     try {
-      return await books.commit(namespace_id, (book, env) => decide(book, terms, env))
+      return await books.commit(namespace_id, (book, env) => decideWithin(ctx, request, terms, { book, env, choose }))
     } catch (error) {
       const lacks_ports = error instanceof ApiError && error.code === 'MATCHMAKER_NO_PORTS'
       if (!lacks_ports || attempt === PORT_ATTEMPTS_MAX || isGone()) throw error

@@ -11,8 +11,9 @@ import {
 } from '@musterhost/contract'
 import type { Solved } from '../../../captcha/provider.ts'
 import { spendResponse } from '../../../captcha/spend.ts'
+import type { Change } from '../../../journal/changes.ts'
 import { phase } from '../../../observe/ray.ts'
-import type { Decision, RequestedSeat } from '../../book/commands.ts'
+import type { Refused, RequestedSeat } from '../../book/commands.ts'
 import { admit } from '../../book/decide.ts'
 import type { Book } from '../../book/state.ts'
 import type { MatchmakerContext } from '../context.ts'
@@ -36,26 +37,27 @@ export function checkCaptcha(ctx: MatchmakerContext, request: SeatRequest): Capt
   return hasSolved(ctx, captcha, request, captcha_responses).then((has_solved) => ({ captcha, has_solved }))
 }
 
+/** What admits a request: nothing, or that its client has solved a captcha or has used one more of its requests. */
+export type Admission = { changes: readonly Change[] }
+
 /**
- * Decides when the client has solved a captcha, now or before; refuses otherwise. A repeated request whose seat is
- * remembered passes.
+ * Admits a request whose client has solved a captcha, now or before; refuses it otherwise. A repeated request whose seat is
+ * remembered passes. `gate` null: no captcha is required.
  */
-export function decideBehindCaptcha<T>(
-  { captcha, has_solved }: CaptchaGate,
+export function passCaptcha(
+  gate: CaptchaGate | null,
   { client, seat_key }: Pick<RequestedSeat, 'client' | 'seat_key'>,
   book: Book,
   now_ms: number,
-  decide: () => Decision<T>,
-): Decision<T> {
-  if (book.hasSeat(seat_key, now_ms)) return decide()
+): Admission | Refused {
+  if (gate === null || book.hasSeat(seat_key, now_ms)) return NO_CHANGES
+  const { captcha, has_solved } = gate
   const { requests_before_reverify, verification_ttl: verification_ttl_ms } = captcha
   const admission = admit(book, client, { requests_before_reverify, verification_ttl_ms }, has_solved, now_ms)
-  if ('refused' in admission) return { ...admission, metadata: metadataOf(captcha) }
-  const decision = decide()
-  // The request counts, and a solved captcha is remembered, even when the request gets no seat.
-  if ('refused' in decision) return { ...decision, noted: admission.changes }
-  return { changes: admission.changes.concat(decision.changes), result: decision.result }
+  return 'refused' in admission ? { ...admission, metadata: metadataOf(captcha) } : admission
 }
+
+const NO_CHANGES: Admission = { changes: [] }
 
 /** What a client needs to show the captcha; never a secret. Of two providers the first is named. */
 function metadataOf({ hcaptcha, turnstile }: CaptchaConfig): ErrorMetadata {
