@@ -28,7 +28,7 @@ const MADE = new Map([
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
   ['server/src/objects/s3/xml.ts', 'From names of elements that the code fixes.'],
   ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
-  ['server/src/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
+  ['server/src/text/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
 ])
 
 function sources(): { path: string; text: string }[] {

@@ -1,37 +1,10 @@
 // The rules of check-arrows.ts as data: which part may import which, and where some words are allowed. An exception gets a
 // line here with its reason. A line that no file needs is a fault.
 
-/** The files at the root of server/src. Every room may import them, and they import only each other. */
-const ROOT_FILES = [
-  'bare-host',
-  'batch-writer',
-  'config',
-  'exact-json',
-  'regions',
-  'context',
-  'caller',
-  'database-url',
-  'ids',
-  'free-buffer',
-  'json-text',
-  'link-call',
-  'lobby-addresses',
-  'mail',
-  'compatibility',
-  'parking-protocol',
-  'platform-version',
-  'private-authority',
-  'shard-protocol',
-  'procfs',
-  'semaphore',
-  'start-error',
-  'start-garbage',
-  'tcp-probe',
-  'timer-while-needed',
-  'toml',
-  'text-position',
-  'tsig-key',
-] as const
+/** The files at the root of server/src, beside the two that start it. There is no room for another one. */
+const HALL = ['context', 'caller', 'ids', 'mail', 'private-authority', 'start-error'] as const
+/** Code without a subject of its own, which knows nothing of the platform. */
+const GROUND = ['flow', 'node', 'text', 'wire', 'config'] as const
 const TOOLS = [
   'tokens',
   'objects',
@@ -43,7 +16,7 @@ const TOOLS = [
   'database',
   'contract',
 ] as const
-const ROOM = [...ROOT_FILES, ...TOOLS]
+const ROOM = [...HALL, ...GROUND, ...TOOLS]
 
 /**
  * What each part may import beside itself. A part is a workspace, a room of server/src, or a file at the root of it.
@@ -53,61 +26,33 @@ export const ARROWS: Record<string, readonly string[]> = {
   contract: [],
   sdk: [],
 
-  main: [
-    'config',
-    'context',
-    'start-error',
-    'start-garbage',
-    'roles',
-    'runner',
-    'edge',
-    'supervisor',
-    'database',
-    'observe',
-  ],
+  main: ['config', 'context', 'start-error', 'node', 'roles', 'runner', 'edge', 'supervisor', 'database', 'observe'],
   // It loads the modules of the roles, so that Node caches the compiled code.
   compile: ['main', 'roles', 'runner', 'edge', 'config', 'supervisor'],
-  context: ['config', 'start-error', 'mail', ...TOOLS],
-  config: ['contract', 'database-url', 'regions', 'tsig-key'],
-  regions: ['contract', 'text-position', 'toml'],
+  context: ['config', 'start-error', 'mail', 'wire', ...TOOLS],
   caller: ['contract', 'tokens'],
-  'bare-host': [],
-  // PostgreSQL and S3 services prove themselves by certificates.
-  'certificate-fault': [],
-  'batch-writer': [],
-  'database-url': ['bare-host'],
-  'exact-json': [],
   ids: ['contract'],
-  'free-buffer': [],
-  'json-text': [],
-  // Where players reach a lobby: the matchmaker returns it, and the runner writes it into the environment.
-  'lobby-addresses': ['config', 'contract'],
   // Mails are shared among the clients that asked for them.
-  mail: ['addresses', 'semaphore'],
-  // The runner of a joined node calls the platform over it.
-  'link-call': [],
-  'parking-protocol': [],
-  // What two versions of the program share while both run.
-  compatibility: ['platform-version'],
-  'platform-version': [],
+  mail: ['addresses', 'flow'],
   // Of links between nodes, of processes, and of a development machine's own names.
   'private-authority': [],
-  'shard-protocol': [],
-  procfs: [],
-  semaphore: [],
-  // The edge and the matchmakers learn which matchmakers they cannot reach.
-  'tcp-probe': ['bare-host'],
-  'timer-while-needed': [],
-  'text-position': [],
-  toml: ['text-position'],
-  'tsig-key': [],
-  'start-error': ['config', 'database-url'],
-  'start-garbage': [],
+  'start-error': ['config', 'text'],
+
+  // The settings. Players reach a lobby at addresses that follow from them.
+  config: ['contract', 'text'],
+  // What is read from text, and written as text.
+  text: [],
+  // What processes of the platform say to each other, also of two versions of the program.
+  wire: [],
+  // When work is done: in batches, a few at once, while somebody needs it.
+  flow: [],
+  // What Node and the kernel of the machine do.
+  node: [],
 
   // Readers of the journal: roles that may not import each other.
-  journal: ['context', 'database'],
+  journal: ['context', 'database', 'wire'],
   // The transaction of a change with its event, and refusals.
-  audit: ['context', 'caller', 'ids', 'batch-writer', 'tokens', 'database', 'contract'],
+  audit: ['context', 'caller', 'ids', 'flow', 'tokens', 'database', 'contract'],
   // Captcha providers: seats and logins may require a captcha.
   captcha: ['context', 'outbound', 'contract'],
   // Each role opens its parts in order, and closes them in reverse.
@@ -131,17 +76,17 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It reads the journal, and locks the data folder like the supervisor.
   backup: [...ROOM, 'supervisor', 'matchmaker', 'journal'],
 
-  tokens: ['ids', 'link-call', 'contract'],
+  tokens: ['ids', 'wire', 'contract'],
   // Files of a process are leftovers when the process is gone.
-  objects: ['certificate-fault', 'tokens', 'link-call', 'procfs', 'contract'],
+  objects: ['outbound', 'tokens', 'wire', 'node', 'contract'],
   // Requests to other machines go through the database.
-  'lobby-logs': ['config', 'database', 'contract'],
+  'lobby-logs': ['config', 'database', 'wire', 'contract'],
   addresses: ['outbound', 'tokens'],
   // Processes of several machines recognise each other by the keys that they share.
   'process-tls': ['addresses', 'private-authority', 'tokens'],
-  outbound: ['bare-host', 'database-url', 'tokens', 'tsig-key', 'contract'],
-  observe: ['config', 'batch-writer', 'database'],
-  database: ['certificate-fault', 'compatibility', 'database-url', 'start-error', 'contract'],
+  outbound: ['text', 'tokens', 'contract'],
+  observe: ['config', 'flow', 'database'],
+  database: ['outbound', 'wire', 'text', 'start-error', 'contract'],
 
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
@@ -154,7 +99,18 @@ export const ARROWS: Record<string, readonly string[]> = {
   'examples/generated-client': [],
   // Analytics are measured on roll-ups that the platform computes.
   // The boxes of lobbies are measured without a platform.
-  bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena', 'ids', 'runner'],
+  bench: [
+    'analytics',
+    'contract',
+    'config',
+    'tokens',
+    'wire',
+    'observe',
+    'database',
+    'examples/arena',
+    'ids',
+    'runner',
+  ],
   // The pages of the commands are made from the program. The packed table of addresses is made from the public one.
   scripts: ['addresses', 'config', 'contract', 'cli'],
 }

@@ -18,7 +18,7 @@ import { openObjects } from './objects/open.ts'
 import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
-import { createRecorder, RAYS_CHANNEL, type Recorder } from './observe/recorder.ts'
+import { createRecorder, type Recorder } from './observe/recorder.ts'
 import { credentialsOf } from './observe/redact.ts'
 import { createTraceExport } from './observe/trace-export.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './outbound/certificate-authorities.ts'
@@ -30,6 +30,7 @@ import { type CredentialSource, linkedCredentials, ownCredentials } from './toke
 import { RING_READ_MS } from './tokens/ring.ts'
 import { createSeals, openSeals, type Seals } from './tokens/seals.ts'
 import { createTokenUses, type TokenUses } from './tokens/token-uses.ts'
+import { CHANNELS } from './wire/channels.ts'
 
 export type Database = Kysely<Schema>
 
@@ -156,7 +157,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     opened.defer(recorder.onRay(traces.take))
   }
   // Somebody wants to read them.
-  opened.defer(listener.on(RAYS_CHANNEL, () => void recorder.flush()))
+  opened.defer(listener.on(CHANNELS.rays, () => void recorder.flush()))
 
   const lobby_logs = createLobbyLogs({ config, pool: database.pool, listener, log })
   opened.defer(() => lobby_logs.close())

@@ -3,7 +3,7 @@
 // and a few clients cannot keep others from their mail.
 import type { Transporter } from 'nodemailer'
 import { ClientShare } from './addresses/client-share.ts'
-import { Semaphore } from './semaphore.ts'
+import { Semaphore } from './flow/semaphore.ts'
 
 export type Mail = { to: string; subject: string; text: string }
 

@@ -2,7 +2,6 @@
 // supervisor each role is a separate process, which reports over the IPC channel when it is ready. It stops on a message of
 // the supervisor, or when the channel closes. Without a supervisor (`node server/src/main.ts`, as in production)
 // DATABASE_URL names the database, and the program migrates it.
-
 import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -10,11 +9,11 @@ import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from './config
 import type { Role } from './config/roles.ts'
 import { type Context, type ContextOptions, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
+import { collectStartGarbage } from './node/start-garbage.ts'
 import { createLog, writeLogTo } from './observe/log.ts'
 import { type OperatorPort, openOperatorPort } from './observe/operator-port.ts'
 import { credentialsOf } from './observe/redact.ts'
 import { StartError, startSentence } from './start-error.ts'
-import { collectStartGarbage } from './start-garbage.ts'
 import { adminToken, requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { readStat } from '../src/procfs.ts'
+import { readStat } from '../src/node/procfs.ts'
 import { until } from './until.ts'
 
 const RUNNER_MS_MAX = 120_000

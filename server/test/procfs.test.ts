@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { test } from 'node:test'
-import { isAlive, readBootId, readStat } from '../src/procfs.ts'
+import { isAlive, readBootId, readStat } from '../src/node/procfs.ts'
 import { until } from './until.ts'
 
 test('a process that its parent does not wait for is dead, and so is another one of the same pid', async (t) => {

@@ -1,5 +1,5 @@
 // Ends test files whose event loop is blocked, which file-watchdog.ts in their own process cannot do.
-import { childrenOf, signal } from '../src/procfs.ts'
+import { childrenOf, signal } from '../src/node/procfs.ts'
 import { commandOf, killDescendants } from './process-tree.ts'
 import { EXIT_MS_MAX, FILE_MS_MAX } from './run-limits.ts'
 

@@ -1,10 +1,12 @@
 // A game that requires a captcha, and its players: one client per connection, each of which solves a captcha before a
 // round. This process also serves the provider. The published test key of Turnstile accepts every response.
+
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { findLobby, type VersionConfig } from '@musterhost/contract'
-import { EDGE_PROOF_HEADER, edgeProof } from '@musterhost/server/tokens/edge-proof'
+import { edgeProof } from '@musterhost/server/tokens/edge-proof'
+import { EDGE_PROOF_HEADER } from '@musterhost/server/wire/headers'
 import { type Answer, postRequest, runRound, type Target } from '../load.ts'
 import type { BenchPlatform } from '../platform.ts'
 import type { BenchGame } from './games.ts'

@@ -1,7 +1,7 @@
 // Limits how many reads of analytics run at once. A read holds a database connection and much of a processor: a few
 // dashboards must not take every connection of the api.
 import { ApiError } from '@musterhost/contract'
-import { Semaphore } from '../semaphore.ts'
+import { Semaphore } from '../flow/semaphore.ts'
 
 /** Of the ten connections of the pool (database/connect.ts). */
 export const READS_AT_ONCE_MAX = 3

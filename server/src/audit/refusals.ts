@@ -3,7 +3,7 @@
 // counted, and the count is in the next event that is written.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-import { BatchWriter } from '../batch-writer.ts'
+import { BatchWriter } from '../flow/batch-writer.ts'
 import { type Event, INSERT_SQL } from './events.ts'
 
 /** The window in which refusals are counted. */

@@ -5,9 +5,9 @@ import { type BillingUsage, type getUsage, type QueryOf, validationError } from 
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
+import { PORTION_MAX } from '../config/regions.ts'
 import type { Context } from '../context.ts'
 import { idOfName } from '../ids.ts'
-import { PORTION_MAX } from '../regions.ts'
 import { requireGroup } from './access.ts'
 import { instantOf } from './times.ts'
 

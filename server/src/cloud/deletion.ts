@@ -8,6 +8,7 @@ import type { Members } from '../audit/members.ts'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { lockDomains, releaseDomains } from './domains/ownership.ts'
 import { lockGroup, lockGroupOf } from './quotas.ts'
@@ -83,7 +84,7 @@ export async function deleteGame(ctx: ChangeContext, caller: Caller, game_id: st
       .returning(['display_name', 'name_id'])
       .executeTakeFirstOrThrow()
   })
-  await ctx.listener.notify('namespaces', '')
+  await ctx.listener.notify(CHANNELS.namespaces, '')
 }
 
 /**
@@ -106,7 +107,7 @@ export async function deleteNamespace(
     refuseHeld('The namespace', holders('lobby', await namespaceLobbies(trx, namespace_id)))
     return deleteNamespaceRows(ctx, trx, namespace_id)
   })
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
 }
 
 /** Lobbies of the namespace that run, at most one more than an error names. */

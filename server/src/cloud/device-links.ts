@@ -1,6 +1,7 @@
 // Device links: prepared -> complete, refused, or expired. Until it is complete a link is only its token, so that strangers who
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
+import { CHANNELS } from '../wire/channels.ts'
 import {
   ApiError,
   type BodyOf,
@@ -32,7 +33,6 @@ const RETRY_AFTER_S = 5
 
 const PENDING = 'pending'
 const COMPLETE = 'complete'
-const CHANNEL = 'device_links'
 
 export type DeviceLinks = {
   /** Throws CLOUD_DEVICE_LINK_INVALID, or API_NOT_AVAILABLE when too many wait. */
@@ -106,7 +106,7 @@ export async function completeLink(
     const expire_ts = new Date(now + CLOUD_TOKEN_LIFETIME_MS)
     return { before: {}, after: { token_id: device_link_id, kind: 'cloud', expire_ts } }
   })
-  await ctx.listener.notify(CHANNEL, device_link_id)
+  await ctx.listener.notify(CHANNELS.device_links, device_link_id)
 }
 
 /** Throws CLOUD_DEVICE_LINK_INVALID or CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
@@ -118,7 +118,7 @@ export async function refuseLink(ctx: ChangeContext, device_link_token: string):
 }
 
 export function openDeviceLinks(ctx: Context): DeviceLinks {
-  const waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+  const waiting = createLongPoll(ctx, { channel: CHANNELS.device_links, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   return {
     async get({ device_link_token, watch_index }, gone) {
       const { device_link_id } = readLink(ctx, device_link_token)

@@ -17,6 +17,7 @@ import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Members } from '../audit/members.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { timestamp } from './times.ts'
 
 type Node = ResponseOf<typeof listNodes>['nodes'][number]
@@ -116,12 +117,12 @@ export async function remove(ctx: ChangeContext, body: BodyOf<typeof removeNode>
       .execute()
     return { before: membersOf(before), after: { ...membersOf(after), force } }
   })
-  await ctx.listener.notify('nodes', node_id)
+  await ctx.listener.notify(CHANNELS.nodes, node_id)
   return {}
 }
 
 async function told(ctx: Context, node_id: string): Promise<{ node: Node }> {
-  await ctx.listener.notify('nodes', node_id)
+  await ctx.listener.notify(CHANNELS.nodes, node_id)
   return { node: await requireNode(ctx, node_id) }
 }
 

@@ -5,7 +5,7 @@ import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from
 import { sql } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { RAYS_CHANNEL } from '../observe/recorder.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { requireGame } from './access.ts'
 import { cut } from './lists.ts'
 
@@ -42,7 +42,7 @@ async function writtenParts(ctx: Context, ray_id: string): Promise<Part[]> {
   const parts = await readParts(ctx, ray_id)
   const oldest_new_us = (ctx.now() - NEW_MS) * 1_000
   if (parts.some((part) => part.ts_us < oldest_new_us)) return parts
-  await ctx.listener.notify(RAYS_CHANNEL)
+  await ctx.listener.notify(CHANNELS.rays)
   await delay(WRITE_MS)
   return readParts(ctx, ray_id)
 }

@@ -7,9 +7,9 @@ import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Scope } from '../audit/events.ts'
 import type { Caller } from '../caller.ts'
 import type { Context, Database } from '../context.ts'
-import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
 import type { Subject } from '../tokens/keys.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { requireGame, requireNamespace } from './access.ts'
 import { creatorColumns, creatorOf } from './creators.ts'
 import { cut, isAfter, LIST_MAX } from './lists.ts'
@@ -192,7 +192,7 @@ export async function revokeById(ctx: ChangeContext, token_id: string, expire_ms
     return { before: { token_id, kind: token?.kind }, after: {}, scope: scopeOf(token) }
   })
   await ctx.revoked.refresh()
-  await ctx.listener.notify(REVOKED_CHANNEL)
+  await ctx.listener.notify(CHANNELS.revoked_tokens)
 }
 
 /** For the audit log, where the group of a revoked token finds it. */

@@ -1,7 +1,7 @@
 // Settings of certificates that are ordered by ACME, and of the DNS records that prove wildcards.
 import { readFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
-import { parseTsigKey, type TsigKey } from '../tsig-key.ts'
+import { parseTsigKey, type TsigKey } from '../text/tsig-key.ts'
 import type { Config } from './config.ts'
 import { isUrl, type SettingsReader } from './read.ts'
 

@@ -1,6 +1,6 @@
 // The addresses of an external PostgreSQL.
 import { readFileSync } from 'node:fs'
-import { databaseUrlMistake, tlsFilesOf } from '../database-url.ts'
+import { databaseUrlMistake, tlsFilesOf } from '../text/database-url.ts'
 import type { Config } from './config.ts'
 import type { SettingsReader } from './read.ts'
 

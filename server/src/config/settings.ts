@@ -1,6 +1,6 @@
 // The settings, which are environment variables: the one table of their names, kinds, defaults and limits. read.ts reads
 // values by it, and docs/configuration.md is generated from it.
-import { PLACEMENTS } from '../regions.ts'
+import { PLACEMENTS } from './regions.ts'
 import { ROLES } from './roles.ts'
 
 export type Setting = {

@@ -5,7 +5,7 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
-import { serversOf } from '../database-url.ts'
+import { serversOf } from '../text/database-url.ts'
 import { isUnreplicated, Primary } from './primary.ts'
 import type { Schema } from './schema.ts'
 import { explainTls, readTarget, type UrlSetting } from './tls.ts'

@@ -3,9 +3,7 @@
 // object a second time: then the object is set aside, or the mark removed.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-
-/** NOTIFY, with the object's key, when a mark comes or goes. */
-export const DAMAGE_CHANNEL = 'damaged_objects'
+import { CHANNELS } from '../wire/channels.ts'
 
 type Reporter = {
   pool: Pool
@@ -32,7 +30,7 @@ export async function reportDamage(ctx: Reporter, damage: Damage): Promise<void>
          where f.object_key = $1 and u.complete_ts is not null
          on conflict do nothing returning object_key
        )
-       select pg_notify('${DAMAGE_CHANNEL}', object_key) from mark`,
+       select pg_notify('${CHANNELS.damaged_objects}', object_key) from mark`,
       [object_key, reason, found_by, new Date(ctx.now())],
     )
     if (rowCount === 1) ctx.log.error({ object_key, reason }, 'a stored object is damaged; it is not used any more')

@@ -7,7 +7,7 @@
 // again. Connections are cut when another server was found, or the same one after a restart.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type ServerUrl, serversOf } from '../database-url.ts'
+import { type ServerUrl, serversOf } from '../text/database-url.ts'
 import { type OpenProbe, openProbe, type Probed } from './probe.ts'
 
 /** Between two questions to the primary. */

@@ -1,6 +1,6 @@
 // One question to one server of DATABASE_URL: does it accept writes, and of which history is it?
 import pg from 'pg'
-import type { ServerUrl } from '../database-url.ts'
+import type { ServerUrl } from '../text/database-url.ts'
 import { explainTls, readTarget } from './tls.ts'
 
 /** To connect to a server, and for its response. */

@@ -2,9 +2,9 @@
 // word of it goes round by NOTIFY, and every process reads what is new twice a second in case the word was lost.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
+import { CHANNELS } from '../wire/channels.ts'
 import type { Listener } from './listen.ts'
 
-export const REVOKED_CHANNEL = 'revoked_tokens'
 const READ_EVERY_MS = 500
 /** Rows become visible when they are committed, not in the order of their times: so far back is read again. */
 const OVERLAP_MS = 60_000
@@ -69,7 +69,7 @@ export function createRevoked(options: { pool: Pool; listener: Listener; log: Lo
   let opened: Promise<void> | null = null
   async function open(): Promise<void> {
     await refresh()
-    const unsubscribe = listener.on(REVOKED_CHANNEL, wake)
+    const unsubscribe = listener.on(CHANNELS.revoked_tokens, wake)
     const timer = setInterval(wake, READ_EVERY_MS)
     end = () => {
       unsubscribe()

@@ -2,7 +2,7 @@
 // a trusted authority for the host of the URL. libpq's `require` accepts any certificate, and `prefer` falls back to plain. The
 // driver is about to change to that, so this file says what it does.
 import pg from 'pg'
-import { certificateFault } from '../certificate-fault.ts'
+import { certificateFault } from '../outbound/certificate-fault.ts'
 import { StartError } from '../start-error.ts'
 
 /** The setting that an error names. */

@@ -6,8 +6,8 @@ import { connect } from '../database/connect.ts'
 import { findBinaries } from '../database/embedded/binaries.ts'
 import { openProbe, type Probed } from '../database/probe.ts'
 import { isUnproven } from '../database/tls.ts'
-import { serversOf } from '../database-url.ts'
 import { StartError, startSentence } from '../start-error.ts'
+import { serversOf } from '../text/database-url.ts'
 import { type Finding, failed, messageOf, ok, warning } from './finding.ts'
 
 const SYNCHRONOUS = `psql -c "alter system set synchronous_standby_names = 'ANY 1 (*)'" -c "select pg_reload_conf()"    (on the primary, as a superuser; with Patroni: synchronous_mode)`

@@ -3,6 +3,7 @@
 // is not cached; its look-ups are limited by client (lookups.ts).
 import type { Context } from '../context.ts'
 import { Cached } from '../database/cached.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { SITE_HOST_AGE_MS_MAX, SITE_HOSTS_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
@@ -20,7 +21,7 @@ export function createDomains(ctx: Context, lookups: Lookups): Domains {
     elapsed: ctx.elapsed,
     ageOf: (site) => (site === null ? null : SITE_HOST_AGE_MS_MAX),
   })
-  const close = ctx.listener.on('namespaces', () => sites.expireAll())
+  const close = ctx.listener.on(CHANNELS.namespaces, () => sites.expireAll())
   return {
     find: (domain, client_key) => sites.get(domain, () => lookups.run(client_key, () => readSite(ctx, domain))),
     close,

@@ -11,7 +11,7 @@ import { edgeSocketPath } from '../links/names.ts'
 import type { LobbyPorts } from '../links/platform/edge-calls.ts'
 import { LinkListener } from '../links/platform/listener.ts'
 import { carryToNodes, carryToPlatform, LobbyPaths } from '../links/platform/lobby-paths.ts'
-import { platformVersion } from '../platform-version.ts'
+import { platformVersion } from '../wire/platform-version.ts'
 import type { Routes } from './routes.ts'
 import { openUpstreamChannel } from './streams/udp-upstream.ts'
 

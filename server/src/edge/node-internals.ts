@@ -10,7 +10,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import type { Logger } from 'pino'
-import { bareHost } from '../bare-host.ts'
+import { bareHost } from '../text/bare-host.ts'
 import { type Handle, openConnection } from './handles.ts'
 import { SELF_TEST_MS_MAX } from './limits.ts'
 import type { Address } from './routes.ts'

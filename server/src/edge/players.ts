@@ -11,6 +11,7 @@ import { ApiError, type ErrorCode } from '@musterhost/contract'
 import type { PoolClient } from 'pg'
 import type { Context } from '../context.ts'
 import { type Watch, watchChannel } from '../database/poller.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import {
   ADMISSIONS_EVERY_MS,
   ADMIT_MS_MAX,
@@ -58,7 +59,7 @@ export class Players {
   constructor(ctx: Context) {
     this.#ctx = ctx
     this.#answers = watchChannel(ctx, {
-      channel: 'edge_admissions',
+      channel: CHANNELS.edge_admissions,
       every_ms: ADMISSIONS_EVERY_MS,
       look: () => this.#readAnswers(),
       failure: 'answers about players could not be read; retrying',
@@ -129,7 +130,7 @@ export class Players {
     const open = [...this.#presences.values()]
     await client.query(WRITE_QUERY.text, [edge_id, 1, ...columnsOf(open, this.#presences), 0])
     for (const presence of open) presence.change_seq = 1
-    if (open.length > 0) await client.query("select pg_notify('edge_players', '')")
+    if (open.length > 0) await client.query(`select pg_notify('${CHANNELS.edge_players}', '')`)
   }
 
   async close(): Promise<void> {
@@ -304,5 +305,5 @@ const WRITE_QUERY = {
         as player (player_id, lobby_id, namespace_id, is_open)
       on conflict (edge_id, player_id) do update set is_open = excluded.is_open, change_seq = excluded.change_seq
     )
-    select pg_notify('edge_players', '') from edge`,
+    select pg_notify('${CHANNELS.edge_players}', '') from edge`,
 }

@@ -8,6 +8,7 @@ import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'
 import type { LobbyPaths, NodePort } from '../links/platform/lobby-paths.ts'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
@@ -52,7 +53,7 @@ type Run = {
 /** `paths`: leads to lobbies on other nodes. */
 export function createRoutes(ctx: Context, lookups: Lookups, paths: Pick<LobbyPaths, 'pathOf'>): Routes {
   const runs = new Cached<Run | null>({ entries_max: ROUTES_MAX, elapsed: ctx.elapsed, ageOf })
-  const close = ctx.listener.on('lobby_runs', (lobby_id) => {
+  const close = ctx.listener.on(CHANNELS.lobby_runs, (lobby_id) => {
     if (lobby_id === '') runs.expireAll()
     else runs.expire(lobby_id)
   })

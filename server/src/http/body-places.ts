@@ -2,7 +2,7 @@
 // an error. A body on a single line was written by a program: its messages are left unchanged.
 import { type ErrorDetail, validationError } from '@musterhost/contract'
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
-import { positionText, type TextPosition } from '../text-position.ts'
+import { positionText, type TextPosition } from '../text/text-position.ts'
 
 /** Larger bodies are not kept to be read again. The largest version configs are a few tens of KiB. */
 export const PLACED_BODY_BYTES_MAX = 256 * 1024

@@ -6,7 +6,7 @@
 // a lost notification leaves no feed open.
 import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
-import { createTimerWhileNeeded } from '../timer-while-needed.ts'
+import { createTimerWhileNeeded } from '../flow/timer-while-needed.ts'
 
 /** Together with the delay of revoked tokens, a change is noticed within a second. */
 const LOOK_MS = 250

@@ -4,7 +4,7 @@
 // Elsewhere a whole number that a double cannot hold is refused with its digits. So unsigned 64-bit lengths are exact.
 import { type ErrorDetail, shownName, validationError } from '@musterhost/contract'
 import Type, { type TSchema } from 'typebox'
-import { mayChange, parseExact } from '../exact-json.ts'
+import { mayChange, parseExact } from '../text/exact-json.ts'
 import { refuseDuplicate } from './body-places.ts'
 
 /** The parts of a body that may be any JSON: the whole body, or members by name. */

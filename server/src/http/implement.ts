@@ -3,8 +3,8 @@
 import type { BodyOf, CallerKind, ErrorDetail, Operation, ParamsOf, QueryOf, ResponseOf } from '@musterhost/contract'
 import type { ChangeContext } from '../audit/changes.ts'
 import type { CallerOf } from '../caller.ts'
-import type { Prepared } from '../json-text.ts'
 import type { Ray } from '../observe/ray.ts'
+import type { Prepared } from '../text/json-text.ts'
 
 export type OperationRequest<O extends Operation, K extends CallerKind = CallerKind> = {
   ctx: ChangeContext

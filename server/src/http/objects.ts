@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireDisk } from '../cloud/uploads/disk.ts'
 import { requireAwaited, storeObject } from '../cloud/uploads/uploads.ts'
 import type { Context } from '../context.ts'
-import { freeBuffer } from '../free-buffer.ts'
+import { freeBuffer } from '../node/free-buffer.ts'
 import { type PutGrant, verifyPut } from '../objects/presign.ts'
 
 /** A sender that is silent for this long is cut off. */

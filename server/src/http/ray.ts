@@ -6,7 +6,8 @@ import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newRayId } from '../ids.ts'
 import { ownerText, type Ray, type RayOwner, type RayService } from '../observe/ray.ts'
-import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
+import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../wire/headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

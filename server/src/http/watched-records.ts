@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { ApiError } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import type { OperationRequest } from './implement.ts'
 
 const LOOK_MS = 5_000
@@ -20,7 +21,7 @@ export class WatchedRecords {
   readonly #waiting: LongPoll
 
   constructor(ctx: Context) {
-    this.#waiting = createLongPoll(ctx, { channel: 'namespaces', look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+    this.#waiting = createLongPoll(ctx, { channel: CHANNELS.namespaces, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   }
 
   /**

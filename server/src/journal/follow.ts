@@ -2,10 +2,9 @@
 // channel 'journal' of shards with new rows (matchmaker/watch/readers.ts). The rows are also read every second.
 import type { Context } from '../context.ts'
 import { type Watch, watchChannel } from '../database/poller.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { JournalGap, READ_ROWS_MAX, type Row, readRows } from './read.ts'
 
-/** Its payload: the numbers of the shards, comma-separated. An empty payload stands for all shards. */
-export const JOURNAL_CHANNEL = 'journal'
 const LOOK_EVERY_MS = 1_000
 
 export type Following = {
@@ -40,7 +39,7 @@ export function followShard(
   }
 
   const watch = watchChannel(ctx, {
-    channel: JOURNAL_CHANNEL,
+    channel: CHANNELS.journal,
     concerns: (payload) => payload === '' || payload.split(',').includes(String(shard)),
     every_ms: LOOK_EVERY_MS,
     async look() {

@@ -1,5 +1,6 @@
 // The operations on entries, once their namespace is known (namespace.ts). Writers notify the channel, which wakes the
 // watching requests.
+import { CHANNELS } from '../wire/channels.ts'
 import {
   ApiError,
   type BodyOf,
@@ -18,13 +19,12 @@ import {
 } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
-import { type Prepared, prepare } from '../json-text.ts'
+import { type Prepared, prepare } from '../text/json-text.ts'
 import { createKeyQueue, type KeyQueue } from './key-queue.ts'
 import { requireBatch, requireKey, requireKeys } from './keys.ts'
 import { type Found, indexOf, readDirectory, readEntries, readIndex, readRevisions } from './reads.ts'
 import { deleteEntries, requireEntry, writeEntries } from './writes.ts'
 
-const CHANNEL = 'kv'
 /** How often a watch reads its entries without a notification. */
 const LOOK_MS = 10_000
 /** Watches of this process: the limit of http/watches.ts, and those that are just ending. */
@@ -44,7 +44,7 @@ export class Kv {
 
   constructor(ctx: Context) {
     this.#ctx = ctx
-    this.#waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
+    this.#waiting = createLongPoll(ctx, { channel: CHANNELS.kv, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
   }
 
   /** Watches until `gone` is aborted. */
@@ -118,7 +118,7 @@ export class Kv {
   }
 
   async #notify(namespace_id: string, keys: readonly string[]): Promise<void> {
-    await Promise.all(keys.map((key) => this.#ctx.listener.notify(CHANNEL, topicOf(namespace_id, key))))
+    await Promise.all(keys.map((key) => this.#ctx.listener.notify(CHANNELS.kv, topicOf(namespace_id, key))))
   }
 
   /** The current entries, and those that differ from `watch_index`. Without an index all of them count as changed. */

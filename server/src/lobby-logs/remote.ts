@@ -7,13 +7,11 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from '../database/listen.ts'
 import { createLongPoll } from '../database/long-poll.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import type { LogLine, LogStream } from './files.ts'
 import { INPUT_WAIT_MS_MAX, type InputResult, type LobbyInput, type LobbyLogs, type LogPart } from './lobby-logs.ts'
 import type { LobbyMetrics } from './lobby-metrics.ts'
 import type { LogPlace } from './read.ts'
-
-export const QUESTIONS_CHANNEL = 'log_questions'
-export const ANSWERS_CHANNEL = 'log_answers'
 
 export type LogQuestion =
   | { kind: 'last'; stream: LogStream; lines_max: number }
@@ -50,7 +48,7 @@ export type FarLogs = {
 export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: Listener; log: Logger }): FarLogs {
   const waiting = createLongPoll(
     { listener },
-    { channel: ANSWERS_CHANNEL, look_ms: LOOK_MS, waiting_max: QUESTIONS_MAX },
+    { channel: CHANNELS.log_answers, look_ms: LOOK_MS, waiting_max: QUESTIONS_MAX },
   )
 
   async function look(question_id: string): Promise<LogAnswer | null> {
@@ -79,7 +77,7 @@ export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: L
       values: [question_id, lobby_id, runner_id, JSON.stringify(question)],
     })
     try {
-      void listener.notify(QUESTIONS_CHANNEL, question_id)
+      void listener.notify(CHANNELS.log_questions, question_id)
       const answer = await waiting.until([question_id], () => look(question_id), isGone)
       if (answer === 'busy' || answer?.is_busy) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       if (answer !== null || isOver()) return answer

@@ -9,6 +9,7 @@ import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { Change } from '../journal/changes.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import type { LobbyPlan } from './book/commands.ts'
 import * as decide from './book/decide.ts'
 import { setIdleRules } from './book/evolve.ts'
@@ -86,7 +87,7 @@ class IdleLobbyStarter {
   }
 
   async open(): Promise<void> {
-    const unsubscribe = this.#ctx.listener.on('namespaces', () => {
+    const unsubscribe = this.#ctx.listener.on(CHANNELS.namespaces, () => {
       this.#must_read_all = true
       this.#wake()
     })

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { readStat } from '../procfs.ts'
+import { readStat } from '../node/procfs.ts'
 
 export type Incoming = {
   /** A new path in the folder of this process. */

@@ -1,5 +1,5 @@
 // The stored files of the platform, as a node that has joined reads them: over its link. It cannot change any.
-import { callLink } from '../link-call.ts'
+import { callLink } from '../wire/link-call.ts'
 import { type ByteRange, isObjectKey, ObjectNotFound, type Objects, type StoredObject } from './objects.ts'
 
 /** `link`: the unix socket of the link. */

@@ -4,12 +4,10 @@
 // role writes its own.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-import { BatchWriter } from '../batch-writer.ts'
 import { ASYNCHRONOUS } from '../database/asynchronous.ts'
+import { BatchWriter } from '../flow/batch-writer.ts'
 import { busyMs, LABEL_LENGTH_MAX, openRay, type Ray, type RayOwner, type RayService } from './ray.ts'
 
-/** A notification to all processes that gather rays: they write them now. */
-export const RAYS_CHANNEL = 'rays'
 /** A request that is busy for longer is slow. */
 export const SLOW_MS = 500
 const FLUSH_EVERY_MS = 1_000

@@ -4,7 +4,7 @@
 // were lost, and when it is over.
 import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
-import { BatchWriter } from '../batch-writer.ts'
+import { BatchWriter } from '../flow/batch-writer.ts'
 import type { RayPart } from './recorder.ts'
 
 const SEND_EVERY_MS = 2_000

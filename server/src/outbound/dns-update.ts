@@ -2,8 +2,8 @@
 // with a key. Other values of the same name are left alone. Which zone a name belongs to is asked of the same server.
 import { randomInt } from 'node:crypto'
 import { connect, isIPv6 } from 'node:net'
-import { bareHost } from '../bare-host.ts'
-import type { TsigKey } from '../tsig-key.ts'
+import { bareHost } from '../text/bare-host.ts'
+import type { TsigKey } from '../text/tsig-key.ts'
 import {
   DNS_CLASS,
   DNS_OPCODE,

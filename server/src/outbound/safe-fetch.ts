@@ -12,7 +12,7 @@ import {
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
 import { urlTextFault } from '@musterhost/contract/formats'
-import { bareHost } from '../bare-host.ts'
+import { bareHost } from '../text/bare-host.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './certificate-authorities.ts'
 import { type Dns, DnsFailure } from './dns.ts'
 import { isOwn, mayReach } from './public-address.ts'

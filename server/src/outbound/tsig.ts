@@ -1,7 +1,7 @@
 // Signatures of DNS messages by a shared key (TSIG, RFC 8945): of a request, and of the response to it. A message is signed
 // with the time, so the two clocks may differ by FUDGE_S.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { TsigAlgorithm, TsigKey } from '../tsig-key.ts'
+import type { TsigAlgorithm, TsigKey } from '../text/tsig-key.ts'
 import { DNS_CLASS, DNS_TYPE, decodeMessage, encodeName, encodeRecord, readName, uint16 } from './dns-message.ts'
 
 const FUDGE_S = 300

@@ -1,6 +1,6 @@
 // Which addresses of game developers are called: over TLS where it matters, in the public internet but for what the
 // operator allows, and never the platform's own ports.
-import { serversOf } from '../database-url.ts'
+import { serversOf } from '../text/database-url.ts'
 import { parseNetworks } from './public-address.ts'
 import type { FetchRules } from './safe-fetch.ts'
 

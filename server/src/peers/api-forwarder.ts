@@ -6,14 +6,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ClientShare } from '../addresses/client-share.ts'
-import { bareHost } from '../bare-host.ts'
 import type { Context } from '../context.ts'
 import { bucketOf } from '../http/admission.ts'
 import { lingerClose } from '../http/lingering-close.ts'
 import { rayOf } from '../http/ray.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
-import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
+import { bareHost } from '../text/bare-host.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
+import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../wire/headers.ts'
 
 /** Requests being forwarded, in all and of one lobby. The api allows one client as many long polls of entries. */
 const FORWARDED_MAX = 4_096

@@ -2,8 +2,8 @@
 // refuses nothing, so each process from which a response is due is probed after 100 ms, and then twice a second. After two
 // failures its connections are closed, and requests for it go through another process until a probe succeeds.
 import type { Agent } from 'node:http'
+import { canConnect, targetOf } from '../outbound/tcp-probe.ts'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
-import { canConnect, targetOf } from '../tcp-probe.ts'
 
 /** Idle connections to one process. */
 const FREE_SOCKETS_MAX = 256

@@ -15,18 +15,19 @@ import type { Owner } from '../matchmaker/shards/shard-leases.ts'
 import type { ShardOwners } from '../matchmaker/start.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
+import { targetOf, whenLate } from '../outbound/tcp-probe.ts'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
 import {
   CALLER_HEADER,
-  decodeHeader,
-  encodeHeader,
+  EDGE_PROOF_HEADER,
   MOVED_HEADER,
-  MOVED_STATUS,
-  PROGRESS_HEADER,
+  RAY_HEADER,
+  RAY_KEPT_HEADER,
   RELAY_HEADER,
-} from '../shard-protocol.ts'
-import { targetOf, whenLate } from '../tcp-probe.ts'
-import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
+  STEPS_HEADER,
+} from '../wire/headers.ts'
+import { decodeHeader, encodeHeader, MOVED_STATUS } from '../wire/shard-protocol.ts'
 import { OwnerConnections } from './owner-connections.ts'
 
 /** Requests being forwarded. */
@@ -104,7 +105,7 @@ export class OwnerForwarder {
   receivedOf({ headers }: Pick<IncomingMessage, 'headers'>): Received | null {
     const caller = headers[CALLER_HEADER]
     if (typeof caller !== 'string' || !this.isReceived({ headers })) return null
-    const steps = headers[PROGRESS_HEADER]
+    const steps = headers[STEPS_HEADER]
     return {
       caller: decodeHeader<Caller>(caller),
       steps: typeof steps === 'string' ? decodeHeader<Steps>(steps) : {},
@@ -224,7 +225,7 @@ export class OwnerForwarder {
       [EDGE_PROOF_HEADER]: this.#proof,
       [CALLER_HEADER]: encodeHeader(caller),
       ...(owner.via === owner.address ? {} : { [RELAY_HEADER]: '1' }),
-      ...(isEmpty(steps) ? {} : { [PROGRESS_HEADER]: encodeHeader(steps) }),
+      ...(isEmpty(steps) ? {} : { [STEPS_HEADER]: encodeHeader(steps) }),
       ...(asked.body === null ? {} : { 'content-length': asked.body.length }),
     }
     const { agent, end } = await this.#connections.begin(owner.via)

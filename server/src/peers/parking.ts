@@ -7,18 +7,10 @@ import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from '
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createTimerWhileNeeded } from '../flow/timer-while-needed.ts'
 import type { Presence } from '../http/peer-port.ts'
-import {
-  CHANNEL_PROTOCOL,
-  CLAIM_HEADER,
-  createLineReader,
-  PARK_HEADER,
-  PARKED_HEADER,
-  PARKING_OFFER,
-  parkingLine,
-} from '../parking-protocol.ts'
-import { createTimerWhileNeeded } from '../timer-while-needed.ts'
-import { EDGE_PROOF_HEADER } from '../tokens/edge-proof.ts'
+import { CLAIM_HEADER, EDGE_PROOF_HEADER, PARK_HEADER, PARKED_HEADER } from '../wire/headers.ts'
+import { CHANNEL_PROTOCOL, createLineReader, PARKING_OFFER, parkingLine } from '../wire/parking-protocol.ts'
 
 /** Most requests have ended by then, and are never parked. Checked every PARK_LOOK_MS. */
 const PARK_AFTER_MS = 100

@@ -4,7 +4,7 @@ import { ApiError, type Operation } from '@musterhost/contract'
 import type { Caller } from '../caller.ts'
 import type { PeerPort, RunningCall } from '../http/peer-port.ts'
 import { ShardMoved } from '../matchmaker/shards/shard-moved.ts'
-import { ASK_SHARD_HEADER, SHARD_HEADER } from '../shard-protocol.ts'
+import { ASK_SHARD_HEADER, SHARD_HEADER } from '../wire/headers.ts'
 import type { OwnerForwarder } from './owner-forwarder.ts'
 import type { Parking } from './parking.ts'
 

@@ -10,7 +10,6 @@ import { mount } from '../http/mount.ts'
 import { matchmakerOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
-import { LEASES_CHANNEL } from '../matchmaker/shards/lease.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { ApiForwarder } from '../peers/api-forwarder.ts'
 import { newsOfOwner } from '../peers/news.ts'
@@ -19,6 +18,7 @@ import { Parking } from '../peers/parking.ts'
 import { createPeers } from '../peers/peers.ts'
 import { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
+import { CHANNELS } from '../wire/channels.ts'
 
 const LOBBY_APP: AppOptions = {
   service: 'matchmaker',
@@ -57,7 +57,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       .catch((error: unknown) => ctx.log.error({ err: error }, 'the certificate of this process could not be made'))
   }
   warmUp()
-  unless_it_serves.defer(ctx.listener.on(LEASES_CHANNEL, warmUp))
+  unless_it_serves.defer(ctx.listener.on(CHANNELS.shard_leases, warmUp))
   const guard = { tls }
   const app = createApp(options, { ...APP, guard })
   allowOrigins(app, ctx, ['/*'])

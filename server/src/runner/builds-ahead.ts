@@ -4,6 +4,7 @@
 import { gameModesOf, type VersionConfig } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { type Poller, watchChannel } from '../database/poller.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import type { BuildSource, Builds } from './builds.ts'
 import { sourceOf } from './launch.ts'
 
@@ -24,7 +25,7 @@ export class BuildsAhead {
     this.#ctx = ctx
     this.#builds = builds
     this.#reads = watchChannel(ctx, {
-      channel: 'namespaces',
+      channel: CHANNELS.namespaces,
       every_ms: READ_EVERY_MS,
       look: () => this.#read(),
       failure: 'the deployed versions could not be read; trying again',

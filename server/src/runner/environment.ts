@@ -1,10 +1,10 @@
 // The environment of a lobby: its ids, its place, its token, its ports, and the variables of the version config
 // (contract/src/lobby-program.ts). The driver adds only PATH, HOME and TMPDIR.
 import { type GameModeConfig, type LobbyPort, type LobbyProgram, lobbyProgram } from '@musterhost/contract'
+import { lobbyAddress, ownPublicEdge } from '../config/lobby-addresses.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
-import { lobbyAddress, ownPublicEdge } from '../lobby-addresses.ts'
 import type { ImageStart } from '../objects/container-image/config.ts'
 import type { LobbyCredentials } from '../tokens/lobby-credentials.ts'
 import type { RunNetwork } from './network/lobby-networks.ts'

@@ -10,11 +10,11 @@ import {
   variableOfPort,
 } from '@musterhost/contract'
 import { LOBBY_PORTS } from '../config/edge.ts'
+import type { RegionTier } from '../config/regions.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import type { ImageStart } from '../objects/container-image/config.ts'
 import { phase, type Ray } from '../observe/ray.ts'
-import type { RegionTier } from '../regions.ts'
 import { type LobbyCredentials, UnreadableSecret } from '../tokens/lobby-credentials.ts'
 import type { BuildSource, Builds, ReadyBuild } from './builds.ts'
 import {

@@ -14,7 +14,7 @@ import {
   type Traffic,
 } from '../lobby-logs/lobby-metrics.ts'
 import { folderOfLobby } from '../lobby-logs/local.ts'
-import { isGone } from '../procfs.ts'
+import { isGone } from '../node/procfs.ts'
 import type { Driver, Handle, Usage } from './drivers/driver.ts'
 
 /** Longest time between two samples, in milliseconds: memory that rises and falls in between is not seen. */

@@ -1,7 +1,7 @@
 // Listens to the notifications of the matchmaker for the runner of some nodes. A runner of a Docker Swarm has a node for each
 // engine.
 import type { Context } from '../context.ts'
-import { channelOf, type NodeTopic } from '../database/lobby-channels.ts'
+import { channelOf, type NodeTopic } from '../wire/channels.ts'
 
 const TOPICS: readonly NodeTopic[] = ['lobbies', 'lobby_ready']
 

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { type Watch, watchEvery } from '../database/poller.ts'
 import { freeBytes } from '../observe/disk.ts'
 import { MachineMeter } from '../observe/machine-meter.ts'
-import { platformVersion } from '../platform-version.ts'
+import { platformVersion } from '../wire/platform-version.ts'
 import type { DriverNode, DriverNodes } from './drivers/driver.ts'
 import type { Ports } from './ports.ts'
 

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
 import type { Listening, RunPort } from '../database/schema.ts'
 import type { ConnectionFacts } from '../lobby-logs/connection-warnings.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
 
 /** A lobby that should run and has no run yet, with everything that its start needs. */
@@ -155,7 +156,7 @@ export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
         update lobby_runs set handle = $2, start_ts = $3
         where lobby_id = $1 and start_ts is null returning lobby_id
       )
-      select pg_notify('lobby_runs', lobby_id::text) from run`,
+      select pg_notify('${CHANNELS.lobby_runs}', lobby_id::text) from run`,
     values: [handle.lobby_id, JSON.stringify(handle), new Date(handle.start_ts)],
   })
 }
@@ -170,7 +171,7 @@ export async function recordStalls(ctx: Context, lobby_ids: readonly string[], i
         where lobby_id = any($1) and exit_ts is null and (stall_ts is null) <> ($2::timestamptz is null)
         returning lobby_id
       )
-      select pg_notify('lobby_runs', lobby_id::text) from run`,
+      select pg_notify('${CHANNELS.lobby_runs}', lobby_id::text) from run`,
     values: [lobby_ids, is_stalled ? new Date(ctx.now()) : null],
   })
 }
@@ -184,7 +185,7 @@ export async function recordReady(ctx: Context, lobby_id: string): Promise<void>
         update lobby_runs set seen_ready_ts = $2
         where lobby_id = $1 and exit_ts is null and seen_ready_ts is null returning lobby_id
       )
-      select pg_notify('lobby_runs', lobby_id::text) from run`,
+      select pg_notify('${CHANNELS.lobby_runs}', lobby_id::text) from run`,
     values: [lobby_id, new Date(ctx.now())],
   })
 }
@@ -221,7 +222,7 @@ export async function recordExit(
           ) then $6::jsonb end
         where lobby_id = $1 and exit_ts is null returning lobby_id
       )
-      select pg_notify('lobby_runs', lobby_id::text) from run`,
+      select pg_notify('${CHANNELS.lobby_runs}', lobby_id::text) from run`,
     values: [
       lobby_id,
       new Date(ran?.end_ts ?? ctx.now()),

@@ -5,7 +5,7 @@
 // first, so reading stops as soon as every requested listener is found.
 import { open } from 'node:fs/promises'
 import { endianness } from 'node:os'
-import { isGone } from '../procfs.ts'
+import { isGone } from '../node/procfs.ts'
 
 /** One file for each address family. */
 const LISTS = { tcp: ['tcp', 'tcp6'], udp: ['udp', 'udp6'] }

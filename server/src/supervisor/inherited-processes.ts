@@ -1,7 +1,7 @@
 // Processes of a role that run on while the supervisor replaces its own program. The new program is not connected to them: it
 // ends them by signals, and sees their end in /proc. An edge that has handed everything over ends when it has nothing left.
 import { setTimeout as delay } from 'node:timers/promises'
-import { isAlive, type ProcessId } from '../procfs.ts'
+import { isAlive, type ProcessId } from '../node/procfs.ts'
 
 const CHECK_EVERY_MS = 50
 /** Between two checks whether they have ended. */

@@ -11,9 +11,9 @@
 import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { ProgramVersion } from '../compatibility.ts'
-import { identityOf, type ProcessId } from '../procfs.ts'
+import { identityOf, type ProcessId } from '../node/procfs.ts'
 import { StartError } from '../start-error.ts'
+import type { ProgramVersion } from '../wire/compatibility.ts'
 
 /** SQLITE_BUSY: another connection, of this or another process, has the lock. */
 const SQLITE_BUSY = 5

@@ -2,7 +2,7 @@
 // them, so that ports are free and only one runner serves the lobbies. It kills those that do not end, such as a process
 // that is suspended by a signal.
 import { setTimeout as wait } from 'node:timers/promises'
-import { isAlive, type ProcessId } from '../procfs.ts'
+import { isAlive, type ProcessId } from '../node/procfs.ts'
 
 /** Time in which an orphaned role must end, before its SIGKILL and again after it. */
 const ORPHAN_MS_MAX = 5_000

@@ -4,9 +4,9 @@
 // in the reverse order. It keeps no state: after a kill, the next start takes over PostgreSQL and the lobbies.
 import { join as joinPath } from 'node:path'
 import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config/config.ts'
-import { platformVersion } from '../platform-version.ts'
+import { collectStartGarbage } from '../node/start-garbage.ts'
 import { StartError, startSentence } from '../start-error.ts'
-import { collectStartGarbage } from '../start-garbage.ts'
+import { platformVersion } from '../wire/platform-version.ts'
 import { hasJoined } from './folders.ts'
 import { type JoinRequest, startJoined } from './start-joined.ts'
 import { type Part, startPlatform } from './start-platform.ts'

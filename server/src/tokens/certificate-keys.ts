@@ -1,6 +1,6 @@
 // The private keys of stored certificates. The platform's own machine opens their seals; the edge of a node that has joined asks the
 // platform for each, because the key of the seals also opens the secrets of games.
-import { postOverLink } from '../link-call.ts'
+import { postOverLink } from '../wire/link-call.ts'
 import { CERTIFICATE_KEYS } from './sealed-columns.ts'
 import type { Seals } from './seals.ts'
 

@@ -5,14 +5,8 @@ import type { Keys } from './keys.ts'
 
 /** Of Keys.mac. */
 export const EDGE_PROOF_PURPOSE = 'edge'
-export const EDGE_PROOF_HEADER = 'x-muster-edge'
 
 /** The same for the life of the keys. It goes to api and matchmaker only, over the internal address. */
 export function edgeProof(keys: Keys): string {
   return keys.mac(EDGE_PROOF_PURPOSE, 'forwarded').toString('base64url')
 }
-
-/** The id of a request's ray: in every answer, and with the proof in what the edge forwards. */
-export const RAY_HEADER = 'x-ray-id'
-/** In answers to the edge, which takes it out: the ray is kept, and is this owner's. */
-export const RAY_KEPT_HEADER = 'x-muster-kept'

@@ -1,6 +1,6 @@
 // The keys of an edge on a node that has joined: it verifies player tokens, and proves itself to api and matchmaker. All other keys
 // are made in memory, so that the node can issue and verify no other token of the platform.
-import { postOverLink } from '../link-call.ts'
+import { postOverLink } from '../wire/link-call.ts'
 import { EDGE_PROOF_PURPOSE } from './edge-proof.ts'
 import { type Keys, keysOf } from './keys.ts'
 import { createRing, type Ring, type RingKey } from './ring.ts'

@@ -2,7 +2,7 @@
 // has the keys for both. A node that has joined has neither, and asks the platform for each lobby. The platform gives them only
 // for a lobby that runs on that node.
 import type { Pool } from 'pg'
-import { postOverLink } from '../link-call.ts'
+import { postOverLink } from '../wire/link-call.ts'
 import type { Keys } from './keys.ts'
 import { GAME_SECRETS } from './sealed-columns.ts'
 import type { Seals } from './seals.ts'

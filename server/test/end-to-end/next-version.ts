@@ -64,12 +64,12 @@ export function copyWithVersion(t: TestContext, wire_version: number): string {
 }
 
 export function setWireVersion(folder: string, wire_version: number): void {
-  change(folder, 'server/src/compatibility.ts', /\bWIRE_VERSION = \d+/, `WIRE_VERSION = ${wire_version}`)
+  change(folder, 'server/src/wire/compatibility.ts', /\bWIRE_VERSION = \d+/, `WIRE_VERSION = ${wire_version}`)
 }
 
 /** The versions of the hand-over between edges that the program in the folder speaks. */
 export function setHandOver(folder: string, { min, max }: { min: number; max: number }): void {
-  const file = 'server/src/compatibility.ts'
+  const file = 'server/src/wire/compatibility.ts'
   change(folder, file, /HAND_OVER_VERSION = \d+/, `HAND_OVER_VERSION = ${max}`)
   change(folder, file, /HAND_OVER_VERSION_MIN = \d+/, `HAND_OVER_VERSION_MIN = ${min}`)
 }

@@ -2,7 +2,7 @@
 // container or a sandbox has a scrubbed environment; the control groups of its platform or the root of its container show it.
 import { readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readStat, signal, treeOf } from '../../src/procfs.ts'
+import { readStat, signal, treeOf } from '../../src/node/procfs.ts'
 import { isLivingMark, namesIn, RUN_VARIABLE } from './run.ts'
 
 /** Reads of the list of processes while they are killed: a new one may appear meanwhile. */

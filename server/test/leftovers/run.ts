@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lockFile } from '../../src/database/embedded/lock.ts'
 import { sendSignal } from '../../src/database/embedded/processes.ts'
-import { readStat } from '../../src/procfs.ts'
+import { readStat } from '../../src/node/procfs.ts'
 
 const FOLDER_PREFIX = 'muster-test-'
 /** The environment variable with the mark. Programs that tests start inherit it. */

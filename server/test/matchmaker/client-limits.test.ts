@@ -18,9 +18,9 @@ import {
   setLimits,
   TRUSTING,
 } from '../http/steps.ts'
-import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
+import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 
 type Limits = BodyOf<typeof updateGameNamespaceMatchmakerConfig>
 

@@ -32,8 +32,8 @@ import {
   tooManyTags,
   UNKNOWN_ID,
 } from '../http/steps.ts'
-import { startGameEndpoint } from '../matchmaker/game-endpoint.ts'
 import { type GameOptions, type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { startGameEndpoint } from './game-endpoint.ts'
 
 type MatchmakerCode = Extract<ErrorCode, `MATCHMAKER_${string}`>
 /** Asks for what is to be refused. */

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createLobby, findLobby } from '@musterhost/contract'
-import { LOBBY_PORTS_CHANNEL } from '../../src/database/lobby-channels.ts'
+import { CHANNELS } from '../../src/wire/channels.ts'
 import { createDatabase } from '../database.ts'
 import { RAW_HOST } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -70,7 +70,7 @@ test('a burst gets every port there is, each once; what is beyond is refused, an
   const game = await platform.game(GAME)
   const room = RANGE - taken.length
   let port_wakes = 0
-  t.after(platform.ctx.listener.on(LOBBY_PORTS_CHANNEL, () => port_wakes++))
+  t.after(platform.ctx.listener.on(CHANNELS.lobby_ports, () => port_wakes++))
 
   for (let cycle = 0; cycle < 3; cycle++) {
     const { ports, refusals } = await createMany(game, room + 6)

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deleteMatchmakerLobby, findLobby } from '@musterhost/contract'
 import { createListener, type Listener } from '../../src/database/listen.ts'
-import { LOBBY_PORTS_CHANNEL } from '../../src/database/lobby-channels.ts'
 import { listenForNodes } from '../../src/runner/node-channels.ts'
+import { CHANNELS } from '../../src/wire/channels.ts'
 import { silent } from '../database/harness.ts'
 import { createDatabase } from '../database.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -31,7 +31,7 @@ test('a lobby wakes the runner of its node alone: when it starts, when it is rea
     heardBy({ listener }, ['two']),
     heardBy({ listener }, []),
   ]
-  const port_wakes = wakesOf({ listener }, LOBBY_PORTS_CHANNEL)
+  const port_wakes = wakesOf({ listener }, CHANNELS.lobby_ports)
   // The empty payload of each channel says that listening has begun.
   await until(
     'listening to begin',

@@ -1,5 +1,4 @@
 // Writers for a test: in this process, or each in its own process; and reads of their journal from outside.
-
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
@@ -13,8 +12,8 @@ import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.t
 import type { Lobby, Player } from '../../src/matchmaker/book/lobby.ts'
 import { Projection } from '../../src/matchmaker/projection/projection.ts'
 import { Books } from '../../src/matchmaker/shards/books.ts'
+import { readStat } from '../../src/node/procfs.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
-import { readStat } from '../../src/procfs.ts'
 import { until } from '../until.ts'
 import { holdAllShards } from './all-shards.ts'
 import type { Call, Command, Look, Told } from './writer-program.ts'

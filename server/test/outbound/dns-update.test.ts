@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { decodeMessage, encodeName, encodeText } from '../../src/outbound/dns-message.ts'
 import { updateText } from '../../src/outbound/dns-update.ts'
 import { signMessage, verifyResponse } from '../../src/outbound/tsig.ts'
-import { parseTsigKey, type TsigAlgorithm, type TsigKey } from '../../src/tsig-key.ts'
+import { parseTsigKey, type TsigAlgorithm, type TsigKey } from '../../src/text/tsig-key.ts'
 import { KNOT_ENVIRONMENT, startKnot } from '../knot.ts'
 import { lacking } from '../optional-programs.ts'
 

@@ -1,8 +1,9 @@
 // What a client reaches at the internal port of a matchmaker, with one certificate or another.
 import { connect as connectPlain, type Socket } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
-import { EDGE_PROOF_HEADER, edgeProof } from '../../src/tokens/edge-proof.ts'
+import { edgeProof } from '../../src/tokens/edge-proof.ts'
 import type { Keys } from '../../src/tokens/keys.ts'
+import { EDGE_PROOF_HEADER } from '../../src/wire/headers.ts'
 
 const ATTEMPT_MS_MAX = 10_000
 

@@ -17,7 +17,7 @@ import { newId } from '../../ids.ts'
 import { hashOfSecret, newSecret, writeInvitation } from '../../links/invitation.ts'
 import { openPlatformAuthority } from '../../links/platform/authority.ts'
 import { NODE_ROLES, NODE_ROLES_DEFAULT } from '../../links/protocol.ts'
-import { ownCommand } from '../../platform-version.ts'
+import { ownCommand } from '../../wire/platform-version.ts'
 import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'
 

@@ -1,10 +1,10 @@
 // The regions of the platform with what the running lobbies use, and the processes that the tables know of.
 import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@musterhost/contract'
+import type { Region, RoomLimit } from '../../config/regions.ts'
 import type { Context } from '../../context.ts'
 import { nodeKey, readProcessName } from '../../database/process-name.ts'
 import { idOfName } from '../../ids.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
-import type { Region, RoomLimit } from '../../regions.ts'
 import { timestamp } from '../times.ts'
 
 /** A matchmaker renews its lease, and a runner its report, every few seconds. By the database's clock. */

@@ -9,6 +9,7 @@ import type { Context } from '../../context.ts'
 import { isServed } from '../../database/served-hosts.ts'
 import { newId } from '../../ids.ts'
 import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { addCertificateRun } from '../jobs.ts'
 import { reportWildcards } from './wildcard-report.ts'
 
@@ -45,7 +46,7 @@ export function startOrdering(ctx: Context): () => void {
   wishWildcards(ctx)
     .catch((error: unknown) => ctx.log.warn({ err: error }, 'wildcards wait until a host of theirs is visited'))
     .finally(run)
-  return ctx.listener.on('certificate_wishes', run)
+  return ctx.listener.on(CHANNELS.certificate_wishes, run)
 }
 
 /** A lobby's first player should not have to wait. */
@@ -93,7 +94,7 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due, signal?: AbortSigna
   const { host } = due
   if (!(await isServed(ctx.db, certifiedHosts(ctx.config), host)) || (await isCovered(ctx, host))) {
     await ctx.db.deleteFrom('certificates').where('host', '=', host).execute()
-    await ctx.listener.notify('certificates', host)
+    await ctx.listener.notify(CHANNELS.certificates, host)
     return null
   }
   const budget = await takeFromBudget(ctx, acme, due)
@@ -122,7 +123,7 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due, signal?: AbortSigna
       })
       .where('host', '=', host)
       .execute()
-    await ctx.listener.notify('certificates', host)
+    await ctx.listener.notify(CHANNELS.certificates, host)
     ctx.log.info({ host, expire_ts: new Date(issued.expire_ms) }, 'a certificate was issued')
   } catch (error) {
     if (signal?.aborted) {

@@ -4,6 +4,7 @@
 import type { Transaction } from 'kysely'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { addDomainCheck } from '../jobs.ts'
 import { hasRelativeOfOthers, lockDomains, quarantineEnd, quarantineLine } from './ownership.ts'
 import { isApex, type ProofKind, type Proofs, readProofs } from './proofs.ts'
@@ -39,7 +40,7 @@ export async function checkDomain(ctx: Context, domain_id: string): Promise<void
     const claim = await readClaim(trx, domain_id)
     return claim === undefined ? [] : writeOutcome(ctx, trx, claim, await decide(ctx, trx, claim, proofs))
   })
-  for (const namespace_id of changed_namespaces) await ctx.listener.notify('namespaces', namespace_id)
+  for (const namespace_id of changed_namespaces) await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
 }
 
 type Claim = NonNullable<Awaited<ReturnType<typeof readClaim>>>

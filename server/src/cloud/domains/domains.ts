@@ -7,6 +7,7 @@ import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { addDomainCheck } from '../jobs.ts'
 import { lockGroupOf, requireQuota } from '../quotas.ts'
@@ -100,7 +101,7 @@ export async function removeDomain(
     if (removed.numDeletedRows === 0n) throw new ApiError('CDN_DOMAIN_NOT_FOUND')
     return { before: { domain }, after: {} }
   })
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
 }
 
 export async function listDomains(ctx: Context, namespace_id: string): Promise<Static<typeof CdnDomain>[]> {

@@ -12,6 +12,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
 import { idOfName } from '../../ids.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { timestamp } from '../times.ts'
 import type { OpenFeed } from './shared-feeds.ts'
@@ -86,7 +87,7 @@ export async function openFindFeed(ctx: Context, namespace_id: string): Promise<
   const finds = await loadFinds(ctx, namespace_id)
   const wakes = new Set<() => void>()
   const watch = watchChannel(ctx, {
-    channel: 'explanations',
+    channel: CHANNELS.explanations,
     concerns: (payload) => payload === '' || payload === namespace_id,
     every_ms: LOOK_EVERY_MS,
     async look() {

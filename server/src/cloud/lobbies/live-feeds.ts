@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts'
 import { watchChannel, watchEvery } from '../../database/poller.ts'
 import { followShard } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'
 import { applyRow, loadLiveLobbies, readUsage } from './load-live.ts'
@@ -58,7 +59,7 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
   }
 
   const deployed = watchChannel(ctx, {
-    channel: 'namespaces',
+    channel: CHANNELS.namespaces,
     concerns: (payload) => payload === '' || payload === namespace_id,
     every_ms: DEPLOYED_EVERY_MS,
     async look() {

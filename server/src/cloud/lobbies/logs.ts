@@ -16,6 +16,7 @@ import { createLongPoll } from '../../database/long-poll.ts'
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
 import type { LogPlace } from '../../lobby-logs/read.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame } from '../access.ts'
 import { logUrl } from '../exports.ts'
 import { timestamp } from '../times.ts'
@@ -52,7 +53,7 @@ export type LogReaders = {
 export function openLogReaders(ctx: Context): LogReaders {
   // The runner announces the end of a log, but not its lines.
   let is_closed = false
-  const waiting = createLongPoll(ctx, { channel: 'lobby_runs', look_ms: LOOK_MS, waiting_max: READERS_MAX })
+  const waiting = createLongPoll(ctx, { channel: CHANNELS.lobby_runs, look_ms: LOOK_MS, waiting_max: READERS_MAX })
 
   async function look(
     lobby_id: string,

@@ -5,6 +5,7 @@ import { type Change, type ChangeContext, changes } from '../../audit/changes.ts
 import { SECRET } from '../../audit/members.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving } from '../access.ts'
 
 export type NamespaceOf = { game_id: string; namespace_id: string }
@@ -130,5 +131,5 @@ async function change(
       .executeTakeFirst()
     return write(trx, requireLiving(ctx, row))
   })
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
 }

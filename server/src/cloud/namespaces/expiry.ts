@@ -7,6 +7,7 @@ import { asPlatform, type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { type Sweeper, startSweeper } from '../../database/sweeper.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving } from '../access.ts'
 import { deleteNamespaceRows, namespaceLobbies } from '../deletion.ts'
 import { refuse } from '../field-errors.ts'
@@ -54,7 +55,7 @@ export async function setExpiry(
     await trx.updateTable('namespaces').set(after).where('namespace_id', '=', place.namespace_id).execute()
     return { before, after }
   })
-  await ctx.listener.notify('namespaces', place.namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, place.namespace_id)
 }
 
 export function startExpiry(ctx: Context): Sweeper {
@@ -112,6 +113,6 @@ async function deleteExpired(ctx: Context, place: { game_id: string; namespace_i
     return { before, after: { reason: 'The namespace has expired.' }, scope: { group_id } }
   })
   if (did_delete === null) return false
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
   return true
 }

@@ -19,6 +19,7 @@ import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
@@ -61,7 +62,7 @@ export async function createNamespace(
     }),
   )
   // Somebody may have asked for its host a moment ago, and remember that there is none.
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
   return { namespace_id }
 }
 
@@ -185,7 +186,7 @@ export async function setVersion(
     if ((error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION) throw new ApiError('VERSION_NOT_FOUND')
     throw error
   })
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
 }
 
 /** PostgreSQL, appendix A: foreign_key_violation. */
@@ -229,5 +230,5 @@ export async function setMatchmakerLimits(
     await trx.updateTable('namespaces').set(after).where('namespace_id', '=', namespace_id).execute()
     return { before: { ...row }, after: { ...row, ...after } }
   })
-  await ctx.listener.notify('namespaces', namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace_id)
 }

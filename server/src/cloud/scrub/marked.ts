@@ -8,10 +8,11 @@
 import { Readable } from 'node:stream'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
-import { DAMAGE_CHANNEL, reportDamage } from '../../database/damaged-objects.ts'
+import { reportDamage } from '../../database/damaged-objects.ts'
 import { digestSound, ObjectDamaged, type Recorded, soundBytes } from '../../objects/damage.ts'
 import { hasBlockHashes } from '../../objects/digest.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 
 /** Marks that are read at once, the newest first. */
 const MARKS_MAX = 1_000
@@ -98,7 +99,7 @@ async function damageOfObject(ctx: Context, marked: Marked, pace: Pace): Promise
 
 async function accept(ctx: Context, marked: Marked, message: string): Promise<void> {
   await ctx.db.deleteFrom('damaged_objects').where('object_key', '=', marked.object_key).execute()
-  await ctx.listener.notify(DAMAGE_CHANNEL)
+  await ctx.listener.notify(CHANNELS.damaged_objects)
   ctx.log.warn(originOf(marked), message)
 }
 

@@ -3,11 +3,12 @@
 // last check, so it goes on after a restart. It reads slowly (objects/pace.ts), and in one api process at a time.
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
-import { DAMAGE_CHANNEL, reportDamage } from '../../database/damaged-objects.ts'
+import { reportDamage } from '../../database/damaged-objects.ts'
 import { watchChannel } from '../../database/poller.ts'
 import { digestSound, ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { type Digest, hasBlockHashes } from '../../objects/digest.ts'
 import { createPace } from '../../objects/pace.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { settleMarks } from './marked.ts'
 import { reportScrub } from './report.ts'
 
@@ -29,7 +30,7 @@ export function startScrub(ctx: Context): Scrub {
   const closing = new AbortController()
   reportScrub(ctx)
   const watch = watchChannel(ctx, {
-    channel: DAMAGE_CHANNEL,
+    channel: CHANNELS.damaged_objects,
     every_ms: SCRUB_EVERY_MS,
     look: () => scrub(ctx, closing.signal),
     failure: 'stored files could not be checked; trying again',

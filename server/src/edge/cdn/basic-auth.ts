@@ -7,7 +7,7 @@ import { ApiError } from '@musterhost/contract'
 import { verify } from '@node-rs/bcrypt'
 import { createRateLimiter } from '../../addresses/rate-limit.ts'
 import type { Context } from '../../context.ts'
-import { Semaphore } from '../../semaphore.ts'
+import { Semaphore } from '../../flow/semaphore.ts'
 import {
   AUTH_ATTEMPTS_BURST,
   AUTH_ATTEMPTS_PER_MINUTE,

@@ -3,9 +3,9 @@
 // after verifying its hash; the api's scrub records it later.
 import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
+import { Semaphore } from '../../flow/semaphore.ts'
 import { digestSound, type Recorded } from '../../objects/damage.ts'
 import { isListOf } from '../../objects/digest.ts'
-import { Semaphore } from '../../semaphore.ts'
 import { BLOCK_LISTS_BYTES_MAX, BLOCK_LISTS_MADE_AT_ONCE_MAX, BLOCK_LISTS_WAITING_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 

@@ -7,6 +7,7 @@ import { contentTypeOf, createSiteHeaders, formsOfPath, type SiteHeaders } from 
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Encoding, PACKED_ENDINGS } from '../../objects/pack.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import {
   MANIFEST_FILES_MAX,
   PREVIOUS_SITE_MS,
@@ -67,7 +68,7 @@ export class Sites {
   constructor(ctx: Context, lookups: Lookups) {
     this.#ctx = ctx
     this.#lookups = lookups
-    this.#unlisten = ctx.listener.on('namespaces', () => {
+    this.#unlisten = ctx.listener.on(CHANNELS.namespaces, () => {
       this.#changes++
       for (const cached of this.#hosts.values()) cached.until_ms = 0
       this.#under_way.clear()

@@ -1,8 +1,8 @@
 // The side of the edge that takes over. It receives everything from the edge before it, and reads nothing of it until that
 // edge has let go.
-import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../compatibility.ts'
 import type { Context } from '../../context.ts'
 import { StartError } from '../../start-error.ts'
+import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../wire/compatibility.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
 import { type Handle, openDatagramSocket, startReceiving } from '../handles.ts'
 import { HAND_OVER_BUFFER_MS } from '../limits.ts'

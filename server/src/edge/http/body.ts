@@ -2,7 +2,7 @@
 // without signs or spaces, each followed by CRLF; extensions and trailers are checked and dropped. A part of a chunk is
 // forwarded as soon as it arrives, and small chunks of one read become one.
 import type { Socket } from 'node:net'
-import { freeBuffer } from '../../free-buffer.ts'
+import { freeBuffer } from '../../node/free-buffer.ts'
 import {
   CHUNK_EXTENSIONS_BYTES_MAX,
   CHUNK_LINE_BYTES_MAX,

@@ -2,9 +2,16 @@
 // set are replaced, and there is exactly one framing.
 import { METHODS } from 'node:http'
 import { ApiError } from '@musterhost/contract'
-import { CLAIM_HEADER, PARK_HEADER } from '../../parking-protocol.ts'
-import { ASK_SHARD_HEADER, CALLER_HEADER, PROGRESS_HEADER, RELAY_HEADER } from '../../shard-protocol.ts'
-import { EDGE_PROOF_HEADER, RAY_HEADER } from '../../tokens/edge-proof.ts'
+import {
+  ASK_SHARD_HEADER,
+  CALLER_HEADER,
+  CLAIM_HEADER,
+  EDGE_PROOF_HEADER,
+  PARK_HEADER,
+  RAY_HEADER,
+  RELAY_HEADER,
+  STEPS_HEADER,
+} from '../../wire/headers.ts'
 import { HEADERS_MAX } from '../limits.ts'
 import {
   continuesAfter,
@@ -59,7 +66,7 @@ const CLIENT_ADDRESS = [
   PARK_HEADER,
   CLAIM_HEADER,
   CALLER_HEADER,
-  PROGRESS_HEADER,
+  STEPS_HEADER,
   RELAY_HEADER,
   ASK_SHARD_HEADER,
 ].map((name) => [name, 'dropped'] as const)

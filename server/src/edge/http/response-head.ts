@@ -1,7 +1,5 @@
 // The head of a backend's response, as the edge forwards it: the same rules as for a request (head.ts).
-import { PARKED_HEADER } from '../../parking-protocol.ts'
-import { SHARD_HEADER } from '../../shard-protocol.ts'
-import { RAY_KEPT_HEADER } from '../../tokens/edge-proof.ts'
+import { PARKED_HEADER, RAY_KEPT_HEADER, SHARD_HEADER } from '../../wire/headers.ts'
 import { RESPONSE_LINES_MAX } from '../limits.ts'
 import {
   continuesAfter,

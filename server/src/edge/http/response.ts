@@ -1,7 +1,7 @@
 // Writes responses. Every responder (a site, a redirect, a backend, a refusal) goes through this file, so the lines that
 // belong to the client's connection are written in one place: whether it continues, and the date.
 import { STATUS_CODES } from 'node:http'
-import { RAY_HEADER } from '../../tokens/edge-proof.ts'
+import { RAY_HEADER } from '../../wire/headers.ts'
 import { KEEP_ALIVE_MS_MAX, READ_AHEAD_BYTES_MAX, SMALL_BYTES_MAX } from '../limits.ts'
 import type { Exchange } from './exchange.ts'
 import { linesOf } from './headers.ts'

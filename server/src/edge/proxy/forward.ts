@@ -6,7 +6,7 @@
 // then waits there without a connection, and its response is fetched once the role has announced it (parking.ts).
 import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
-import { PARKING_OFFER } from '../../parking-protocol.ts'
+import { PARKING_OFFER } from '../../wire/parking-protocol.ts'
 import type { FlowFacts, Flows } from '../flows.ts'
 import { createBody, forwardBody, lastChunk } from '../http/body.ts'
 import { READABLE_LINE } from '../http/cors.ts'

@@ -4,12 +4,13 @@
 // reach its matchmaker. Each one is probed twice a second where there are several: a network that drops packets refuses
 // nothing. Matchmakers of other nodes are asked over TLS (process-tls/), where their rows say so.
 import { LRUCache } from 'lru-cache'
-import { bareHost } from '../../bare-host.ts'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
+import { canConnect } from '../../outbound/tcp-probe.ts'
 import { ProcessTls } from '../../process-tls/process-tls.ts'
-import { ASK_SHARD_HEADER } from '../../shard-protocol.ts'
-import { canConnect } from '../../tcp-probe.ts'
+import { bareHost } from '../../text/bare-host.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { ASK_SHARD_HEADER } from '../../wire/headers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import {
@@ -22,8 +23,6 @@ import {
 } from '../limits.ts'
 import type { Address } from '../routes.ts'
 
-/** Wakes readers of the leases (matchmaker/shards/lease.ts). */
-const LEASES_CHANNEL = 'shard_leases'
 const ASK_LINE = `${ASK_SHARD_HEADER}: 1\r\n`
 const TOKEN_MEMBER = /[?&]identity_token=([^&]*)/
 
@@ -54,7 +53,7 @@ export class Matchmakers {
     this.#configured = configured
     this.#tls = new ProcessTls(ctx, 'edge')
     this.#watch = watchChannel(ctx, {
-      channel: LEASES_CHANNEL,
+      channel: CHANNELS.shard_leases,
       every_ms: LEASES_EVERY_MS,
       look: () => this.#read(),
       failure: 'the leases of shards could not be read; trying again',

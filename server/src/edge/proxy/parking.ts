@@ -2,9 +2,9 @@
 // to requests that wait there without a connection. The channel is opened when the role offers it, and again whenever it is
 // lost. Requests parked over a lost channel are lost too. Without a channel, requests keep their connections.
 import { connect, type Socket } from 'node:net'
-import { bareHost } from '../../bare-host.ts'
-import { CHANNEL_PROTOCOL, CLAIM_HEADER, createLineReader, PARK_HEADER, parkingLine } from '../../parking-protocol.ts'
-import { EDGE_PROOF_HEADER } from '../../tokens/edge-proof.ts'
+import { bareHost } from '../../text/bare-host.ts'
+import { CLAIM_HEADER, EDGE_PROOF_HEADER, PARK_HEADER } from '../../wire/headers.ts'
+import { CHANNEL_PROTOCOL, createLineReader, parkingLine } from '../../wire/parking-protocol.ts'
 import { PARKING_OPEN_MS_MAX, PARKING_PAUSE_MS } from '../limits.ts'
 import type { Address } from '../routes.ts'
 

@@ -1,5 +1,5 @@
 // The head of a request as a backend receives it: the one place where the edge adds headers for backends.
-import { CHANNEL_PROTOCOL } from '../../parking-protocol.ts'
+import { CHANNEL_PROTOCOL } from '../../wire/parking-protocol.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { linesWithout } from '../http/headers.ts'
 import { rayLine } from '../http/response.ts'

@@ -9,8 +9,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
-import { LOBBY_PORTS_CHANNEL } from '../../database/lobby-channels.ts'
 import { watchChannel } from '../../database/poller.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import type { Handle } from '../handles.ts'
 import { PORT_PAIRS_SPARE, PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
 import type { Owners, PortOwners, Transport } from './port-owners.ts'
@@ -39,7 +39,7 @@ const TRANSPORTS = ['tcp', 'udp'] as const
 export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: OpenPorts): Promise<EdgePorts> {
   const keeper = new PortKeeper(ctx, owners, openPort)
   const watch = watchChannel(ctx, {
-    channel: LOBBY_PORTS_CHANNEL,
+    channel: CHANNELS.lobby_ports,
     every_ms: PORTS_EVERY_MS,
     look: () => keeper.pass(),
     failure: 'check of the raw ports failed; retrying',
@@ -226,7 +226,7 @@ class PortKeeper {
         .execute()
       for (const { transport, port } of rows) this.#recorded[transport].add(port)
     }
-    if (rows.length + lost.length > 0) await listener.notify('edge_ports')
+    if (rows.length + lost.length > 0) await listener.notify(CHANNELS.edge_ports)
   }
 
   /** The open ports that lobbies have or may get. */

@@ -3,7 +3,7 @@
 // a page can link to http://MAIN_DOMAIN:26005/, and the browser then sends the cookies of that host. The edge recognises
 // such a connection by the named host, and refuses it before a byte reaches the lobby.
 import { isIP } from 'node:net'
-import { bareHost } from '../../bare-host.ts'
+import { bareHost } from '../../text/bare-host.ts'
 import { canonicalHost, type HostMeaning, isRawPortHost } from '../hosts.ts'
 import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
 import type { FirstBytesFilter } from '../splice.ts'

@@ -6,9 +6,9 @@
 // silent, when its lobby has ended, or when another source needs the place.
 import type { RemoteInfo } from 'node:dgram'
 import { clientKey } from '../../addresses/client-ip.ts'
+import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { ConnectionLimits } from '../connection-limits.ts'
 import type { FlowPlayer } from '../flows.ts'
 import {

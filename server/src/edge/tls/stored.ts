@@ -5,6 +5,7 @@ import { certifiedHosts } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'
 import { isServed } from '../../database/served-hosts.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { STORED_CERTIFICATE_MS_MAX, STORED_CERTIFICATES_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
@@ -29,7 +30,7 @@ export function createStoredCertificates(ctx: Context, lookups: Lookups): Stored
     ageOf: (stored) => (stored === null ? null : STORED_CERTIFICATE_MS_MAX),
     onStale: logFailure,
   })
-  const close = ctx.listener.on('certificates', (host) => {
+  const close = ctx.listener.on(CHANNELS.certificates, (host) => {
     if (host === '') cache.expireAll()
     else cache.expire(host)
   })
@@ -72,6 +73,6 @@ async function readOrOrder(ctx: Context, host: string): Promise<Stored | null> {
     .values({ host, wish_ts: now, next_ts: now })
     .onConflict((conflict) => conflict.column('host').doNothing())
     .executeTakeFirst()
-  if (order.numInsertedOrUpdatedRows === 1n) await ctx.listener.notify('certificate_wishes', host)
+  if (order.numInsertedOrUpdatedRows === 1n) await ctx.listener.notify(CHANNELS.certificate_wishes, host)
   return { certificate: null }
 }

@@ -4,9 +4,9 @@
 import { ApiError, watchEvents } from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
-import { preparedText } from '../../json-text.ts'
 import { eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
+import { preparedText } from '../../text/json-text.ts'
 import type { MountOptions } from '../mount-options.ts'
 import type { Opening, OpenSocket, SocketRoute } from '../sockets.ts'
 

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
-import { bareHost } from '../../bare-host.ts'
+import { bareHost } from '../../text/bare-host.ts'
 import { type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH } from '../protocol.ts'
 
 /** Bytes of the head of the response to the upgrade. */

@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import type { ServerHttp2Stream } from 'node:http2'
 import { connect, type Socket } from 'node:net'
-import { bareHost } from '../../bare-host.ts'
 import type { Config } from '../../config/config.ts'
+import { bareHost } from '../../text/bare-host.ts'
 import { joinStreams } from '../streams.ts'
 
 /** To a port of the internal address. */

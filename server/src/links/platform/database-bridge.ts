@@ -7,7 +7,7 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import pg from 'pg'
 import type { Context } from '../../context.ts'
 import { explainTls, NO_TLS, readTarget } from '../../database/tls.ts'
-import { serversOf } from '../../database-url.ts'
+import { serversOf } from '../../text/database-url.ts'
 import { joinStreams, LinkRefusal } from '../streams.ts'
 
 /** Bytes of a startup message; PostgreSQL's own limit. */

@@ -19,8 +19,8 @@ import {
 import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { Context } from '../../context.ts'
-import { NODES_CHANNEL } from '../../database/node-roles.ts'
 import { createPoller, type Poller } from '../../database/poller.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import type { Authority } from '../authority.ts'
 import { type NodePeer, nodePeer } from '../peers.ts'
 import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH, RETIRE_PATH } from '../protocol.ts'
@@ -103,7 +103,7 @@ export class LinkListener {
       look: () => this.#endRemoved(),
       failure: 'removed nodes could not be read; retrying',
     })
-    this.#stop_listening = ctx.listener.on(NODES_CHANNEL, () => this.#checks.wake())
+    this.#stop_listening = ctx.listener.on(CHANNELS.nodes, () => this.#checks.wake())
     this.#timer = setInterval(() => this.#checks.wake(), CHECK_MS)
     ctx.metrics.gauge('linked_nodes', 'Joined nodes whose link is open.', [], (set) =>
       set([...this.#sessions.values()].filter((sessions) => LINKED_KINDS.every((kind) => sessions.has(kind))).length),

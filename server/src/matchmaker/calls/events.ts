@@ -6,7 +6,7 @@
 // machines, so no event can be earlier than an index that was sent. Several events may have the same time.
 import { type ResponseOf, validationError, type watchEvents } from '@musterhost/contract'
 import type { CallerOf } from '../../caller.ts'
-import { type Prepared, prepare, preparedText } from '../../json-text.ts'
+import { type Prepared, prepare, preparedText } from '../../text/json-text.ts'
 import type { Book } from '../book/state.ts'
 import { seatAnswer } from '../seats/answer.ts'
 import type { MatchmakerContext } from '../seats/context.ts'

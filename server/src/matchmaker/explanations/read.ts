@@ -4,7 +4,8 @@ import { ApiError, type ErrorCode, type Explanation } from '@musterhost/contract
 import { unnamedProxies } from '../../addresses/unnamed-proxies.ts'
 import type { Context } from '../../context.ts'
 import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
-import { EXPLANATIONS_WANTED_CHANNEL, type ExplanationStore } from './store.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import type { ExplanationStore } from './store.ts'
 
 /** The refusal that players behind an unnamed proxy get. */
 const CLIENT_LIMIT: ErrorCode = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
@@ -23,7 +24,7 @@ export async function readExplanation(
   let ray = await readRow(ctx, ray_id)
   if (ray === undefined) {
     // The process that had the request may not have written it yet.
-    await ctx.listener.notify(EXPLANATIONS_WANTED_CHANNEL)
+    await ctx.listener.notify(CHANNELS.explanations_wanted)
     await delay(WRITE_MS)
     ray = await readRow(ctx, ray_id)
   }

@@ -2,12 +2,11 @@
 // that arrive faster than they can be written are dropped, and the log reports how many.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-import { BatchWriter } from '../../batch-writer.ts'
 import { ASYNCHRONOUS } from '../../database/asynchronous.ts'
 import type { Listener } from '../../database/listen.ts'
+import { BatchWriter } from '../../flow/batch-writer.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 
-/** Wakes all processes: what they have buffered is to be written. */
-export const EXPLANATIONS_WANTED_CHANNEL = 'explanations_wanted'
 /** Pages show a request within a second of its end. */
 const FLUSH_EVERY_MS = 250
 /** Explanations that wait for the next write. */
@@ -57,7 +56,7 @@ export function createExplanationStore({
   })
 
   // Somebody wants to read one, which any of the processes may have.
-  const unsubscribe = listener.on(EXPLANATIONS_WANTED_CHANNEL, () => void writer.flush())
+  const unsubscribe = listener.on(CHANNELS.explanations_wanted, () => void writer.flush())
   return {
     keep: (explanation) => writer.add(explanation),
     flush: () => writer.flush(),
@@ -83,7 +82,7 @@ const INSERT_SQL = `
   ), ${ASYNCHRONOUS}
   where exists (select from namespaces where namespaces.namespace_id = ray.namespace_id)
   on conflict do nothing returning namespace_id)
-  select pg_notify('explanations', namespace_id::text) from (select distinct namespace_id from written) as changed`
+  select pg_notify('${CHANNELS.explanations}', namespace_id::text) from (select distinct namespace_id from written) as changed`
 
 const TRIM_SQL = `
   delete from explanations using (

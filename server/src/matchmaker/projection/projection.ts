@@ -5,8 +5,8 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import { inTransaction } from '../../database/transaction.ts'
+import { Semaphore } from '../../flow/semaphore.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
-import { Semaphore } from '../../semaphore.ts'
 import { addNewer, type RowSnapshots } from './affected-rows.ts'
 import { partsOf, type RowsToWrite, writeQuery } from './write-rows.ts'
 

@@ -1,7 +1,7 @@
 // Which channels the rows of lobbies notify: that of the runner that starts, stops or watches the process, and that of the
 // edges, which open or close its ports.
-import { channelOf, LOBBY_PORTS_CHANNEL } from '../../database/lobby-channels.ts'
 import type { Change } from '../../journal/changes.ts'
+import { CHANNELS, channelOf } from '../../wire/channels.ts'
 import type { RowOf } from './projected-tables.ts'
 
 type LobbyRow = RowOf<'lobbies'>
@@ -26,7 +26,7 @@ export function wakesOfRows(rows: Iterable<LobbyRow>): Set<string> {
   const channels = new Set<string>()
   for (const { node_id, edge_ports } of rows) {
     channels.add(channelOf('lobbies', node_id))
-    if (edge_ports.length > 0) channels.add(LOBBY_PORTS_CHANNEL)
+    if (edge_ports.length > 0) channels.add(CHANNELS.lobby_ports)
   }
   return channels
 }

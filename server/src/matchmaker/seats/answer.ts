@@ -1,8 +1,8 @@
 // The response to a request for a seat: where the lobby is reached, and the player token that its server will ask for.
 // Everything but the token is the same for all players of a lobby, and is serialised once.
 import type { findLobby, ResponseOf } from '@musterhost/contract'
-import { type Prepared, prepare } from '../../json-text.ts'
-import { lobbyAddress } from '../../lobby-addresses.ts'
+import { lobbyAddress } from '../../config/lobby-addresses.ts'
+import { type Prepared, prepare } from '../../text/json-text.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { edgeOf } from '../watch/edge-ports.ts'

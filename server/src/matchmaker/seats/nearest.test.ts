@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Region } from '../../regions.ts'
+import type { Region } from '../../config/regions.ts'
 import { byDistance } from './nearest.ts'
 
 const regionAt = (name: string, latitude: number, longitude: number) => ({ name, latitude, longitude }) as Region

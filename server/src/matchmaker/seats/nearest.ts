@@ -1,8 +1,7 @@
 // Regions by their distance from a client on a sphere, an estimate of how far packets travel. Without the client's
 // coordinates all distances are equal, and names decide.
-
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
-import type { Region } from '../../regions.ts'
+import type { Region } from '../../config/regions.ts'
 
 /** Kilometres (IUGG mean radius). */
 const EARTH_RADIUS_KM = 6_371.008_8

@@ -14,9 +14,9 @@ import {
 } from '@musterhost/contract'
 import type { AddressFacts, Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
-import { isExactNumber } from '../../exact-json.ts'
+import type { Region } from '../../config/regions.ts'
 import { gameModeId } from '../../ids.ts'
-import type { Region } from '../../regions.ts'
+import { isExactNumber } from '../../text/exact-json.ts'
 import type {
   CreateRequest,
   FindRequest,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Placement } from '../../regions.ts'
+import type { Placement } from '../../config/regions.ts'
 import { Capacity, type LobbyUse, type NodeState } from './capacity.ts'
 
 const NO_LIMIT = { cpu_cores: null, memory_mb: null }

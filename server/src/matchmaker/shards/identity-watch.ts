@@ -1,8 +1,8 @@
 // Callers that wait for a change that concerns an identity: its seats in a party, or the party itself. A durable change wakes
 // the caller, which then reads the state itself. The end of its time and a hang-up wake it as well.
 import { ApiError } from '@musterhost/contract'
+import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { Change } from '../../journal/changes.ts'
-import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { Book } from '../book/state.ts'
 import type { Patience } from './seat-waiters.ts'
 

@@ -4,9 +4,8 @@
 import type { Pool, PoolClient, QueryConfig } from 'pg'
 import { inTransaction } from '../../database/transaction.ts'
 import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 
-/** Wakes the processes of all nodes after a change of leases. */
-export const LEASES_CHANNEL = 'shard_leases'
 /** To the response to a heartbeat. */
 const BEAT_MS_MAX = 2_000
 /** A heartbeat that is older says nothing about the time of the books. By the database's clock. */
@@ -210,7 +209,7 @@ async function lastPageTime(client: PoolClient): Promise<number> {
 }
 
 async function notify(client: Pool | PoolClient): Promise<void> {
-  await client.query(`select pg_notify('${LEASES_CHANNEL}', '')`)
+  await client.query(`select pg_notify('${CHANNELS.shard_leases}', '')`)
 }
 
 /** The driver knows `query_timeout`, its types do not. */

@@ -2,7 +2,7 @@
 // system closes the connection, and refuses the next one. A process that is suspended, or cut off, closes nothing: its heartbeat
 // shows that (heartbeats.ts).
 import { connect, type Socket } from 'node:net'
-import { targetOf } from '../../tcp-probe.ts'
+import { targetOf } from '../../outbound/tcp-probe.ts'
 import type { Member } from './lease.ts'
 
 /** From the end of a connection to the next one. It doubles until a connection stays. */

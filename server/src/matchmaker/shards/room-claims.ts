@@ -6,7 +6,7 @@
 // The row of a place is locked from the statement's change to its commit: lobbies of one node begin and end one row of the journal
 // after the other. Seats in running lobbies change none of these rows.
 import type { Pool } from 'pg'
-import type { RoomLimit } from '../../regions.ts'
+import type { RoomLimit } from '../../config/regions.ts'
 import type { Book } from '../book/state.ts'
 import type { LobbyUse } from './capacity.ts'
 

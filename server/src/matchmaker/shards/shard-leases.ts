@@ -5,7 +5,8 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from '../../database/listen.ts'
 import { newId } from '../../ids.ts'
-import { probe, targetOf } from '../../tcp-probe.ts'
+import { probe, targetOf } from '../../outbound/tcp-probe.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import { planOf } from './balance.ts'
 import type { Books } from './books.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -90,7 +91,7 @@ export class ShardLeases {
     // Leases that were just taken.
     await Promise.all(this.#opening.values())
     if (this.#is_closed) return
-    this.#unsubscribe = this.#options.listener.on(leases.LEASES_CHANNEL, () => this.wake())
+    this.#unsubscribe = this.#options.listener.on(CHANNELS.shard_leases, () => this.wake())
     this.#schedule()
   }
 

@@ -11,8 +11,9 @@
 import { ApiError } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { type Poller, watchChannel } from '../../database/poller.ts'
+import { createTimerWhileNeeded, type TimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { Change } from '../../journal/changes.ts'
-import { createTimerWhileNeeded, type TimerWhileNeeded } from '../../timer-while-needed.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 
@@ -53,7 +54,7 @@ export async function watchEdgePlayers(
     },
   })
   const watch = watchChannel(ctx, {
-    channel: 'edge_players',
+    channel: CHANNELS.edge_players,
     every_ms: READ_EVERY_MS,
     retry_ms: READ_SOON_MS,
     look: () => players.read(),
@@ -223,7 +224,7 @@ class EdgePlayers {
       ...WRITE_QUERY,
       values: [column('edge_id'), column('player_id'), column('change_seq'), column('code')],
     })
-    for (const edge_id of new Set(column('edge_id'))) void this.#ctx.listener.notify('edge_admissions', edge_id)
+    for (const edge_id of new Set(column('edge_id'))) void this.#ctx.listener.notify(CHANNELS.edge_admissions, edge_id)
   }
 
   /** A hold may be over, or an edge must be notified. */

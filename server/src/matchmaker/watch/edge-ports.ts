@@ -1,9 +1,10 @@
 // Reads at which ports the edges listen, for the port pool, and at which addresses players reach them, for responses. The edges
 // write both tables and send a notification. The tables are also read every EDGES_EVERY_MS: an edge that is lost sends none.
+import type { PublicEdge } from '../../config/lobby-addresses.ts'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
 import type { EdgePort } from '../../journal/changes.ts'
-import type { PublicEdge } from '../../lobby-addresses.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import type { Books } from '../shards/books.ts'
 import type { OpenedPort } from '../shards/port-pool.ts'
 
@@ -32,7 +33,7 @@ export async function watchPorts(ctx: Context, books: Books): Promise<PortWatch>
   let edges: Edges = { by_node: new Map(), nodes_by_port: new Map() }
   let read = ''
   const watch = watchChannel(ctx, {
-    channel: 'edge_ports',
+    channel: CHANNELS.edge_ports,
     every_ms: EDGES_EVERY_MS,
     async look() {
       const { public_edges, ports } = await readEdges(ctx)

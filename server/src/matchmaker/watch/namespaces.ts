@@ -5,6 +5,7 @@ import type { AddressClass } from '../../addresses/ip-intelligence.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'
 import { openConfig } from '../../tokens/version-secrets.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 
 /** A notification may be lost: after this a record is read again before it is used. */
 const STALE_MS = 2_000
@@ -47,7 +48,7 @@ export function createNamespaces(ctx: Context): Namespaces {
   const records = cacheOf<NamespaceRecord>(ctx, NAMESPACES_MAX, STALE_MS)
   const origins = cacheOf<string>(ctx, ORIGINS_MAX, STALE_MS)
   const versions = cacheOf<GameModes>(ctx, VERSIONS_MAX, Number.POSITIVE_INFINITY)
-  const unsubscribe = ctx.listener.on('namespaces', () => {
+  const unsubscribe = ctx.listener.on(CHANNELS.namespaces, () => {
     records.clear()
     origins.clear()
   })

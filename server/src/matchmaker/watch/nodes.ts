@@ -9,10 +9,11 @@
 // - draining: its empty lobbies end, and at the deadline all, `node_drained`. Removed: all end, `node_removed`.
 //
 // A node needs no fence. When it returns, its runner ends what is no longer wanted, and the tokens of ended lobbies are refused.
+import type { RoomLimit } from '../../config/regions.ts'
 import type { Context } from '../../context.ts'
 import type { Watch } from '../../database/poller.ts'
 import type { StopReason } from '../../journal/changes.ts'
-import type { RoomLimit } from '../../regions.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 import type { NodeRoom, NodeState } from '../shards/capacity.ts'
@@ -56,7 +57,7 @@ export async function watchNodes(
     look: async () => nodes.look((await observed.read()).nodes),
     failure: 'the nodes could not be read; trying again',
   })
-  const unsubscribe = ctx.listener.on('nodes', watch.wake)
+  const unsubscribe = ctx.listener.on(CHANNELS.nodes, watch.wake)
   await watch.looking()
   return {
     close() {

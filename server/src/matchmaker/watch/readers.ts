@@ -1,8 +1,8 @@
 // Notifies the readers of the journal which shards have new rows: at once, then at most every WAKE_EVERY_MS, because each
 // NOTIFY is a commit of its own. A reader that misses a notification polls.
 import type { Listener } from '../../database/listen.ts'
-import { JOURNAL_CHANNEL } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import type { Books } from '../shards/books.ts'
 
 const WAKE_EVERY_MS = 100
@@ -19,7 +19,7 @@ export function wakeReaders(listener: Pick<Listener, 'notify'>, books: Pick<Book
     const payload = [...shards].join(',')
     shards.clear()
     resting = setTimeout(send, WAKE_EVERY_MS)
-    void listener.notify(JOURNAL_CHANNEL, payload)
+    void listener.notify(CHANNELS.journal, payload)
   }
 
   const unsubscribe = books.onCommits({

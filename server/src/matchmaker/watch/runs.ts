@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
@@ -106,7 +107,7 @@ export async function watchRuns(
   }
 
   const watch = watchChannel(ctx, {
-    channel: 'lobby_runs',
+    channel: CHANNELS.lobby_runs,
     every_ms: RUNS_EVERY_MS,
     retry_ms: RETRY_MS,
     look: readAll,

@@ -1,7 +1,7 @@
 // Notifications between runner and matchmaker about the start of a lobby that a request waits for, for its ray: the process
 // runs, the server is ready. A lost notification is not sent again: the phase before it then lasts to the end.
 import type { Context } from '../../context.ts'
-import { channelOf } from '../../database/lobby-channels.ts'
+import { CHANNELS, channelOf } from '../../wire/channels.ts'
 import type { Books } from '../shards/books.ts'
 
 export type RunStarts = {
@@ -12,7 +12,7 @@ export type RunStarts = {
 
 export function watchRunStarts({ listener }: Pick<Context, 'listener'>, books: Books): RunStarts {
   const followers = new Map<string, () => void>()
-  const unsubscribe = listener.on('lobby_runs', (lobby_id) => {
+  const unsubscribe = listener.on(CHANNELS.lobby_runs, (lobby_id) => {
     followers.get(lobby_id)?.()
     followers.delete(lobby_id)
   })

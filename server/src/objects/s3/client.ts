@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SecureContext } from 'node:tls'
 import { ApiError } from '@musterhost/contract'
 import { AwsV4Signer } from 'aws4fetch'
-import { type CertificateFault, certificateFault } from '../../certificate-fault.ts'
+import { type CertificateFault, certificateFault } from '../../outbound/certificate-fault.ts'
 import { textOf } from './xml.ts'
 
 /** A bucket, and who may use it. `prefix`: without slashes at its ends, or empty. */

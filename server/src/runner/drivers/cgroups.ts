@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { codeOf, isGone, numbersOf, signal } from '../../procfs.ts'
+import { codeOf, isGone, numbersOf, signal } from '../../node/procfs.ts'
 import type { Tier } from './driver.ts'
 
 const CONTROLLERS = ['memory', 'cpu', 'pids'] as const

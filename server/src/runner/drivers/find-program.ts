@@ -3,7 +3,7 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { beginWith, ofOneText, runBy } from '@musterhost/contract/version-check'
-import { codeOf } from '../../procfs.ts'
+import { codeOf } from '../../node/procfs.ts'
 import type { ExitReason } from './driver.ts'
 
 /** Folders of the host's programs, in the order of the search. Games of a distribution are in folders of their own. */

@@ -5,7 +5,7 @@ import { closeSync, constants, mkdirSync, openSync, rmSync, writeSync } from 'no
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { INPUT_WAIT_MS_MAX, type InputResult } from '../../lobby-logs/lobby-logs.ts'
-import { codeOf, isGone } from '../../procfs.ts'
+import { codeOf, isGone } from '../../node/procfs.ts'
 
 const WRITE_POLL_MS = 50
 /** Bytes of one line with its newline. The system writes up to so many whole or not at all (PIPE_BUF). */

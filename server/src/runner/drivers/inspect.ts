@@ -1,5 +1,5 @@
 // What a run uses and where it listens, read from its control group and from /proc.
-import { isAlive, socketInodesOf, treeOf, usageOfTrees } from '../../procfs.ts'
+import { isAlive, socketInodesOf, treeOf, usageOfTrees } from '../../node/procfs.ts'
 import { type ListeningSocket, readListening } from '../sockets.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Handle, Usage } from './driver.ts'

@@ -1,7 +1,7 @@
 // The start of a run: its pipes, its limits, its file, and the monitor that becomes the lobby.
 import type { ChildProcess } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import type { ProcessId } from '../../procfs.ts'
+import type { ProcessId } from '../../node/procfs.ts'
 import type { LoggerClient } from '../logs/logger-client.ts'
 import type { Exit, Handle, RunSpec } from './driver.ts'
 import type { Host } from './host.ts'

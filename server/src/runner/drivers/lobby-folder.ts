@@ -14,7 +14,7 @@
 // lobby is listed in `<data>/lobbies/.unfinished/` (unfinished.ts).
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGone, parseStat } from '../../procfs.ts'
+import { isGone, parseStat } from '../../node/procfs.ts'
 import type { Exit, Handle } from './driver.ts'
 
 /** `stop_signal`: what ends the program; SIGTERM when it is absent. `has_terminal`: `script` is above the program. */

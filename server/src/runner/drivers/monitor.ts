@@ -20,7 +20,7 @@ import {
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { quoteForShell } from '@musterhost/contract'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 import { ARGS_FD, FILE_FDS, SECCOMP_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
 

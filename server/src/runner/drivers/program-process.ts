@@ -1,6 +1,6 @@
 // Finds the process of a lobby's program among the processes of its run. It gets the SIGTERM of a stop, and its state
 // shows whether the lobby is suspended.
-import { childrenOf, identityOf, type ProcessId, readStat } from '../../procfs.ts'
+import { childrenOf, identityOf, type ProcessId, readStat } from '../../node/procfs.ts'
 import type { Handle } from './driver.ts'
 import { hasTerminal, readStatus } from './lobby-folder.ts'
 

@@ -7,13 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import type { LobbyLogs, LogPart } from '../../lobby-logs/lobby-logs.ts'
 import { createFolderLogs, folderOfLobby } from '../../lobby-logs/local.ts'
-import {
-  ANSWERS_CHANNEL,
-  type LogAnswer,
-  type LogQuestion,
-  QUESTIONS_CHANNEL,
-  writePart,
-} from '../../lobby-logs/remote.ts'
+import { type LogAnswer, type LogQuestion, writePart } from '../../lobby-logs/remote.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import type { Driver } from '../drivers/driver.ts'
 
 /** Questions served at once. A further one is answered as busy, and the api repeats it. */
@@ -49,7 +44,7 @@ export class LogAnswers {
     this.#driver = driver
     this.#lobbies_folder = join(ctx.config.data_dir, 'lobbies')
     this.#logs = createFolderLogs(this.#lobbies_folder)
-    this.#unsubscribe = ctx.listener.on(QUESTIONS_CHANNEL, (question_id) => {
+    this.#unsubscribe = ctx.listener.on(CHANNELS.log_questions, (question_id) => {
       if (question_id === '' || this.#due.size >= PENDING_MAX) this.#is_all_due = true
       else this.#due.add(question_id)
       this.#wake()
@@ -164,7 +159,7 @@ export class LogAnswers {
         text: 'insert into log_answers (question_id, answer) values ($1, $2) on conflict do nothing',
         values: [question_id, JSON.stringify(answer)],
       })
-      await this.#ctx.listener.notify(ANSWERS_CHANNEL, question_id)
+      await this.#ctx.listener.notify(CHANNELS.log_answers, question_id)
     } catch (error) {
       // The question was removed because its client has gone.
       const is_gone = error instanceof Error && 'code' in error && error.code === FOREIGN_KEY_VIOLATION

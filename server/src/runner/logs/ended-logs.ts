@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { isLogFile } from '../../lobby-logs/files.ts'
 import { METRICS_FILE } from '../../lobby-logs/lobby-metrics.ts'
 import { isLobbyId } from '../../lobby-logs/local.ts'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 import { ENDED_FILE } from '../drivers/lobby-folder.ts'
 import type { UnfinishedLobbies } from '../drivers/unfinished.ts'
 

@@ -2,7 +2,7 @@
 // full disk loses lines and has no other effect.
 import { closeSync, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
 import { LOG_FILE_BYTES_MAX, LOG_FILES_MAX, type LogStream, logFile, newestFile } from '../../lobby-logs/files.ts'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 
 /** `onFailure` is called once for each row of failed writes. */
 export function createLogWriter(

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LOG_STREAMS } from '../../lobby-logs/files.ts'
 import { folderOfLobby, outputPipe, outputPipesFolder } from '../../lobby-logs/local.ts'
-import { codeOf, readStat } from '../../procfs.ts'
+import { codeOf, readStat } from '../../node/procfs.ts'
 import { controlPipe, loggerErrorFile, platformFolder } from './control.ts'
 import { makePipes, SparePipes } from './spare-pipes.ts'
 

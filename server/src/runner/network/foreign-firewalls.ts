@@ -2,7 +2,7 @@
 // a packet that one of them drops is lost, whatever the platform's own table says. So a chain that drops what it does not
 // know takes the lobbies' internet, or their way to the platform, without a message anywhere.
 import { readFileSync } from 'node:fs'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 import { LOBBY_PREFIX } from './addresses.ts'
 import { run } from './system-command.ts'
 

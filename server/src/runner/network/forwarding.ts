@@ -2,7 +2,7 @@
 // off, it is switched on for those interfaces, for lobbies only (rules.ts), and off again when the platform is removed.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 
 export class Forwarding {
   readonly #file: string

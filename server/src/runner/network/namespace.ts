@@ -2,7 +2,7 @@
 // is off except on the lobby's own loopback interface (docs/design/decisions/0080-network-per-lobby.md).
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 import { type Block, indexIn, lobbyPrefix, type NetworkNames, namesOf, namespacePrefix } from './addresses.ts'
 import { lobbyTableText } from './rules.ts'
 import { ipBatch, run } from './system-command.ts'

@@ -2,7 +2,7 @@
 // of other interfaces, so its own upstream servers are used instead.
 import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
-import { isGone } from '../../procfs.ts'
+import { isGone } from '../../node/procfs.ts'
 
 const STUB = '127.0.0.53'
 const FILES = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'] as const

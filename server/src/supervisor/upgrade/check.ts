@@ -2,11 +2,11 @@
 // changed.
 import type { Kysely } from 'kysely'
 import { sql } from 'kysely'
-import { thisProgram, workTogether } from '../../compatibility.ts'
 import { isAdditive } from '../../database/additive.ts'
 import { MIGRATIONS } from '../../database/migrations/index.ts'
 import type { Schema } from '../../database/schema.ts'
 import { StartError } from '../../start-error.ts'
+import { thisProgram, workTogether } from '../../wire/compatibility.ts'
 import type { HolderProgram } from '../lock.ts'
 
 /** A node whose roles have not reported for this long is not counted. */

@@ -9,7 +9,7 @@
 import { accessSync, constants, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { handOver, type ProgramVersion, workTogether } from '../../compatibility.ts'
+import { handOver, type ProgramVersion, workTogether } from '../../wire/compatibility.ts'
 import type { FolderLock, Refusal } from '../lock.ts'
 import type { Part } from '../start-platform.ts'
 import type { RoleProgram } from '../supervised-role.ts'

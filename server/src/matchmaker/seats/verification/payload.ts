@@ -1,8 +1,8 @@
 // The body of the question to a game's endpoint.
 import type { SeatAction } from '@musterhost/contract'
 import type { AddressFacts } from '../../../addresses/ip-intelligence.ts'
-import { parseExact } from '../../../exact-json.ts'
 import { gameModeId, idOfName } from '../../../ids.ts'
+import { parseExact } from '../../../text/exact-json.ts'
 import type { Hold } from '../../book/holds.ts'
 
 /** A player who gets a seat: the requester, or a member of the requester's party. */

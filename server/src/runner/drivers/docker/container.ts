@@ -1,11 +1,10 @@
 // The container of a lobby: how it is made from a RunSpec, and what its labels say after a restart of the runner.
 //
 // A container is: created -> running -> exited (its exit is recorded) -> removed. The engine never restarts it.
-
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TERMINAL_COLUMNS, TERMINAL_ROWS } from '@musterhost/contract'
-import { isGone, readStat } from '../../../procfs.ts'
+import { isGone, readStat } from '../../../node/procfs.ts'
 import type { RunNetwork } from '../../network/lobby-networks.ts'
 import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
 import type { Handle, RunSpec, Tier } from '../driver.ts'

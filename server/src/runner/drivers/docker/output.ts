@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS, type LogStream } from '../../../lobby-logs/files.ts'
 import { outputPipe } from '../../../lobby-logs/local.ts'
-import { isGone } from '../../../procfs.ts'
+import { isGone } from '../../../node/procfs.ts'
 import {
   createLines,
   type Lines,

@@ -2,7 +2,7 @@
 // container runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGone } from '../../../procfs.ts'
+import { isGone } from '../../../node/procfs.ts'
 import type { ContainerFacts, ContainerInspect } from '../docker/container.ts'
 import type { Handle } from '../driver.ts'
 import type { UsageSample } from './usage-samples.ts'

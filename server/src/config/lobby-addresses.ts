@@ -1,8 +1,8 @@
 // How clients reach the ports of a lobby: as find, join and create return it, and as the lobby's server finds it in its
 // environment. No host here is one of the main domain, a site or a custom domain, because cookies ignore ports.
 import type { findLobby, PortConfig, ResponseOf } from '@musterhost/contract'
-import { hasHttps, mainUrl, publicUrl, rawPortsHost } from './config/addresses.ts'
-import type { Config } from './config/config.ts'
+import { hasHttps, mainUrl, publicUrl, rawPortsHost } from './addresses.ts'
+import type { Config } from './config.ts'
 
 export type LobbyAddress = ResponseOf<typeof findLobby>['ports'][string]
 

@@ -4,11 +4,13 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** Only a checkout has it. */
-const BUILD_SCRIPT = fileURLToPath(new URL('../../scripts/build.ts', import.meta.url))
+const BUILD_SCRIPT = fileURLToPath(new URL('../../../scripts/build.ts', import.meta.url))
 const IS_CHECKOUT = existsSync(BUILD_SCRIPT)
 
 export function platformVersion(): string {
-  const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), 'utf8')) as {
+  const { version } = JSON.parse(
+    readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
+  ) as {
     version: string
   }
   return version

@@ -14,13 +14,7 @@
 
 /** The value of the Upgrade header. */
 export const CHANNEL_PROTOCOL = 'muster-parking'
-/** The id of the edge's process. */
-export const PARK_HEADER = 'x-muster-park'
-/** A number, or PARKING_OFFER. */
-export const PARKED_HEADER = 'x-muster-parked'
 export const PARKING_OFFER = 'offered'
-/** The number of the parked request whose response is fetched. */
-export const CLAIM_HEADER = 'x-muster-claim'
 
 /** Bytes of a line: a word, a number, and the line's end. */
 const LINE_BYTES_MAX = 64

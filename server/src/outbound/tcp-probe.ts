@@ -1,6 +1,6 @@
 // Whether a process of the platform can be reached: a TCP connection, which is closed at once. It costs the process no request.
 import { connect, type Socket } from 'node:net'
-import { bareHost } from './bare-host.ts'
+import { bareHost } from '../text/bare-host.ts'
 
 /** `refused`: the machine responds, and nothing listens there. `late`: no response came in time, or the network has an error. */
 export type ProbeEnd = 'connected' | 'refused' | 'late'

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
 import Type, { type Static } from 'typebox'
-import { positionText } from './text-position.ts'
-import { parseToml, type Toml, TomlSyntaxError } from './toml.ts'
+import { positionText } from '../text/text-position.ts'
+import { parseToml, type Toml, TomlSyntaxError } from '../text/toml.ts'
 
 /** In the order and with the members of the answer to GET /cloud/region-tiers. */
 export type RegionTier = {
