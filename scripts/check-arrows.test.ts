@@ -82,12 +82,12 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'contract/src/planted-server.ts',
-    text: "export { readConfig } from '@musterhost/server/config'\n",
+    text: "export { readConfig } from '@musterhost/server/config/read-config'\n",
     fault: /:1 contract may not import config /,
   },
   {
     path: 'contract/src/planted-past-exports.ts',
-    text: "export { readConfig } from '../../server/src/config/config.ts'\n",
+    text: "export { readConfig } from '../../server/src/config/read-config.ts'\n",
     fault: /:1 contract may not import config /,
   },
   {
@@ -206,6 +206,16 @@ test('an exception that no file needs is a fault', (t) => {
   const { status, stderr } = check(copy)
   assert.equal(status, 1)
   assert.match(stderr, /the exception for server\/src\/context\.ts is not needed/)
+})
+
+test('two files that import only types of each other are a circle', (t) => {
+  const copy = copyOfRepository(t)
+  const folder = join(copy, 'server/src/edge/cdn')
+  writeFileSync(join(folder, 'planted-a.ts'), "import type { B } from './planted-b.ts'\nexport type A = B\n")
+  writeFileSync(join(folder, 'planted-b.ts'), "import type { A } from './planted-a.ts'\nexport type B = A[]\n")
+  const { status, stderr } = check(copy)
+  assert.equal(status, 1)
+  assert.match(stderr, /cdn\/planted-a\.ts, \S+planted-b\.ts are a circle/)
 })
 
 test('an arrow inside a room that no import needs is a fault, and so is a circle', () => {

@@ -2,7 +2,7 @@
 // FOLDER, by arrows/rules.ts. It also checks where clocks, randomness and the environment are read. It prints how much was
 // read and every fault, and exits with 1 when there is a fault.
 import { resolve } from 'node:path'
-import { faultsInside } from './arrows/boxes.ts'
+import { circlesOf, faultsInside } from './arrows/boxes.ts'
 import {
   type Import,
   readSources,
@@ -50,12 +50,25 @@ function checkArrows(root: string): { files: number; imports: number; faults: st
   if (sources.length < FILES_MIN || imports < IMPORTS_MIN) {
     faults.push(`Only ${imports} imports of ${sources.length} files were found: the reading is at fault.`)
   }
-  return { files: sources.length, imports, faults: [...faults, ...faultsOfRooms(sources), ...outOfDate(sources, used)] }
+  return {
+    files: sources.length,
+    imports,
+    faults: [...faults, ...faultsOfRooms(sources), ...faultsOfCircles(sources), ...outOfDate(sources, used)],
+  }
 }
 
 function faultsOfRooms(sources: readonly SourceFile[]): string[] {
   const own = sources.filter(({ path }) => !isTest(path))
   return Object.entries(INSIDE).flatMap(([room, picture]) => faultsInside(room, picture, own))
+}
+
+/** Files that import each other, also by types only. A type is defined one floor below its users. */
+function faultsOfCircles(sources: readonly SourceFile[]): string[] {
+  const own = sources.filter(({ path }) => !isTest(path))
+  const arrows = new Map(
+    own.flatMap(({ path, imports }) => imports.map(({ file }): [string, null] => [`${path} -> ${file}`, null])),
+  )
+  return circlesOf({ boxes: own.map(({ path }) => path), arrows }).map((files) => `${files.join(', ')} are a circle.`)
 }
 
 function faultOfImport(source: SourceFile, item: Import, workspaces: readonly Workspace[], used: Used): string | null {

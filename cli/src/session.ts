@@ -184,7 +184,7 @@ export async function localPlatform(terminal: Surroundings): Promise<Credential 
   const token = await readOperatorToken(terminal)
   if (token === null || !hasPlatform()) return null
   const [{ readConfig }, { mainUrl }] = await Promise.all([
-    import('@musterhost/server/config'),
+    import('@musterhost/server/config/read-config'),
     import('@musterhost/server/config/addresses'),
   ])
   const url = new URL(mainUrl(readConfig({ ...terminal.env }))).origin

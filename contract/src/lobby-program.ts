@@ -1,5 +1,6 @@
 // What the program of a lobby starts with: its arguments, its environment and its files. The runner starts lobbies with it,
 // and `muster dev` the server of a developer. The config cannot replace variables of the platform, except PORT and HOST.
+import { isPlatformVariable, isReservedVariable } from './env-names.ts'
 import type { GameModeConfig } from './game-modes.ts'
 import { TERMINAL_TYPE } from './lobby-terminal.ts'
 import {
@@ -9,17 +10,6 @@ import {
   placeholderNames,
   variableOfPort,
 } from './placeholders.ts'
-
-/** Names that `env` of the config may not set. Variables of a loader or an interpreter are allowed. */
-const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR)$/
-
-/** The name of an environment variable that a developer chooses. */
-export const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]{0,63}$'
-
-/** Whether every lobby gets the variable from the platform. A secret may not have such a name. */
-export function isPlatformVariable(name: string): boolean {
-  return OWN_NAMES.test(name) || name === 'PORT' || name === 'HOST'
-}
 
 /** `path`: in the lobby's writable folder. */
 export type LobbyFile = { path: string; content: string }
@@ -63,10 +53,10 @@ export function lobbyProgram(
   const env: Record<string, string> = { ...(mode.terminal && { TERM: TERMINAL_TYPE }), ...image?.env }
   for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
   for (const [name, value] of Object.entries(mode.env)) {
-    if (!OWN_NAMES.test(name)) env[name] = fillPlaceholders(value, values)
+    if (!isReservedVariable(name)) env[name] = fillPlaceholders(value, values)
   }
   for (const [name, value] of Object.entries(secrets)) if (!isPlatformVariable(name)) env[name] = value
-  for (const [name, value] of Object.entries(own)) if (OWN_NAMES.test(name)) env[name] = value
+  for (const [name, value] of Object.entries(own)) if (isReservedVariable(name)) env[name] = value
   const args = mode.args.map((text) => fillPlaceholders(text, values))
   const entrypoint = mode.image.entrypoint?.map((text) => fillPlaceholders(text, values))
   return {

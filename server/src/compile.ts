@@ -3,7 +3,7 @@
 // `node compile.ts check` loads the supervisor too, and reads the settings. So a running platform tries the program of an
 // upgrade before it changes anything. It ends with a code other than 0 and one line when the program refuses the settings.
 import { flushCompileCache } from 'node:module'
-import { CONFIG_EXIT_CODE, ConfigError, readConfig } from './config/config.ts'
+import { CONFIG_EXIT_CODE, ConfigError, readConfig } from './config/read-config.ts'
 
 await Promise.all([
   import('./main.ts'),

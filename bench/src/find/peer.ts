@@ -2,7 +2,7 @@
 // also calls the endpoint of a game (verified.ts). They run in their own process, like the matchmaker. The process reports
 // its port over the IPC channel.
 import { findLobby, type ResponseOf } from '@musterhost/contract'
-import { readConfig } from '@musterhost/server/config'
+import { readConfig } from '@musterhost/server/config/read-config'
 import { createAskGame } from '@musterhost/server/matchmaker/seats/verification/ask-game'
 import { createLog } from '@musterhost/server/observe/log'
 import { createMetrics } from '@musterhost/server/observe/metrics'

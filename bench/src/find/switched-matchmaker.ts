@@ -1,7 +1,7 @@
 // The matchmaker in a process whose rays are switched on and off while it runs. Two processes would differ by more than the
 // cost of rays, through memory layout and compilation alone. Off is the same as MUSTER_RAYS_PER_SECOND=0: no ray is opened.
 import { startRoles } from '@musterhost/server'
-import { readConfig } from '@musterhost/server/config'
+import { readConfig } from '@musterhost/server/config/read-config'
 
 export type Switch = { kind: 'rays'; are_kept: boolean }
 /** The response to a switch: processor time so far, in microseconds. */

@@ -1,6 +1,6 @@
 // The matchmaker in a process that records when its event loop stood still and when it appended to the journal.
 import { startRoles } from '@musterhost/server'
-import { readConfig } from '@musterhost/server/config'
+import { readConfig } from '@musterhost/server/config/read-config'
 import { clock, type Span, type Stall, watchStalls } from './stalls.ts'
 
 export type Watch = { kind: 'watch' } | { kind: 'report' }

@@ -1,6 +1,7 @@
 // muster deploy: builds, packs and sends what is new, creates a version, starts a lobby of the version, and switches the
 // namespace. Nothing is switched before everything has arrived and the lobby is ready, so a deploy that fails or is
 // interrupted leaves the namespace as it was.
+
 import { relative } from 'node:path'
 import {
   ApiError,
@@ -15,7 +16,7 @@ import { hasSecrets, readableConfig } from '@musterhost/contract/readable-config
 import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from '../failure.ts'
 import { completeVersion } from '../project/complete.ts'
 import { locateErrors, type Project, type ProjectFolder, type ProjectImage, shellWordsOf } from '../project/project.ts'
-import type { Namespace, Session } from '../session.ts'
+import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { siteUrl } from './addresses.ts'
 import { runBuild } from './build.ts'
@@ -26,8 +27,9 @@ import { firstPageHint } from './first-page.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
 import { readImage } from './image.ts'
 import { type PreviewOptions, previewTarget } from './preview.ts'
+import type { DeployTarget } from './target.ts'
 import { type ServerSource, type Uploaded, uploadServer, uploadSite } from './uploads.ts'
-import { hasGameModes, readVersion, type Version } from './versions.ts'
+import { hasGameModes, readVersion } from './versions.ts'
 
 export type DeployOptions = {
   message?: string
@@ -60,22 +62,13 @@ export type DeployResult = {
 }
 
 /** Where a deploy goes. A preview that is new has no namespace until its version exists. */
-export type Target = {
-  name_id: string
-  namespace: Namespace | null
-  /** The version that runs now; null in a new preview. */
-  current: Version | null
-  /** Puts the version into use, and returns the namespace. */
-  put(version_id: string): Promise<Namespace>
-}
-
 type Deploying = {
   terminal: Terminal
   session: Session
   project: Project
   options: DeployOptions
   game: { game_id: string; name_id: string }
-  target: Target
+  target: DeployTarget
 }
 
 export async function deployProject(
@@ -97,7 +90,7 @@ async function deployTo(
   session: Session,
   project: Project,
   options: DeployOptions,
-  target: Target,
+  target: DeployTarget,
 ): Promise<DeployResult> {
   const game = await session.game()
   const deploying: Deploying = { terminal, session, project, options, game, target }
@@ -141,7 +134,7 @@ async function deployTo(
   }
 }
 
-function interrupted(target: Target, is_switched: boolean): Failure {
+function interrupted(target: DeployTarget, is_switched: boolean): Failure {
   if (is_switched) {
     return new Failure(
       `Interrupted. ${target.name_id} runs the new version, and its first lobby starts without this command.`,
@@ -158,11 +151,11 @@ function interrupted(target: Target, is_switched: boolean): Failure {
 }
 
 /** What the namespace is while nothing has been switched. */
-function stateOf({ name_id, current }: Target): string {
+function stateOf({ name_id, current }: DeployTarget): string {
   return current === null ? `${name_id} was not created` : `${name_id} still runs version ${current.display_name}`
 }
 
-async function namespaceTarget(session: Session, { message }: DeployOptions): Promise<Target> {
+async function namespaceTarget(session: Session, { message }: DeployOptions): Promise<DeployTarget> {
   const { game_id } = await session.game()
   const namespace = await session.namespace()
   const found = (await session.gameFull()).namespaces.find((one) => one.namespace_id === namespace.namespace_id)

@@ -15,7 +15,7 @@ import { EXIT, Failure } from '../failure.ts'
 import type { GameFull, Namespace, Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { durationText } from '../times.ts'
-import type { Target } from './deploy.ts'
+import type { DeployTarget } from './target.ts'
 import { readVersion } from './versions.ts'
 
 /** As in the contract. */
@@ -38,7 +38,11 @@ export type PreviewOptions = {
 }
 
 /** The namespace of the preview. Throws a Failure (exit code 2) for a name or a lifetime that cannot be. */
-export async function previewTarget(terminal: Terminal, session: Session, options: PreviewOptions): Promise<Target> {
+export async function previewTarget(
+  terminal: Terminal,
+  session: Session,
+  options: PreviewOptions,
+): Promise<DeployTarget> {
   const name_id = previewName(options.preview === true ? await branchName(terminal) : String(options.preview))
   const ttl_ms = options.ttl ?? TTL_MS_DEFAULT
   const found = findPreview(await session.gameFull(), name_id)

@@ -1,8 +1,8 @@
 // Secrets of a game: environment variables of its lobbies whose values no call returns. A secret holds in the whole game, or in
 // one namespace only. Lobbies that start after a change have it.
 import Type from 'typebox'
+import { ENV_NAME_PATTERN } from '../env-names.ts'
 import { GameId, NamespaceId } from '../ids.ts'
-import { ENV_NAME_PATTERN } from '../lobby-program.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object, Timestamp } from '../records.ts'
 import { Creator } from './creator.ts'

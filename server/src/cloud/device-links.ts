@@ -1,7 +1,7 @@
 // Device links: prepared -> complete, refused, or expired. Until it is complete a link is only its token, so that strangers who
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
-import { CHANNELS } from '../wire/channels.ts'
+
 import {
   ApiError,
   type BodyOf,
@@ -16,6 +16,7 @@ import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import { createLongPoll } from '../database/long-poll.ts'
 import { newId } from '../ids.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { requireGame } from './access.ts'
 import { timestamp } from './times.ts'
 import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'

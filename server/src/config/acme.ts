@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { parseTsigKey, type TsigKey } from '../text/tsig-key.ts'
-import type { Config } from './config.ts'
 import { isUrl, type SettingsReader } from './read.ts'
 
 export type Acme = {
@@ -28,7 +27,7 @@ const ACME_DNS_DOMAINS = ['job', 'cdn'] as const
 export type AcmeDnsDomain = (typeof ACME_DNS_DOMAINS)[number]
 
 /** Null: no certificates are ordered. `is_ordering`: whether this process places the orders. */
-export function readAcme(read: SettingsReader, mode: Config['mode'], is_ordering: boolean): Acme | null {
+export function readAcme(read: SettingsReader, mode: 'development' | 'production', is_ordering: boolean): Acme | null {
   const { mistakes } = read
   const directory_url = read.textOrNull('MUSTER_ACME')
   if (directory_url !== null && !isUrl(directory_url, /^https:\/\//)) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { httpsWarning } from './addresses.ts'
-import { ConfigError, readConfig } from './config.ts'
+import { ConfigError, readConfig } from './read-config.ts'
 import { SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 const PRODUCTION = {

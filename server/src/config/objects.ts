@@ -1,17 +1,6 @@
 // Settings of stored files: the data folder, or a bucket of an S3 service.
-import type { Config } from './config.ts'
+import type { Config, S3Place, S3Service } from './config.ts'
 import { isUrl, type SettingsReader } from './read.ts'
-
-/** An S3 service and the credentials for it. `endpoint`: an origin, without a slash at the end. */
-export type S3Service = {
-  endpoint: string
-  region: string
-  access_key_id: string
-  secret_access_key: string
-}
-
-/** A place in a bucket. `prefix`: without slashes at its ends, or empty. */
-export type S3Place = { bucket: string; prefix: string }
 
 /** Names of AWS, DNS labels with dots, and plain folders without `.` and `..`. */
 const S3_PLACE = /^s3:\/\/(?<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(?<prefix>[\w.-]+(?:\/[\w.-]+)*))?\/?$/

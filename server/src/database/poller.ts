@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import type { Listener } from './listen.ts'
 
-type Look = {
+export type Look = {
   look: () => Promise<void>
   /** What the log says of a look that failed. It is made again in time. */
   failure: string

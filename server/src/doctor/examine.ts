@@ -1,6 +1,7 @@
 // Examines this machine and the settings of a platform, running or not. The checks use what the roles use at their start, so
 // what passes here starts. Nothing that lasts is changed: trial files are in a folder that is removed.
-import { type Config, ConfigError, readConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError, readConfig } from '../config/read-config.ts'
 import { isLocked } from '../supervisor/lock.ts'
 import { examineCertificates } from './certificates.ts'
 import { examineClock } from './clock.ts'

@@ -1,6 +1,6 @@
 // The processes of the platform: the ports that a start would need, or the roles that run.
 import type { Config } from '../config/config.ts'
-import { readConfig } from '../config/config.ts'
+import { readConfig } from '../config/read-config.ts'
 import { ROLES } from '../config/roles.ts'
 import { StartError } from '../start-error.ts'
 import { chooseEdgePorts, requireFreePorts } from '../supervisor/ports.ts'

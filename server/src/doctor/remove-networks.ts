@@ -1,7 +1,7 @@
 // `muster doctor --remove-networks`: for a platform that does not come back, such as one whose machine gets another use.
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { readConfig } from '../config/config.ts'
+import { readConfig } from '../config/read-config.ts'
 import { removeNetworks } from '../runner/network/removal.ts'
 import { StartError } from '../start-error.ts'
 import { isLocked } from '../supervisor/lock.ts'

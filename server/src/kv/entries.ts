@@ -1,6 +1,6 @@
 // The operations on entries, once their namespace is known (namespace.ts). Writers notify the channel, which wakes the
 // watching requests.
-import { CHANNELS } from '../wire/channels.ts'
+
 import {
   ApiError,
   type BodyOf,
@@ -20,6 +20,7 @@ import {
 import type { Context } from '../context.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import { type Prepared, prepare } from '../text/json-text.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { createKeyQueue, type KeyQueue } from './key-queue.ts'
 import { requireBatch, requireKey, requireKeys } from './keys.ts'
 import { type Found, indexOf, readDirectory, readEntries, readIndex, readRevisions } from './reads.ts'

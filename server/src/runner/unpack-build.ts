@@ -13,7 +13,8 @@ import { checkImage } from '../objects/container-image/image.ts'
 import type { ImageKind } from '../objects/container-image/manifest.ts'
 import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import { makeManifest } from './build-manifest.ts'
-import type { ImageStore, ImageTarget } from './images/image-store.ts'
+import type { ImageStore } from './images/image-store.ts'
+import type { ImageTarget } from './images/unpack-image.ts'
 import { pullImage } from './registry/pull-image.ts'
 
 /** Prefix of archives that are being joined from parts, in the folder of the builds. */

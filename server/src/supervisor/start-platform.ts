@@ -1,12 +1,14 @@
 // Starts the platform on this machine, step by step: lock the data folder, choose free ports, start PostgreSQL, migrate its
 // tables, start the roles, deploy the example game.
+
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { createSignInLink } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import type { Logger } from 'pino'
 import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.ts'
-import { type Config, readConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { readConfig } from '../config/read-config.ts'
 import type { Role } from '../config/roles.ts'
 import { type Connection, connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
@@ -26,6 +28,7 @@ import { logPath } from './log-file.ts'
 import { endOrphanedRoles } from './orphaned-roles.ts'
 import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
 import { openRoleLog } from './role-log.ts'
+import type { StartedPart } from './started-part.ts'
 import type { StopHow } from './stop-request.ts'
 import { type SupervisedPostgres, supervisePostgres } from './supervised-postgres.ts'
 import { type SupervisedRole, superviseRole } from './supervised-role.ts'
@@ -36,21 +39,11 @@ import { readWayBack, removeWayBack, type WayBack, wayBackFile } from './upgrade
 /** Connections to the database, for the migration and the example. */
 const SUPERVISOR_CONNECTIONS_MAX = 2
 
-/** A started part. Parts are stopped in the reverse order. */
-export type Part = {
-  stop: (how: StopHow) => Promise<void> | void
-  kill?: () => void
-  /** A planned restart of the part, if it can be restarted alone; of another program from then on, if one is named. */
-  restart?: SupervisedRole['restart']
-  /** The part's processes run on while this program is replaced. Their logs are in the folder. */
-  stay?: (log_folder: string) => Promise<void>
-}
-
 export type Start = {
   env: NodeJS.ProcessEnv
   config: Config
   terminal: Terminal
-  parts: Part[]
+  parts: StartedPart[]
   /** Aborted when the start is no longer wanted. */
   signal: AbortSignal
   /** Stops everything that was started. */

@@ -3,13 +3,15 @@
 // DATABASE_URL names another, and starts the four roles as separate processes. It restarts parts that die, and stops all
 // in the reverse order. It keeps no state: after a kill, the next start takes over PostgreSQL and the lobbies.
 import { join as joinPath } from 'node:path'
-import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { CONFIG_EXIT_CODE, ConfigError, readConfig } from '../config/read-config.ts'
 import { collectStartGarbage } from '../node/start-garbage.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { platformVersion } from '../wire/platform-version.ts'
 import { hasJoined } from './folders.ts'
 import { type JoinRequest, startJoined } from './start-joined.ts'
-import { type Part, startPlatform } from './start-platform.ts'
+import { startPlatform } from './start-platform.ts'
+import type { StartedPart } from './started-part.ts'
 import { listenForStop, type StopHow } from './stop-request.ts'
 import { Terminal } from './terminal.ts'
 import { type Replacement, replaceProgram } from './upgrade/replace-program.ts'
@@ -40,7 +42,7 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
     return
   }
 
-  const parts: Part[] = []
+  const parts: StartedPart[] = []
   const force = (): void => {
     process.exitCode = 1
     for (const part of parts) part.kill?.()
@@ -90,7 +92,7 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
 /** Where this program is the next one of an upgrade: all roles run on, and the program before continues with them. */
 async function leadBack(
   terminal: Terminal,
-  parts: readonly Part[],
+  parts: readonly StartedPart[],
   { config, error }: { config: Config; error: unknown },
 ): Promise<void> {
   const file = wayBackFile(config.data_dir)
@@ -143,7 +145,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Stops one part after the other, the last started first. A failure does not prevent the others from stopping. */
-async function stopParts(terminal: Terminal, parts: Part[], how: StopHow): Promise<void> {
+async function stopParts(terminal: Terminal, parts: StartedPart[], how: StopHow): Promise<void> {
   for (const part of parts.toReversed()) {
     try {
       await part.stop(how)

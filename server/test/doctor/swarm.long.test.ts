@@ -2,7 +2,7 @@
 // manager takes requests. Each with a remedy.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readConfig } from '../../src/config/config.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { examineSandbox } from '../../src/doctor/machine.ts'
 import { freePorts } from '../free-ports.ts'
 import { lacking } from '../optional-programs.ts'

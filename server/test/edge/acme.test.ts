@@ -19,7 +19,7 @@ import {
   orderCertificates,
 } from '../../src/cloud/certificates/certificates.ts'
 import { addCertificateRun } from '../../src/cloud/jobs.ts'
-import { readConfig } from '../../src/config/config.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { newId } from '../../src/ids.ts'
 import { createDns } from '../../src/outbound/dns.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'

@@ -3,7 +3,7 @@
 // --expose-gc.
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
-import { readConfig } from '../../src/config/config.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { openContext } from '../../src/context.ts'
 import { startEdge } from '../../src/edge/start.ts'
 

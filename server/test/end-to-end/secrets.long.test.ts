@@ -24,7 +24,7 @@ import {
 import { createClient } from '@musterhost/contract/client'
 import { hash } from '@node-rs/bcrypt'
 import pg from 'pg'
-import { readConfig } from '../../src/config/config.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { ROLES } from '../../src/config/roles.ts'
 import { freePorts } from '../free-ports.ts'
 import { type Answer, ask, bearer, JSON_TYPE } from '../http/ask.ts'

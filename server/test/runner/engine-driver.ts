@@ -1,6 +1,6 @@
 // Opens a driver of containers on a data folder.
 import pino from 'pino'
-import { readConfig } from '../../src/config/config.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Driver } from '../../src/runner/drivers/driver.ts'
 import { openSwarmDriver } from '../../src/runner/drivers/swarm/swarm.ts'

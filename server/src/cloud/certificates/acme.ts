@@ -1,6 +1,7 @@
 // One certificate by ACME (RFC 8555): of a host, proven over HTTP by the edge, or of a wildcard, proven by DNS. The protocol
 // is acme-client's. Its HTTP calls are replaced, so that they have a deadline, a bound and the authorities of the settings,
 // whatever the environment says.
+
 import { X509Certificate } from 'node:crypto'
 import { Client, crypto } from 'acme-client'
 import type { Config } from '../../config/config.ts'
@@ -15,14 +16,6 @@ import { httpChallenge } from './http-challenge.ts'
 
 type Acme = NonNullable<Config['acme']>
 export type Issued = { chain: string; private_key: string; expire_ms: number }
-
-/** How the authority is shown that a host is ours. `key_authorization` is in the form that the type has (RFC 8555, 8). */
-export type Challenge = {
-  type: 'http-01' | 'dns-01'
-  publish: (token: string, key_authorization: string) => Promise<void>
-  /** Also after a failed `publish`. */
-  remove: (token: string) => Promise<void>
-}
 
 /** One request to the certificate authority. */
 const CALL_MS_MAX = 15_000

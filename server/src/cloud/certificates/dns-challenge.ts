@@ -6,7 +6,7 @@ import type { AcmeDns } from '../../config/acme.ts'
 import type { Context } from '../../context.ts'
 import { createDns, type Dns, DnsFailure } from '../../outbound/dns.ts'
 import { updateText } from '../../outbound/dns-update.ts'
-import type { Challenge } from './acme.ts'
+import type { Challenge } from './challenge.ts'
 import { runHook } from './dns-hook.ts'
 import { waitUntilServed } from './dns-served.ts'
 

@@ -1,6 +1,6 @@
 // The proof of a host over HTTP (RFC 8555, 8.3): a row in the database, which every edge serves under that host.
 import type { Context } from '../../context.ts'
-import type { Challenge } from './acme.ts'
+import type { Challenge } from './challenge.ts'
 
 /** How long a proof over HTTP is served. */
 const CHALLENGE_MS_MAX = 60 * 60_000

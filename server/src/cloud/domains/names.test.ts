@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readConfig } from '../../config/config.ts'
+import { readConfig } from '../../config/read-config.ts'
 import { requireDomain } from './names.ts'
 
 const PLATFORM = { main: 'hub.muster.co.uk', cdn: 'cdn.sites.dev', job: 'lobbies.net' }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { VerificationConfig } from '@musterhost/contract'
 import { checkActions, withOneName } from '@musterhost/contract/version-check'
-import { readConfig } from '../../config/config.ts'
+import { readConfig } from '../../config/read-config.ts'
 import { platformRules } from './platform-rules.ts'
 
 const DEVELOPMENT = readConfig({})

@@ -16,7 +16,20 @@ import { BLOCK_BYTES, isBlock } from '../../objects/digest.ts'
 import { type Incoming, openIncoming } from '../../objects/incoming.ts'
 import { isObjectKey } from '../../objects/objects.ts'
 import { SITE_FETCHES_AT_ONCE_MAX, SITE_FETCHES_WAITING_MAX, SITE_SEGMENT_BYTES } from '../limits.ts'
-import type { OpenSiteFile, SiteFiles } from './site-files.ts'
+
+export type SiteFiles = {
+  /** Of a short file. Rejects with ObjectDamaged. */
+  readWhole: (file: Recorded) => Promise<Buffer>
+  /** Of a long file, in blocks. The caller closes it. Rejects with ObjectDamaged. */
+  open: (file: Recorded, block_hashes: Buffer) => Promise<OpenSiteFile>
+  close: () => Promise<void>
+}
+
+export type OpenSiteFile = {
+  /** Rejects with ObjectDamaged. */
+  readBlock: (index: number) => Promise<Buffer>
+  close: () => Promise<void>
+}
 
 /** The time of the last use of a segment is written this often. */
 const USE_WRITTEN_EVERY_MS = 10 * 60_000

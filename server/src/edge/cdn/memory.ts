@@ -3,7 +3,7 @@
 import type { Recorded } from '../../objects/damage.ts'
 import { type Encoding, pack } from '../../objects/pack.ts'
 import { MEMORY_FILES_BYTES_MAX } from '../limits.ts'
-import type { SiteFiles } from './site-files.ts'
+import type { SiteFiles } from './disk-cache.ts'
 
 export type Memory = {
   /**

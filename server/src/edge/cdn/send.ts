@@ -14,10 +14,10 @@ import { MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import { type BlockLists, createBlockLists } from './block-lists.ts'
 import type { DamagedObjects } from './damaged.ts'
+import type { SiteFiles } from './disk-cache.ts'
 import { createMemory } from './memory.ts'
 import type { Range } from './representation.ts'
 import { createSendUnpacked } from './send-unpacked.ts'
-import type { SiteFiles } from './site-files.ts'
 
 /** Each function but `unpacked` adds Content-Length to the headers. The response to a HEAD has only a head. */
 export type Send = {

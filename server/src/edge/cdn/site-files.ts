@@ -1,23 +1,11 @@
 // Where the edge reads files of sites: the folder of stored files, or the cache on this disk in front of a bucket or of the link of a
 // joined node. Every byte that is returned has the recorded hash.
+
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { damageOf, type Recorded, readBlock, readSound } from '../../objects/damage.ts'
+import { damageOf, readBlock, readSound } from '../../objects/damage.ts'
+import type { SiteFiles } from './disk-cache.ts'
 import { DiskCache } from './disk-cache.ts'
-
-export type SiteFiles = {
-  /** Of a short file. Rejects with ObjectDamaged. */
-  readWhole: (file: Recorded) => Promise<Buffer>
-  /** Of a long file, in blocks. The caller closes it. Rejects with ObjectDamaged. */
-  open: (file: Recorded, block_hashes: Buffer) => Promise<OpenSiteFile>
-  close: () => Promise<void>
-}
-
-export type OpenSiteFile = {
-  /** Rejects with ObjectDamaged. */
-  readBlock: (index: number) => Promise<Buffer>
-  close: () => Promise<void>
-}
 
 export function openSiteFiles(ctx: Context): SiteFiles {
   const { objects, link, data_dir, site_cache_bytes_max } = ctx.config

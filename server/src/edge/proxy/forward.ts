@@ -34,6 +34,8 @@ import { classOf } from './request-class.ts'
 import { upstreamHead } from './upstream-head.ts'
 import { type UpstreamConnection, UpstreamPool } from './upstream-pool.ts'
 
+type Upstream = UpstreamConnection<ForwardedRequest>
+
 type ForwarderOptions = {
   ticks: Ticks
   internals: NodeInternals
@@ -47,7 +49,7 @@ export class Forwarder {
   readonly #refuse: Refuse
   readonly #flows: Flows
   readonly #recorder: Recorder
-  readonly #pool: UpstreamPool
+  readonly #pool: UpstreamPool<ForwardedRequest>
   readonly #abandon = (request: ForwardedRequest): void => this.abandon(request)
   /** Parked requests whose response has been announced, in that order. */
   readonly #claimable = new Set<ForwardedRequest>()
@@ -199,7 +201,7 @@ export class Forwarder {
     this.#refuse.request(exchange, poolFull(name))
   }
 
-  #begin(upstream: UpstreamConnection): void {
+  #begin(upstream: Upstream): void {
     const request = upstream.request!
     const { exchange } = request
     const { connection, body, head } = exchange
@@ -215,7 +217,7 @@ export class Forwarder {
     }
   }
 
-  #onBytes(upstream: UpstreamConnection, chunk: Buffer, length: number, is_own: boolean): void {
+  #onBytes(upstream: Upstream, chunk: Buffer, length: number, is_own: boolean): void {
     const { request, pending } = upstream
     if (request === null) {
       // The backend sent bytes without a request.
@@ -265,7 +267,7 @@ export class Forwarder {
   }
 
   /** Returns the head of the response as the client receives it. */
-  #beginResponse(upstream: UpstreamConnection, { exchange, backend }: ForwardedRequest, head: ResponseHead): string {
+  #beginResponse(upstream: Upstream, { exchange, backend }: ForwardedRequest, head: ResponseHead): string {
     const { framing } = head
     const has_length = framing === 'none' || typeof framing === 'number'
     upstream.response_body = createBody(framing)
@@ -287,7 +289,7 @@ export class Forwarder {
   }
 
   /** The request waits at the role from here on, and its connection is free. `is_clean`: no byte follows the response. */
-  #park(upstream: UpstreamConnection, request: ForwardedRequest, head: ResponseHead, is_clean: boolean): void {
+  #park(upstream: Upstream, request: ForwardedRequest, head: ResponseHead, is_clean: boolean): void {
     const { exchange, backend } = request
     const channel = request.channel!
     const is_whole = exchange.body.is_done && head.framing === 0
@@ -308,7 +310,7 @@ export class Forwarder {
   }
 
   /** Separates a request from its connection. */
-  #detach(upstream: UpstreamConnection, request: ForwardedRequest): void {
+  #detach(upstream: Upstream, request: ForwardedRequest): void {
     upstream.request = null
     request.upstream = null
     this.#leavePool(request)
@@ -318,7 +320,7 @@ export class Forwarder {
   }
 
   /** The response is complete. `is_clean`: no byte follows it. */
-  #finish(upstream: UpstreamConnection, request: ForwardedRequest, is_clean: boolean): void {
+  #finish(upstream: Upstream, request: ForwardedRequest, is_clean: boolean): void {
     const { exchange } = request
     this.#detach(upstream, request)
     upstream.response_body = null
@@ -330,7 +332,7 @@ export class Forwarder {
   }
 
   /** The backend's bytes are no response, or no longer one. */
-  #onMalformed(upstream: UpstreamConnection, request: ForwardedRequest): void {
+  #onMalformed(upstream: Upstream, request: ForwardedRequest): void {
     const { exchange, backend } = request
     const has_begun = upstream.response_body?.has_begun ?? false
     this.#detach(upstream, request)
@@ -339,7 +341,7 @@ export class Forwarder {
     this.#refuse.request(exchange, backend.unavailable())
   }
 
-  #onEnd(upstream: UpstreamConnection): void {
+  #onEnd(upstream: Upstream): void {
     const { request, response_body } = upstream
     // After a failed write, Node reports a reset connection to the reader as an end.
     if (request !== null && response_body?.framing === 'until_end' && upstream.error === null) {
@@ -351,7 +353,7 @@ export class Forwarder {
     }
   }
 
-  #onLost(upstream: UpstreamConnection): void {
+  #onLost(upstream: Upstream): void {
     const { request } = upstream
     if (request === null) return
     const { exchange, backend } = request
@@ -364,7 +366,7 @@ export class Forwarder {
   }
 
   /** The WebSocket handshake has succeeded: both sockets are joined. `first`: the bytes after the response. */
-  #switchProtocols(upstream: UpstreamConnection, request: ForwardedRequest, head: ResponseHead, first: Buffer): void {
+  #switchProtocols(upstream: Upstream, request: ForwardedRequest, head: ResponseHead, first: Buffer): void {
     const { exchange, place, backend } = request
     const { connection } = exchange
     const client = connection.socket
@@ -410,12 +412,12 @@ const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 const RESPONSE_START = Buffer.from('HTTP/1.')
 
 /** Keeps the beginning of a head. It is copied, because the buffer is used again by the next read. */
-function keepPartialHead(upstream: UpstreamConnection, bytes: Buffer, at: number, end: number): void {
+function keepPartialHead(upstream: Upstream, bytes: Buffer, at: number, end: number): void {
   upstream.pending = Buffer.from(bytes.subarray(at, end))
   upstream.scanned = upstream.pending.length
 }
 
-function mayBecomeResponse(upstream: UpstreamConnection, bytes: Buffer, at: number, end: number): boolean {
+function mayBecomeResponse(upstream: Upstream, bytes: Buffer, at: number, end: number): boolean {
   const length = end - at
   const begin = Math.min(length, RESPONSE_START.length)
   return (
@@ -426,7 +428,7 @@ function mayBecomeResponse(upstream: UpstreamConnection, bytes: Buffer, at: numb
 }
 
 /** Whether this response may come now: an upgrade only after a handshake, and a bounded number of interim responses. */
-function isExpected(upstream: UpstreamConnection, { status, is_upgrade }: ResponseHead): boolean {
+function isExpected(upstream: Upstream, { status, is_upgrade }: ResponseHead): boolean {
   if (status === STATUS_SWITCHING) return is_upgrade && upstream.is_single
   if (status < STATUS_FINAL_MIN) upstream.interim_responses++
   return upstream.interim_responses <= INTERIM_RESPONSES_MAX

@@ -43,7 +43,7 @@ export class ForwardedRequest implements Responder {
   address: Address
   /** How many connections for this request have failed. */
   attempt = 0
-  upstream: UpstreamConnection | null = null
+  upstream: UpstreamConnection<ForwardedRequest> | null = null
   /** Its place in a pool of its role (pools.ts). */
   place: ClientPlace | null = null
   /** The queue that the request waits in, or that has let it pass (client-queue.ts). */

@@ -16,19 +16,18 @@ import {
 import { connectSharingReads, type NodeInternals } from '../node-internals.ts'
 import type { Address } from '../routes.ts'
 import { isSecure } from '../tls/tls.ts'
-import type { ForwardedRequest } from './forwarded-request.ts'
 
 /** The connections to one address, from one address. */
-type Target = { key: string; count: number; free: UpstreamConnection[] }
+type Target<Request> = { key: string; count: number; free: UpstreamConnection<Request>[] }
 
-export class UpstreamConnection implements BodyUpstream {
+export class UpstreamConnection<Request> implements BodyUpstream {
   readonly socket: Socket
-  readonly target: Target
+  readonly target: Target<Request>
   /** For a WebSocket handshake, after which the connection belongs to one client. */
   readonly is_single: boolean
   is_connected = false
   /** The request that it carries; null: it is free. */
-  request: ForwardedRequest | null = null
+  request: Request | null = null
   /** The head of the request has been sent: it must not be sent again. */
   is_begun = false
   /** The tick at which the current wait began. */
@@ -47,7 +46,10 @@ export class UpstreamConnection implements BodyUpstream {
   readonly #internals: NodeInternals
   #expects_more_body = false
 
-  constructor(socket: Socket, from: { target: Target; is_single: boolean; since: number; internals: NodeInternals }) {
+  constructor(
+    socket: Socket,
+    from: { target: Target<Request>; is_single: boolean; since: number; internals: NodeInternals },
+  ) {
     this.socket = socket
     this.target = from.target
     this.is_single = from.is_single
@@ -70,29 +72,29 @@ export class UpstreamConnection implements BodyUpstream {
   }
 }
 
-export type UpstreamPoolOptions = {
+export type UpstreamPoolOptions<Request> = {
   ticks: Ticks
   internals: NodeInternals
-  onConnected: (upstream: UpstreamConnection) => void
+  onConnected: (upstream: UpstreamConnection<Request>) => void
   /** `length` bytes have arrived. `is_own`: nothing else uses their memory; otherwise they are valid until this returns. */
-  onBytes: (upstream: UpstreamConnection, bytes: Buffer, length: number, is_own: boolean) => void
-  onDrain: (upstream: UpstreamConnection) => void
+  onBytes: (upstream: UpstreamConnection<Request>, bytes: Buffer, length: number, is_own: boolean) => void
+  onDrain: (upstream: UpstreamConnection<Request>) => void
   /** The backend has ended its sending side. */
-  onEnd: (upstream: UpstreamConnection) => void
-  onLost: (upstream: UpstreamConnection) => void
+  onEnd: (upstream: UpstreamConnection<Request>) => void
+  onLost: (upstream: UpstreamConnection<Request>) => void
 }
 
 const CONNECT_TICKS = ticksOf(CONNECT_MS_MAX)
 const FREE_TICKS = ticksOf(FREE_SOCKET_MS_MAX)
 const HANDSHAKE_TICKS = ticksOf(HANDSHAKE_MS_MAX)
 
-export class UpstreamPool {
-  readonly #options: UpstreamPoolOptions
-  readonly #targets = new Map<string, Target>()
-  readonly #open = new Set<UpstreamConnection>()
+export class UpstreamPool<Request> {
+  readonly #options: UpstreamPoolOptions<Request>
+  readonly #targets = new Map<string, Target<Request>>()
+  readonly #open = new Set<UpstreamConnection<Request>>()
   #free_count = 0
 
-  constructor(options: UpstreamPoolOptions) {
+  constructor(options: UpstreamPoolOptions<Request>) {
     this.#options = options
     options.ticks.on(() => {
       for (const upstream of this.#open) this.#endLate(upstream)
@@ -103,7 +105,7 @@ export class UpstreamPool {
   take(
     address: Address,
     { is_single, sockets_max }: { is_single: boolean; sockets_max: number },
-  ): UpstreamConnection | null {
+  ): UpstreamConnection<Request> | null {
     const target = this.#targetOf(address)
     while (!is_single && target.free.length > 0) {
       const upstream = target.free.pop()!
@@ -115,7 +117,7 @@ export class UpstreamPool {
   }
 
   /** Keeps a connection for the next request. Request and response must be complete, and no further byte received. */
-  putBack(upstream: UpstreamConnection): void {
+  putBack(upstream: UpstreamConnection<Request>): void {
     const { target, socket } = upstream
     const is_full = this.#free_count >= FREE_SOCKETS_MAX || target.free.length >= FREE_SOCKETS_PER_TARGET_MAX
     if (is_full || !socket.writable) {
@@ -130,7 +132,7 @@ export class UpstreamPool {
   }
 
   /** Gives up the connection: the caller owns its socket from here on. */
-  release(upstream: UpstreamConnection): void {
+  release(upstream: UpstreamConnection<Request>): void {
     const { target } = upstream
     upstream.unlisten()
     upstream.unlisten = () => {}
@@ -155,7 +157,7 @@ export class UpstreamPool {
     for (const upstream of this.#open) upstream.socket.destroy()
   }
 
-  #targetOf({ hostname, port, path, local_address = '', tls }: Address): Target {
+  #targetOf({ hostname, port, path, local_address = '', tls }: Address): Target<Request> {
     const key = path ?? `${hostname} ${port} ${local_address}${tls === undefined ? '' : ' tls'}`
     let target = this.#targets.get(key)
     if (target === undefined) {
@@ -165,11 +167,11 @@ export class UpstreamPool {
     return target
   }
 
-  #connect(target: Target, address: Address, is_single: boolean): UpstreamConnection {
+  #connect(target: Target<Request>, address: Address, is_single: boolean): UpstreamConnection<Request> {
     const { ticks, internals, onConnected, onBytes, onDrain, onEnd, onLost } = this.#options
     const read = (shared: Buffer, length: number): void => onBytes(upstream, shared, length, false)
     const socket = connectSharingReads(address, { onRead: is_single ? undefined : read })
-    const upstream = new UpstreamConnection(socket, { target, is_single, since: ticks.now, internals })
+    const upstream = new UpstreamConnection<Request>(socket, { target, is_single, since: ticks.now, internals })
     target.count++
     this.#open.add(upstream)
     socket.once(isSecure(socket) ? 'secureConnect' : 'connect', () => {
@@ -192,7 +194,7 @@ export class UpstreamPool {
     return upstream
   }
 
-  #endLate(upstream: UpstreamConnection): void {
+  #endLate(upstream: UpstreamConnection<Request>): void {
     const waited = this.#options.ticks.now - upstream.since
     if (!upstream.is_connected) {
       // A handshake of TLS has a limit of its own.

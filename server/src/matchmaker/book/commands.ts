@@ -1,7 +1,6 @@
 // What commands on a book take and return. Types only: the parts of a book know these, and not the book.
 import type { ErrorCode, ErrorMetadata } from '@musterhost/contract'
 import type { Change, EdgePort, LobbyRecord } from '../../journal/changes.ts'
-import type { Hold } from './holds.ts'
 import type { LobbyKey, Tags } from './open-lobbies.ts'
 
 export type Granted<T> = { changes: readonly Change[]; result: T }
@@ -96,5 +95,3 @@ export type FreshIds = { lobby_id: string; player_id: string; member_ids?: reado
 export type HeldIds = Omit<FreshIds, 'lobby_id'>
 /** `is_ready`: from the same decision, so that it is as durable as the seat when the response leaves. */
 export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }
-/** `seat`: the request needs no verification, or has its seat already. */
-export type Held = { hold: Hold } | { seat: SeatTaken }

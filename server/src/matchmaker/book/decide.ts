@@ -9,7 +9,6 @@ import type {
   FindRequest,
   FreshIds,
   Granted,
-  Held,
   HeldIds,
   HoldRequest,
   JoinRequest,
@@ -18,6 +17,7 @@ import type {
   SeatTaken,
 } from './commands.ts'
 import { dropHolds } from './evolve.ts'
+import type { Held } from './holds.ts'
 import { type Hold, SEAT_HOLD_MS } from './holds.ts'
 import { dueAt, isLobby, type Lobby, newLobby } from './lobby.ts'
 import {

@@ -4,7 +4,7 @@
 // seat, by being dropped, or after SEAT_HOLD_MS.
 import type { SeatAction } from '@musterhost/contract'
 import type { PartyMember } from '../../journal/changes.ts'
-import type { LobbyPlan } from './commands.ts'
+import type { LobbyPlan, SeatTaken } from './commands.ts'
 import { createHeap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
 import { createOpenLobbyIndex, type LobbyKey, type Tags } from './open-lobbies.ts'
@@ -27,6 +27,9 @@ export type Hold = {
   plan: PlannedLobby | null
   expire_ms: number
 }
+
+/** `seat`: the request needs no verification, or has its seat already. */
+export type Held = { hold: Hold } | { seat: SeatTaken }
 
 /** What counts holds as well. `sign` is 1 when a hold begins and -1 when it ends. */
 export type HoldCounts = {

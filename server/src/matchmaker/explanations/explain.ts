@@ -1,15 +1,8 @@
 // Explains a decision of the book: which lobbies there were, why each was taken or passed over, and the limits at that
 // moment. To be called in the step that decides, before its changes are applied. No clock, no I/O.
 import { type Attempt, VERDICTS, type Verdict } from '@musterhost/contract'
-import type {
-  CreateRequest,
-  Decision,
-  FailedBefore,
-  FindRequest,
-  Held,
-  JoinRequest,
-  SeatTaken,
-} from '../book/commands.ts'
+import type { CreateRequest, Decision, FailedBefore, FindRequest, JoinRequest, SeatTaken } from '../book/commands.ts'
+import type { Held } from '../book/holds.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'

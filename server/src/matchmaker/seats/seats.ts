@@ -3,9 +3,10 @@
 // after a seat was taken gives the seat back.
 import { ApiError, type BodyOf, createLobby, findLobby, joinLobby } from '@musterhost/contract'
 import { mark, phase } from '../../observe/ray.ts'
-import type { Held, SeatTaken } from '../book/commands.ts'
+import type { SeatTaken } from '../book/commands.ts'
 import { release } from '../book/decide.ts'
 import { dropHolds } from '../book/evolve.ts'
+import type { Held } from '../book/holds.ts'
 import { SEAT_HOLD_MS } from '../book/holds.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'

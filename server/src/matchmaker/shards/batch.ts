@@ -4,7 +4,7 @@ import type { Decision, Env, Undo } from '../book/commands.ts'
 import { apply } from '../book/evolve.ts'
 import type { Book } from '../book/state.ts'
 import { type AffectedRows, addAffected, noAffectedRows } from '../projection/affected-rows.ts'
-import type { LobbyUse } from './capacity.ts'
+import type { LobbyUse } from './room-claims.ts'
 import { RoomChanges } from './room-claims.ts'
 
 /** Reads the book and returns a refusal or changes. `env` is valid during the call only. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Placement } from '../../config/regions.ts'
-import { Capacity, type LobbyUse, type NodeState } from './capacity.ts'
+import { Capacity, type NodeState } from './capacity.ts'
+import type { LobbyUse } from './room-claims.ts'
 
 const NO_LIMIT = { cpu_cores: null, memory_mb: null }
 const UNSTATED = { cpu_cores: false, memory_mb: false }

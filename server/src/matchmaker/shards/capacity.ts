@@ -6,20 +6,17 @@
 //
 // A lobby has a node from its creation. While no runner of its region has ever reported, it has none, and any runner of the
 // region may take it (decide.place). The cost of a choice depends on the number of nodes, not of lobbies.
+
 import type { Region, RoomLimit } from '../../config/regions.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { LobbyPlace } from '../book/commands.ts'
 import type { Book } from '../book/state.ts'
-import type { PlacesOf } from './room-claims.ts'
+import type { LobbyUse, PlacesOf, RegionUse } from './room-claims.ts'
 
 /** Sums of fractions such as 1/3 are not exact. */
 const ROUNDING = 1e-6
 
 /** What a lobby wants. */
-export type RegionUse = { region: string; cpu_cores: number; memory_mb: number }
-/** What a lobby uses, and where. `node_id`: null for a lobby without a node. */
-export type LobbyUse = RegionUse & { node_id: string | null }
-
 /** `open`: the node takes new lobbies. `away`: it does not report, and takes new lobbies only where no node is open. */
 export type NodeState = 'open' | 'away' | 'draining' | 'disk_full' | 'ports_full' | 'no_manager' | 'not_available'
 

@@ -2,8 +2,8 @@
 // because each process does it every second. Its parameters are hidden in subqueries: PostgreSQL would plan it anew for each
 // list of shards otherwise, which costs more than to run it.
 import type { Pool } from 'pg'
-import type { LobbyUse } from './capacity.ts'
 import { CLAIMS_OF_OTHERS_SQL, type PortClaim } from './port-claims.ts'
+import type { LobbyUse } from './room-claims.ts'
 import { USES_OF_OTHERS_SQL } from './room-claims.ts'
 
 export type OtherShards = {

@@ -1,6 +1,7 @@
 // The error MATCHMAKER_REGION_FULL: which resource of a region is used up, and which setting changes it.
 import { ApiError } from '@musterhost/contract'
-import { type Capacity, fits, hasRoom, type NodeRoom, type NodeState, type RegionUse } from './capacity.ts'
+import { type Capacity, fits, hasRoom, type NodeRoom, type NodeState } from './capacity.ts'
+import type { RegionUse } from './room-claims.ts'
 
 /** On a full platform a lobby ends every few seconds. */
 const RETRY_AFTER_S = 5

@@ -8,7 +8,10 @@
 import type { Pool } from 'pg'
 import type { RoomLimit } from '../../config/regions.ts'
 import type { Book } from '../book/state.ts'
-import type { LobbyUse } from './capacity.ts'
+
+export type RegionUse = { region: string; cpu_cores: number; memory_mb: number }
+/** What a lobby uses, and where. `node_id`: null for a lobby without a node. */
+export type LobbyUse = RegionUse & { node_id: string | null }
 
 const MICRO = 1_000_000
 const KB_PER_MB = 1_024

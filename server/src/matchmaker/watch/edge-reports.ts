@@ -6,11 +6,10 @@
 // edge. An edge without reports for SILENT_HOURS_MAX counts as gone: its machine was removed without notice, and its
 // lobbies would never end. (CONNECTED_MS_MAX does the same for players.)
 import type { Context } from '../../context.ts'
-import type { Watch } from '../../database/poller.ts'
+import type { Look, Poller, Watch } from '../../database/poller.ts'
 import { setConnections, setReported } from '../book/evolve.ts'
 import type { Book } from '../book/state.ts'
 import type { Books } from '../shards/books.ts'
-import type { Observed } from './observed.ts'
 
 /** Reads without a new report, after which a warning is logged. */
 const SILENT_READS_MAX = 5
@@ -37,6 +36,9 @@ export type EdgeRow = {
   is_gone: boolean
 }
 
+/** Reads the edges again and again. Observed is one. */
+type ObservedEdges = { follow: (look: Look) => Poller; read: () => Promise<{ edges: readonly EdgeRow[] }> }
+
 export type EdgeReports = Pick<Watch, 'close'> & {
   /** Open connections to all lobbies, as the books have them. */
   connectionCount: () => number
@@ -45,7 +47,7 @@ export type EdgeReports = Pick<Watch, 'close'> & {
 /** Resolves when the reports have been read once, or could not be. `onEdges`: an edge has begun or ended, or reports for the first time. */
 export async function watchEdgeReports(
   ctx: Context,
-  { books, observed, onEdges }: { books: Books; observed: Observed; onEdges: () => void },
+  { books, observed, onEdges }: { books: Books; observed: ObservedEdges; onEdges: () => void },
 ): Promise<EdgeReports> {
   const reports = new ConnectionReports(ctx, books, observed)
   const endCommits = books.onCommits({
@@ -72,7 +74,7 @@ export async function watchEdgeReports(
 class ConnectionReports {
   readonly #ctx: Pick<Context, 'pool' | 'log'>
   readonly #books: Books
-  readonly #observed: Observed
+  readonly #observed: ObservedEdges
   #known = ''
   readonly #edges = new Map<string, Edge>()
   /** By namespace and lobby: open connections over all edges. */
@@ -85,7 +87,7 @@ class ConnectionReports {
   #since_ms: number | null = null
   #last_read_ms: number | null = null
 
-  constructor(ctx: Pick<Context, 'pool' | 'log'>, books: Books, observed: Observed) {
+  constructor(ctx: Pick<Context, 'pool' | 'log'>, books: Books, observed: ObservedEdges) {
     this.#ctx = ctx
     this.#books = books
     this.#observed = observed

@@ -11,14 +11,13 @@
 // A node needs no fence. When it returns, its runner ends what is no longer wanted, and the tokens of ended lobbies are refused.
 import type { RoomLimit } from '../../config/regions.ts'
 import type { Context } from '../../context.ts'
-import type { Watch } from '../../database/poller.ts'
+import type { Look, Poller, Watch } from '../../database/poller.ts'
 import type { StopReason } from '../../journal/changes.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 import type { NodeRoom, NodeState } from '../shards/capacity.ts'
 import { NodeSilence } from './node-silence.ts'
-import type { Observed } from './observed.ts'
 
 /** Nodes that are read. */
 const NODES_MAX = 1_000
@@ -42,6 +41,9 @@ export type NodeRow = RoomLimit & {
   is_removed: boolean
 }
 
+/** Reads the nodes again and again. Observed is one. */
+type ObservedNodes = { follow: (look: Look) => Poller; read: () => Promise<{ nodes: readonly NodeRow[] }> }
+
 export type NodeWatch = Pick<Watch, 'close'> & {
   /** Nodes whose lobbies take no new players now. */
   shutNodes: () => readonly string[]
@@ -50,7 +52,7 @@ export type NodeWatch = Pick<Watch, 'close'> & {
 /** Resolves when the nodes have been read once, or could not be. `onShut`: `shutNodes` has changed. */
 export async function watchNodes(
   ctx: Context,
-  { books, observed, onShut }: { books: Books; observed: Observed; onShut: () => void },
+  { books, observed, onShut }: { books: Books; observed: ObservedNodes; onShut: () => void },
 ): Promise<NodeWatch> {
   const nodes = new Nodes(ctx, books, onShut)
   const watch = observed.follow({

@@ -13,11 +13,12 @@ import { StartError } from '../../start-error.ts'
 import { platformFolder } from '../logs/control.ts'
 import type { LobbyNetworks, NetworkOptions } from '../network/lobby-networks.ts'
 import { openNetworks, resolverText } from '../network/open-networks.ts'
+import { PROGRAM_ENV } from '../program-env.ts'
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
 import { type Cgroups, openCgroups } from './cgroups.ts'
 import type { Tier } from './driver.ts'
 import { Disks, probeDisk } from './lobby-disk.ts'
-import { asUser, MONITOR_ENV } from './monitor.ts'
+import { asUser } from './monitor.ts'
 import { seccompFilter } from './seccomp.ts'
 import { UID_FIRST } from './uids.ts'
 
@@ -154,5 +155,5 @@ async function tryBubblewrap(
 }
 
 function hasProgram(name: string): boolean {
-  return MONITOR_ENV.PATH.split(':').some((folder) => existsSync(join(folder, name)))
+  return PROGRAM_ENV.PATH.split(':').some((folder) => existsSync(join(folder, name)))
 }

@@ -7,8 +7,8 @@ import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from 
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { shownMode } from '../images/unpack-image.ts'
+import { PROGRAM_ENV } from '../program-env.ts'
 import type { RunSpec } from './driver.ts'
-import { MONITOR_ENV } from './monitor.ts'
 import { SpareDisks } from './spare-disks.ts'
 
 /** Bytes in memory for each file and folder. On a disk, mkfs chooses their number. */
@@ -100,7 +100,7 @@ export async function probeDisk(kind: DiskKind, folder: string, image_folder: st
   const { command } = mountDisk(kind, { folder, image_folder, uid: 0, bytes: PROBE_BYTES }, false)
   const [program, ...args] = [...command, '/bin/true']
   try {
-    await promisify(execFile)(program!, args, { timeout: PROBE_MS_MAX, env: MONITOR_ENV })
+    await promisify(execFile)(program!, args, { timeout: PROBE_MS_MAX, env: PROGRAM_ENV })
     return null
   } catch (error) {
     rmSync(diskFile(folder), { force: true })
@@ -115,7 +115,7 @@ const diskFile = (folder: string): string => join(folder, 'disk.ext4')
 async function makeFile(path: string, bytes: number): Promise<void> {
   makeSparse(path, bytes)
   const [program, ...args] = MAKE
-  await promisify(execFile)(program, [...args, path], { timeout: MAKE_MS_MAX, env: MONITOR_ENV })
+  await promisify(execFile)(program, [...args, path], { timeout: MAKE_MS_MAX, env: PROGRAM_ENV })
 }
 
 /** It takes room on the machine's disk as the lobby writes. */

@@ -3,8 +3,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { inTerminal } from '@musterhost/contract'
+import { PROGRAM_ENV } from '../program-env.ts'
 import type { ProgramFault } from './find-program.ts'
-import { MONITOR_ENV } from './monitor.ts'
 
 /** Exit code of the trial run, which `script` must pass on. */
 const PROBE_CODE = 7
@@ -20,7 +20,7 @@ export async function terminalFault(user: readonly string[]): Promise<ProgramFau
   const [program = '', ...args] = [...user, ...inTerminal(['/bin/sh', '-c', `test -t 1 && exit ${PROBE_CODE}`])]
   let shown = ''
   try {
-    await promisify(execFile)(program, args, { env: MONITOR_ENV, timeout: PROBE_MS_MAX })
+    await promisify(execFile)(program, args, { env: PROGRAM_ENV, timeout: PROBE_MS_MAX })
   } catch (error) {
     const { code, stderr = '' } = error as { code?: unknown; stderr?: string }
     if (code === PROBE_CODE) return null

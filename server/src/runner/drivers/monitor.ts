@@ -5,6 +5,7 @@
 //
 // Joining a control group takes the kernel 10 to 20 ms, for which a player would wait. So monitors are started ahead
 // (spare-monitors.ts). One without a lobby ends with the runner.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -21,6 +22,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { quoteForShell } from '@musterhost/contract'
 import { isGone } from '../../node/procfs.ts'
+import { PROGRAM_ENV } from '../program-env.ts'
 import { ARGS_FD, FILE_FDS, SECCOMP_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
 
@@ -59,9 +61,6 @@ const WITH_ENVIRONMENT = `. /dev/fd/${ARGS_FD} && exec ${ARGS_FD}<&- && exec "$@
 
 /** O_CLOEXEC. The same on every architecture that Node has Linux builds for. */
 const CLOSE_ON_EXEC = 0o2000000n
-
-/** The monitor's own environment: no variable of the platform, and none of the lobby that could change its behaviour. */
-export const MONITOR_ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' } as const
 
 /**
  * The command that changes the user permanently. Empty where lobbies run as the platform's user. `gid`: a group that the user is
@@ -103,7 +102,7 @@ export function startMonitor(cgroup_files: readonly string[], inherited: readonl
     const child = spawn('/bin/sh', ['-c', SPARE, 'sh', ...cgroup_files], {
       detached: true,
       cwd: '/',
-      env: MONITOR_ENV,
+      env: PROGRAM_ENV,
       stdio,
     })
     const control = child.stdio[CONTROL_FD] as Socket

@@ -1,13 +1,12 @@
 // Where the images of builds are, ready to start: unpacked into folders of this machine (FolderImages), or in a container
 // engine (drivers/docker/engine-images.ts). In both cases a build has a folder with a manifest, and a file about its image.
+
 import { readFile } from 'node:fs/promises'
 import type { ImageStart } from '../../objects/container-image/config.ts'
 import type { ImageKind } from '../../objects/container-image/manifest.ts'
 import { LayerCache } from './layer-cache.ts'
+import type { ImageTarget } from './unpack-image.ts'
 import { unpackImage } from './unpack-image.ts'
-
-/** `target`: the folder of the build, which appears complete. `image_path`: the file about its image. */
-export type ImageTarget = { target: string; manifest_path: string; image_path: string }
 
 /** Names the copies of all builds on this machine. */
 export type Copies = {

@@ -10,9 +10,11 @@ import { openImage } from '../../objects/container-image/image.ts'
 import type { ImageKind } from '../../objects/container-image/manifest.ts'
 import { syncFolder } from '../../objects/sync-folder.ts'
 import { makeManifest } from '../build-manifest.ts'
-import type { ImageTarget } from './image-store.ts'
 import { LayerCache, unlistedFolderMode } from './layer-cache.ts'
 import { MOUNT_FILES, type RootFolder, rootTree } from './root-tree.ts'
+
+/** `target`: the folder of the build, which appears complete. `image_path`: the file about its image. */
+export type ImageTarget = { target: string; manifest_path: string; image_path: string }
 
 const PARTIAL = '.partial-'
 const EMPTY_SHA256 = hash('sha256', '')

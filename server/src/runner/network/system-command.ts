@@ -2,7 +2,7 @@
 // interpreted by a shell.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { MONITOR_ENV } from '../drivers/monitor.ts'
+import { PROGRAM_ENV } from '../program-env.ts'
 
 /** One command. They end within milliseconds; a busy kernel may take longer to remove a namespace. */
 const COMMAND_MS_MAX = 15_000
@@ -14,7 +14,7 @@ export async function run(command: readonly [string, ...string[]], input = ''): 
   const running = promisify(execFile)(program, args, {
     timeout: COMMAND_MS_MAX,
     maxBuffer: OUTPUT_BYTES_MAX,
-    env: MONITOR_ENV,
+    env: PROGRAM_ENV,
   })
   running.child.stdin?.on('error', () => undefined)
   running.child.stdin?.end(input)

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { handOver, type ProgramVersion, workTogether } from '../../wire/compatibility.ts'
 import type { FolderLock, Refusal } from '../lock.ts'
-import type { Part } from '../start-platform.ts'
+import type { StartedPart } from '../started-part.ts'
 import type { RoleProgram } from '../supervised-role.ts'
 import type { Terminal } from '../terminal.ts'
 import { checkProgram } from './check-program.ts'
@@ -37,7 +37,7 @@ export type Replacement = {
   env: NodeJS.ProcessEnv
   data_dir: string
   terminal: Terminal
-  parts: readonly Part[]
+  parts: readonly StartedPart[]
   running: Running
   now: () => number
 }
@@ -100,7 +100,7 @@ async function replaceRoles({ data_dir, parts, running, now }: Replacement, requ
   const of_platform = await running.platformVersion?.()
   if (of_platform !== version) throw new Error(`The platform runs ${of_platform}. Upgrade it to ${version} first.`)
   const is_plain = hand_over !== undefined && !handOver(running.program.hand_over, hand_over)
-  const replaced: { part: Part; before: RoleProgram }[] = []
+  const replaced: { part: StartedPart; before: RoleProgram }[] = []
   try {
     for (const part of parts) {
       const before = await part.restart?.({ exec_path, path: role_path }, { is_plain })
