@@ -2,7 +2,7 @@
 // FOLDER, by arrows/rules.ts. It also checks where clocks, randomness and the environment are read. It prints how much was
 // read and every fault, and exits with 1 when there is a fault.
 import { resolve } from 'node:path'
-import { circlesOf, faultsInside } from './arrows/boxes.ts'
+import { circlesOf, faultsInside, readBoxes } from './arrows/boxes.ts'
 import {
   type Import,
   readSources,
@@ -23,6 +23,9 @@ import {
   UNREADABLE,
   WORDS,
 } from './arrows/rules.ts'
+
+/** The folder of a room of the server, at the beginning of a path. */
+const ROOM_OF_SERVER = /^server\/src\/[^/]+(?=\/)/
 
 /** Lines of the rules that some file uses. The others are out of date. */
 type Used = Set<object | string>
@@ -59,7 +62,13 @@ function checkArrows(root: string): { files: number; imports: number; faults: st
 
 function faultsOfRooms(sources: readonly SourceFile[]): string[] {
   const own = sources.filter(({ path }) => !isTest(path))
-  return Object.entries(INSIDE).flatMap(([room, picture]) => faultsInside(room, picture, own))
+  const rooms = new Set(own.flatMap(({ path }) => ROOM_OF_SERVER.exec(path)?.[0] ?? []))
+  return [
+    ...Object.entries(INSIDE).flatMap(([room, picture]) => faultsInside(room, picture, own)),
+    ...[...rooms].flatMap((room) =>
+      circlesOf(readBoxes(room, own)).map((boxes) => `${boxes.join(', ')} of ${room} are a circle.`),
+    ),
+  ]
 }
 
 /** Files that import each other, also by types only. A type is defined one floor below its users. */

@@ -15,13 +15,13 @@ import { StartError, startSentence } from '../start-error.ts'
 import { copyObjects } from './copy-objects.ts'
 import { pruneBackups } from './prune.ts'
 import { recordBackup, recordVerification, recordVerifiedBackup } from './records.ts'
+import { counted, inMegabytes, type Report, reportLines, reportOf } from './report.ts'
 import { fetchBackup, listBackups, openRepository, type Repository } from './repository.ts'
 import { restoreBackup } from './restore.ts'
 import { openSource, type Source } from './source.ts'
 import { type Platform, takeBackup, takeIntoRepository } from './take.ts'
 import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
 import { checkPlatform } from './verify/platform.ts'
-import { counted, inMegabytes, type Report, reportLines, reportOf } from './verify/report.ts'
 
 /** What the operator reads, and whether the command succeeded. */
 export type Outcome = { lines: string[]; is_good: boolean }

@@ -8,7 +8,7 @@ import { SOCKET_FOLDER_FILE } from '../database/embedded/socket-folder.ts'
 import { isValid, openKeys } from '../tokens/keys.ts'
 import { filesOf } from './files.ts'
 import { ADMIN_TOKEN_FILE } from './manifest.ts'
-import { type Check, counted } from './verify/report.ts'
+import { type Check, counted } from './report.ts'
 
 const KEYS = 'keys'
 const RING_FILE = `${KEYS}/ring.json`

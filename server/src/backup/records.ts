@@ -7,8 +7,8 @@ import { newId } from '../ids.ts'
 import { StartError } from '../start-error.ts'
 import { isLocked } from '../supervisor/lock.ts'
 import type { Manifest } from './manifest.ts'
+import type { Report } from './report.ts'
 import { openSource } from './source.ts'
-import type { Report } from './verify/report.ts'
 
 /** Backups, and verifications, whose records are kept. */
 const KEPT_MAX = 100

@@ -7,15 +7,13 @@
 //   <main>/exports/audit/<group_id, or none>/audit.csv?query_start=...&query_end=...&expires=...&signature=...
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, visibleText } from '@musterhost/contract'
-import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import type { LogStream } from '../lobby-logs/files.ts'
 import { wholeLog } from '../lobby-logs/lobby-logs.ts'
 import { auditCsv } from './audit/csv.ts'
-import type { AuditWindow } from './audit/rows.ts'
-import { lobbyCsv, type Window } from './lobbies/csv.ts'
+import { signatureOf } from './export-urls.ts'
+import { lobbyCsv } from './lobbies/csv.ts'
 
-const LIFETIME_MS = 60 * 60_000
 /** More than is kept of any log. */
 const LOG_BYTES_MAX = 16 * 1024 * 1024
 /** Characters of the address of an export. */
@@ -31,28 +29,6 @@ const SIGNED = new RegExp(
     `query_start=(?<query_start>${MS})&query_end=(?<query_end>${MS})&)` +
     `expires=(?<expires>${MS}))&signature=(?<signature>[0-9a-f]{64})$`,
 )
-
-export function logUrl(ctx: Context, lobby_id: string, stream: LogStream): string {
-  return presigned(ctx, `/exports/lobbies/${lobby_id}/${stream}.txt?`)
-}
-
-export function historyUrl(ctx: Context, { game_id, query_start, query_end }: Window): string {
-  return presigned(ctx, `/exports/games/${game_id}/export.csv?query_start=${query_start}&query_end=${query_end}&`)
-}
-
-export function auditUrl(ctx: Context, { group_id, query_start, query_end }: AuditWindow): string {
-  const path = `/exports/audit/${group_id ?? 'none'}/audit.csv`
-  return presigned(ctx, `${path}?query_start=${query_start}&query_end=${query_end}&`)
-}
-
-function presigned(ctx: Context, path: string): string {
-  const address = `${path}expires=${ctx.now() + LIFETIME_MS}`
-  return `${mainUrl(ctx.config)}${address}&signature=${signatureOf(ctx, address).toString('hex')}`
-}
-
-function signatureOf(ctx: Context, address: string): Buffer {
-  return ctx.keys.mac('export', `GET ${address}`)
-}
 
 /** `url` is the target of a GET as it came. Throws API_FORBIDDEN when it is not signed, or not any more. */
 export function openExport(ctx: Context, url: string): ExportFile {

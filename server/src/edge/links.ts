@@ -12,7 +12,7 @@ import type { LobbyPorts } from '../links/platform/edge-calls.ts'
 import { LinkListener } from '../links/platform/listener.ts'
 import { carryToNodes, carryToPlatform, LobbyPaths } from '../links/platform/lobby-paths.ts'
 import { platformVersion } from '../wire/platform-version.ts'
-import type { Routes } from './routes.ts'
+import type { Routes } from './routes/routes.ts'
 import { openUpstreamChannel } from './streams/udp-upstream.ts'
 
 /**

@@ -13,7 +13,7 @@ import type { Logger } from 'pino'
 import { bareHost } from '../text/bare-host.ts'
 import { type Handle, openConnection } from './handles.ts'
 import { SELF_TEST_MS_MAX } from './limits.ts'
-import type { Address } from './routes.ts'
+import type { Address } from './routes/routes.ts'
 
 const READ_BYTES = 64 * 1024
 const buffer = Buffer.allocUnsafeSlow(READ_BYTES)

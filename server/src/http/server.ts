@@ -1,8 +1,8 @@
 // The map of the API: the implementations that each role serves. A role opens what they need (roles/).
 import type { ReadLimit } from '../analytics/read-limit.ts'
 import type { AskProvider } from '../captcha/provider.ts'
-import type { DeviceLinks } from '../cloud/device-links.ts'
 import type { LogReaders } from '../cloud/lobbies/logs.ts'
+import type { DeviceLinks } from '../cloud/tokens/device-links.ts'
 import type { TextPacker } from '../cloud/uploads/pack-texts.ts'
 import type { Context } from '../context.ts'
 import type { GuestQuota } from '../identity/guest-quota.ts'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { getNodeUse, listNodes, NODE_USE_NODES_MAX, NODES_MAX } from '@musterhost/contract'
 import { createMuster } from '../../../cli/test/program.ts'
-import { storeNodeUse } from '../../src/cloud/node-use.ts'
+import { storeNodeUse } from '../../src/cloud/nodes/node-use.ts'
 import { newId } from '../../src/ids.ts'
 import { startPlatform } from '../platform.ts'
 

@@ -44,7 +44,7 @@ const FAULTS: readonly { name: string; file: string; to: string; says: RegExp; i
     is_tried: true,
   },
   {
-    ...{ name: 'an edge that ends', file: 'server/src/edge/flows.ts' },
+    ...{ name: 'an edge that ends', file: 'server/src/edge/presence/flows.ts' },
     to: "if (process.argv[2] === 'edge') throw new Error('a fault of the next version')\n",
     says: /99\.0\.0 did not start: The edge role cannot start.*a fault of the next version.*All roles run .* again/s,
     is_tried: true,

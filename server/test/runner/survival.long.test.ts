@@ -1,8 +1,8 @@
 import assert from 'node:assert'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
@@ -210,34 +210,6 @@ promise('reading every file of a running lobby consumes no line of its log', asy
     lines.slice(0, 41).map(({ bytes }) => bytes.toString()),
     Array.from({ length: 41 }, (_, count) => `tick ${count}`),
   )
-})
-
-promise('a lobby started by an older release keeps its pipes, its log and its folder', async (t, sandbox) => {
-  const ended_id = '01890000-0000-7000-8000-000000000001'
-  const { fixture, handle } = await survive(t, sandbox, KEEPER, async ({ lobby_id }, data_dir) => {
-    // The layout of an older release: the pipes in the lobby's folder, ended lobbies in another one.
-    const lobbies = join(data_dir, 'lobbies')
-    process.kill(loggerOf(data_dir), 'SIGKILL')
-    for (const stream of ['stdout', 'stderr']) {
-      await rename(join(lobbies, '.output-pipes', `${lobby_id}.${stream}`), join(lobbies, lobby_id, stream))
-    }
-    await rm(join(lobbies, '.unfinished'), { recursive: true })
-    await mkdir(join(lobbies, '.ended', ended_id), { recursive: true })
-    await writeFile(join(lobbies, '.ended', ended_id, 'stdout.1.log'), '2026-01-02T03:04:05.678Z over\n')
-  })
-  assert.deepStrictEqual(await fixture.driver.list(), [handle])
-  const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
-  await fixture.line(handle, new RegExp(`^tick ${Number(before) + 20}$`))
-  const [line] = await fixture.driver.logs(ended_id, 'stdout', 1)
-  assert.strictEqual(line?.bytes.toString(), 'over')
-  await fixture.driver.stop(handle, 10_000)
-  await fixture.ended(handle)
-  const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
-  await until('its folder is trimmed', async () => {
-    await fixture.driver.sweep()
-    return !existsSync(join(fixture.data_dir, 'lobbies', '.unfinished', handle.lobby_id))
-  })
-  assert.deepStrictEqual((await readdir(folder)).sort(), ['ended.json', 'stdout.1.log'])
 })
 
 test('the logger ends when it is not needed', async (t) => {

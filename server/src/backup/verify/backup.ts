@@ -18,7 +18,7 @@ import {
   tableFile,
 } from '../manifest.ts'
 import { knownMigrations } from '../migrations.ts'
-import { type Check, counted, inMegabytes } from './report.ts'
+import { type Check, counted, inMegabytes } from '../report.ts'
 
 export type CheckedBackup = {
   /** Null: it is damaged, and the first check says so. */

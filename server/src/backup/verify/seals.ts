@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ClientBase } from 'pg'
 import { SEALED_COLUMNS, type SealedColumn } from '../../tokens/sealed-columns.ts'
 import { openSeals, type Seals } from '../../tokens/seals.ts'
-import { type Check, counted } from './report.ts'
+import { type Check, counted } from '../report.ts'
 
 const KEYS = 'keys'
 const RING_FILE = `${KEYS}/seals.json`

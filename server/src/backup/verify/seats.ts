@@ -4,7 +4,7 @@
 import type { ClientBase } from 'pg'
 import type { Change } from '../../journal/changes.ts'
 import { decodePage } from '../../journal/pages.ts'
-import { type Check, counted } from './report.ts'
+import { type Check, counted } from '../report.ts'
 
 /** Journal rows read at once. */
 const PAGE_ROWS_MAX = 1_000

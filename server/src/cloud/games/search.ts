@@ -15,7 +15,7 @@ import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
 import { requireGame } from '../access.ts'
 import { cut } from '../lists.ts'
-import { findRays, ownersOf } from '../ray-list.ts'
+import { findRays, ownersOf } from '../rays/ray-list.ts'
 import { timestamp } from '../times.ts'
 
 type Answer = ResponseOf<typeof searchGame>

@@ -18,7 +18,7 @@ import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
 import type { LogPlace } from '../../lobby-logs/read.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame } from '../access.ts'
-import { logUrl } from '../exports.ts'
+import { logUrl } from '../export-urls.ts'
 import { timestamp } from '../times.ts'
 
 /** Who asks for more and gets nothing is answered after this. */

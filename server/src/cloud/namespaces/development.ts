@@ -17,7 +17,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { refuse } from '../field-errors.ts'
-import { issueToken } from '../tokens.ts'
+import { issueToken } from '../tokens/tokens.ts'
 
 const LIFETIME_MS = 365 * 24 * 60 * 60_000
 /** Ports of a development token. */

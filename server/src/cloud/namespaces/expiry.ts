@@ -9,9 +9,9 @@ import type { Context } from '../../context.ts'
 import { type Sweeper, startSweeper } from '../../database/sweeper.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving } from '../access.ts'
-import { deleteNamespaceRows, namespaceLobbies } from '../deletion.ts'
 import { refuse } from '../field-errors.ts'
 import { lockGroupOf } from '../quotas.ts'
+import { deleteNamespaceRows, namespaceLobbies } from '../records/deletion.ts'
 
 const DELETE_EVERY_MS = 5_000
 /** Time for requests under way: a lobby that they still create is stopped, and keeps the namespace until then. */

@@ -7,7 +7,7 @@ import { Semaphore } from '../../flow/semaphore.ts'
 import { digestSound, type Recorded } from '../../objects/damage.ts'
 import { isListOf } from '../../objects/digest.ts'
 import { BLOCK_LISTS_BYTES_MAX, BLOCK_LISTS_MADE_AT_ONCE_MAX, BLOCK_LISTS_WAITING_MAX } from '../limits.ts'
-import type { Lookups } from '../lookups.ts'
+import type { Lookups } from '../routes/lookups.ts'
 
 export type BlockLists = {
   /** Returns the hashes of the file's blocks. Throws ObjectDamaged, API_NOT_AVAILABLE, and the refusals of lookups.ts. */

@@ -10,7 +10,7 @@ import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { MEDIA_AGE_MS_MAX, MEDIA_MAX } from '../limits.ts'
-import type { Lookups } from '../lookups.ts'
+import type { Lookups } from '../routes/lookups.ts'
 import { isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 

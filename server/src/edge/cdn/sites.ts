@@ -15,7 +15,7 @@ import {
   SITE_HOST_AGE_MS_MAX,
   SITE_HOSTS_MAX,
 } from '../limits.ts'
-import type { Lookups } from '../lookups.ts'
+import type { Lookups } from '../routes/lookups.ts'
 import type { AuthUsers } from './basic-auth.ts'
 
 export type SiteFile = {

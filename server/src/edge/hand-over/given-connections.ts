@@ -3,9 +3,9 @@
 // held then, has ended, or has no place at the successor, stays here.
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Flow, Flows } from '../flows.ts'
 import { handleOf } from '../handles.ts'
 import type { IdleConnection } from '../http/connections.ts'
+import type { Flow, Flows } from '../presence/flows.ts'
 import type { HandleChannel } from './channel.ts'
 import { type FromEdge, monotonicMs } from './messages.ts'
 

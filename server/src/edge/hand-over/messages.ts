@@ -13,8 +13,8 @@
 // - Connections that could not be handed over by then follow in further batches.
 //
 // Until `yours`, the edge can continue as if nothing had happened.
-import type { FlowFacts } from '../flows.ts'
 import type { IdleFacts } from '../http/connections.ts'
+import type { FlowFacts } from '../presence/flows.ts'
 import type { DatagramFacts, SessionFacts } from '../streams/udp-sessions.ts'
 
 export type ListenerName = 'http' | 'https'

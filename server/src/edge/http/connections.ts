@@ -3,7 +3,6 @@
 // until something takes it. Every wait has a maximum, which is checked with every tick.
 import type { Socket } from 'node:net'
 import { ApiError } from '@musterhost/contract'
-import type { AdmittedConnection } from '../connection-limits.ts'
 import { startReading, stopReading } from '../handles.ts'
 import {
   DRAIN_BYTES_MAX,
@@ -15,6 +14,7 @@ import {
   READ_AHEAD_BYTES_MAX,
   REQUEST_IDLE_MS_MAX,
 } from '../limits.ts'
+import type { AdmittedConnection } from '../presence/connection-limits.ts'
 import { isSecure } from '../tls/tls.ts'
 import { type Body, forwardBody, skipBody } from './body.ts'
 import { type ClientConnectionHandlers, type Connection, createExchange, type Exchange } from './exchange.ts'

@@ -3,9 +3,9 @@
 import type { Socket } from 'node:net'
 import type { ClientPlace } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
-import type { AdmittedConnection } from '../connection-limits.ts'
-import type { HostMeaning } from '../hosts.ts'
-import type { LobbyPort } from '../routes.ts'
+import type { AdmittedConnection } from '../presence/connection-limits.ts'
+import type { HostMeaning } from '../routes/hosts.ts'
+import type { LobbyPort } from '../routes/routes.ts'
 import { type Body, createBody } from './body.ts'
 import type { RequestHead } from './head.ts'
 import type { Ticks } from './ticks.ts'
@@ -47,7 +47,7 @@ export type Connection = {
   unlisten: () => void
 }
 
-/** A player who has been admitted to a lobby (edge/players.ts). */
+/** A player who has been admitted to a lobby (edge/presence/players.ts). */
 export type AdmittedPlayer = {
   player_id: string
   lobby_id: string

@@ -3,13 +3,13 @@
 // server learns who the player is by X-Player-Id. A player is connected while a request is under way, or a client's
 // connection is open whose last request was the player's.
 import type { Admission } from '@musterhost/contract'
-import type { Flows } from '../flows.ts'
 import { isPreflight, preflightHeaders } from '../http/cors.ts'
 import type { AdmittedPlayer, Connection, Exchange } from '../http/exchange.ts'
 import { headerOf, linesOf, linesWithout } from '../http/headers.ts'
 import { sendResponse } from '../http/response.ts'
-import type { Players } from '../players.ts'
-import type { Address, LobbyPort } from '../routes.ts'
+import type { Flows } from '../presence/flows.ts'
+import type { Players } from '../presence/players.ts'
+import type { Address, LobbyPort } from '../routes/routes.ts'
 import { breakOff } from '../tls/tls.ts'
 
 const PLAYER_HEADER = 'x-player-id'

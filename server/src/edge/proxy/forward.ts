@@ -7,7 +7,6 @@
 import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
 import { PARKING_OFFER } from '../../wire/parking-protocol.ts'
-import type { FlowFacts, Flows } from '../flows.ts'
 import { createBody, forwardBody, lastChunk } from '../http/body.ts'
 import { READABLE_LINE } from '../http/cors.ts'
 import type { AdmittedPlayer, Exchange } from '../http/exchange.ts'
@@ -25,7 +24,8 @@ import {
   SOCKETS_PER_TARGET_MAX,
 } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
-import type { Address, LobbyPort } from '../routes.ts'
+import type { FlowFacts, Flows } from '../presence/flows.ts'
+import type { Address, LobbyPort } from '../routes/routes.ts'
 import { splice } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
 import { type Backend, ForwardedRequest } from './forwarded-request.ts'

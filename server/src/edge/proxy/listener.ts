@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
-import { type AdmittedConnection, type ConnectionLimits, PROXY_PEER } from '../connection-limits.ts'
 import type { IdleConnection, IdleFacts } from '../http/connections.ts'
 import { STOP_MS_MAX } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
+import { type AdmittedConnection, type ConnectionLimits, PROXY_PEER } from '../presence/connection-limits.ts'
 import { endsOf } from '../tls/tls.ts'
 import type { Dispatch } from './dispatch.ts'
 

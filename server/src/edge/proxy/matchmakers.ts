@@ -21,7 +21,7 @@ import {
   MATCHMAKERS_MAX,
   SHARD_CREDENTIALS_MAX,
 } from '../limits.ts'
-import type { Address } from '../routes.ts'
+import type { Address } from '../routes/routes.ts'
 
 const ASK_LINE = `${ASK_SHARD_HEADER}: 1\r\n`
 const TOKEN_MEMBER = /[?&]identity_token=([^&]*)/

@@ -6,7 +6,7 @@ import { bareHost } from '../../text/bare-host.ts'
 import { CLAIM_HEADER, EDGE_PROOF_HEADER, PARK_HEADER } from '../../wire/headers.ts'
 import { CHANNEL_PROTOCOL, createLineReader, parkingLine } from '../../wire/parking-protocol.ts'
 import { PARKING_OPEN_MS_MAX, PARKING_PAUSE_MS } from '../limits.ts'
-import type { Address } from '../routes.ts'
+import type { Address } from '../routes/routes.ts'
 
 /** `claim_line`: the header that fetches the response. */
 export type ParkedRequest = { number: number; claim_line: string }

@@ -14,7 +14,7 @@ import {
   HANDSHAKE_MS_MAX,
 } from '../limits.ts'
 import { connectSharingReads, type NodeInternals } from '../node-internals.ts'
-import type { Address } from '../routes.ts'
+import type { Address } from '../routes/routes.ts'
 import { isSecure } from '../tls/tls.ts'
 
 /** The connections to one address, from one address. */

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { connect } from 'node:tls'
-import { createHosts } from '../hosts.ts'
 import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
+import { createHosts } from '../routes/hosts.ts'
 import { createHostFilter, namedHost } from './named-host.ts'
 
 const domains = { main: 'muster.example', cdn: 'sites.example.net', job: 'play.example.org' }

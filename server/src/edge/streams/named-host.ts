@@ -4,8 +4,8 @@
 // such a connection by the named host, and refuses it before a byte reaches the lobby.
 import { isIP } from 'node:net'
 import { bareHost } from '../../text/bare-host.ts'
-import { canonicalHost, type HostMeaning, isRawPortHost } from '../hosts.ts'
 import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
+import { canonicalHost, type HostMeaning, isRawPortHost } from '../routes/hosts.ts'
 import type { FirstBytesFilter } from '../splice.ts'
 
 /** Null: these bytes name no host; most games send such bytes. `unknown`: more bytes decide. */

@@ -10,8 +10,8 @@ import type { Context } from '../../context.ts'
 import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePortNumber } from '../../database/schema.ts'
 import { PORT_SILENT_MS, PORTS_READ_PAUSE_MS, PORTS_RESTING_MAX, PORTS_RESTING_SHARE } from '../limits.ts'
-import type { Lookups } from '../lookups.ts'
-import type { LobbyPort } from '../routes.ts'
+import type { Lookups } from '../routes/lookups.ts'
+import type { LobbyPort } from '../routes/routes.ts'
 
 export type Transport = EdgePortNumber['transport']
 

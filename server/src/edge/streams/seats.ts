@@ -2,7 +2,7 @@
 // lobby is read once for all its sources, and at most once in SEATS_AGE_MS.
 import type { Context } from '../../context.ts'
 import { ROUTES_MAX, SEATS_AGE_MS, SEATS_PER_ADDRESS_MAX, SEATS_READING_MAX } from '../limits.ts'
-import type { PlayerId } from '../players.ts'
+import type { PlayerId } from '../presence/players.ts'
 
 export type Seats = {
   /** Whether the client has a seat, as of the last read. Begins another read where the last one is old. */

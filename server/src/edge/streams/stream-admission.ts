@@ -11,8 +11,8 @@ import {
   TOKEN_LINE_BYTES_MAX,
   TOKEN_MS_MAX,
 } from '../limits.ts'
-import type { LobbyConnections } from '../lobby-connections.ts'
-import type { Admitted, PlayerId, Players } from '../players.ts'
+import type { LobbyConnections } from '../presence/lobby-connections.ts'
+import type { Admitted, PlayerId, Players } from '../presence/players.ts'
 import type { Seats } from './seats.ts'
 
 /** `port`: the edge's. `network`: of which players get addresses of their own; null: none. */

@@ -7,10 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { clientKey, isTrustedPeer, parseTrustedProxies, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
-import type { ConnectionLimits } from '../connection-limits.ts'
-import type { FlowPlayer, Flows } from '../flows.ts'
 import { type Handle, handleOf } from '../handles.ts'
-import type { HostMeaning } from '../hosts.ts'
 import {
   CONNECT_MS_MAX,
   FIRST_BYTE_MS_MAX,
@@ -19,9 +16,12 @@ import {
   SPLICE_IDLE_MS_MAX,
   TCP_BACKLOG,
 } from '../limits.ts'
-import type { LobbyConnections } from '../lobby-connections.ts'
 import { connectSharingReads } from '../node-internals.ts'
-import type { Address, Routes, StreamAddress } from '../routes.ts'
+import type { ConnectionLimits } from '../presence/connection-limits.ts'
+import type { FlowPlayer, Flows } from '../presence/flows.ts'
+import type { LobbyConnections } from '../presence/lobby-connections.ts'
+import type { HostMeaning } from '../routes/hosts.ts'
+import type { Address, Routes, StreamAddress } from '../routes/routes.ts'
 import { splice } from '../splice.ts'
 import { breakOff, endsOf } from '../tls/tls.ts'
 import type { OpenPort } from './edge-ports.ts'

@@ -9,8 +9,6 @@ import { clientKey } from '../../addresses/client-ip.ts'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import type { ConnectionLimits } from '../connection-limits.ts'
-import type { FlowPlayer } from '../flows.ts'
 import {
   UDP_DATAGRAMS_PER_SECOND_MAX,
   UDP_IDLE_MS_MAX,
@@ -23,8 +21,10 @@ import {
   UNVALIDATED_BYTES_MAX,
   UNVALIDATED_BYTES_PER_CLIENT_MAX,
 } from '../limits.ts'
-import type { LobbyConnections } from '../lobby-connections.ts'
-import type { LobbyPort, StreamAddress } from '../routes.ts'
+import type { ConnectionLimits } from '../presence/connection-limits.ts'
+import type { FlowPlayer } from '../presence/flows.ts'
+import type { LobbyConnections } from '../presence/lobby-connections.ts'
+import type { LobbyPort, StreamAddress } from '../routes/routes.ts'
 import { type Allowance, type AllowanceState, createAllowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
 import { proxyHeader } from './proxy-protocol.ts'

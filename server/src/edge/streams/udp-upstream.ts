@@ -2,7 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import type { DatagramChannel } from '../../links/datagrams.ts'
 import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
-import type { StreamAddress } from '../routes.ts'
+import type { StreamAddress } from '../routes/routes.ts'
 import { lookupNothing } from './udp-socket.ts'
 
 export type UdpUpstream = {

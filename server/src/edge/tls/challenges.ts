@@ -1,7 +1,7 @@
 // Challenges that a certificate authority fetches over HTTP (RFC 8555, 8.3). The api writes them into the database while an
 // order is under way, and every edge serves them.
 import type { Context } from '../../context.ts'
-import type { Lookups } from '../lookups.ts'
+import type { Lookups } from '../routes/lookups.ts'
 
 /** Returns the token in the path of a challenge; null for every other path. */
 export function challengeToken(path: string): string | null {

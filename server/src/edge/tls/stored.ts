@@ -7,7 +7,7 @@ import { Cached } from '../../database/cached.ts'
 import { isServed } from '../../database/served-hosts.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { STORED_CERTIFICATE_MS_MAX, STORED_CERTIFICATES_MAX } from '../limits.ts'
-import type { Lookups } from '../lookups.ts'
+import type { Lookups } from '../routes/lookups.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
 
 export type StoredCertificates = {

@@ -5,8 +5,8 @@ import { createSecureContext, type SecureContext, TLSSocket, type TlsOptions } f
 import { ApiError } from '@musterhost/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
-import { canonicalHost, type HostMeaning } from '../hosts.ts'
 import { TLS_HANDSHAKE_MS_MAX } from '../limits.ts'
+import { canonicalHost, type HostMeaning } from '../routes/hosts.ts'
 import { TLS_VERSION_MIN } from './certificate.ts'
 import type { CertificateChoice } from './certificates.ts'
 

@@ -6,7 +6,7 @@ import {
   deleteGameVersion,
   deleteGroup,
 } from '@musterhost/contract'
-import * as cloud from '../../cloud/deletion.ts'
+import * as cloud from '../../cloud/records/deletion.ts'
 import { implement } from '../implement.ts'
 
 export const deletion = [

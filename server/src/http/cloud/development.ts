@@ -5,7 +5,7 @@ import {
   validateGameNamespaceTokenDevelopment,
 } from '@musterhost/contract'
 import * as cloud from '../../cloud/namespaces/development.ts'
-import * as tokens from '../../cloud/tokens.ts'
+import * as tokens from '../../cloud/tokens/tokens.ts'
 import { implement } from '../implement.ts'
 
 export const development = [

@@ -5,7 +5,13 @@ import {
   prepareDeviceLink,
   refuseDeviceLink,
 } from '@musterhost/contract'
-import { completeLink, type DeviceLinks, inspectLink, prepareLink, refuseLink } from '../../cloud/device-links.ts'
+import {
+  completeLink,
+  type DeviceLinks,
+  inspectLink,
+  prepareLink,
+  refuseLink,
+} from '../../cloud/tokens/device-links.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const devices = (links: DeviceLinks): Implementation[] => [

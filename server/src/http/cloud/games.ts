@@ -1,6 +1,6 @@
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from '@musterhost/contract'
 import * as cloud from '../../cloud/games/games.ts'
-import * as tokens from '../../cloud/tokens.ts'
+import * as tokens from '../../cloud/tokens/tokens.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { WatchedRecords } from '../watched-records.ts'
 

@@ -10,7 +10,7 @@ import {
 } from '@musterhost/contract'
 import { setExpiry } from '../../cloud/namespaces/expiry.ts'
 import * as cloud from '../../cloud/namespaces/namespaces.ts'
-import * as tokens from '../../cloud/tokens.ts'
+import * as tokens from '../../cloud/tokens/tokens.ts'
 import { implement } from '../implement.ts'
 
 export const namespaces = [

@@ -1,6 +1,6 @@
 import { cancelNodeDrain, drainNode, getNodeUse, listNodes, removeNode } from '@musterhost/contract'
-import { tellNodeUse } from '../../cloud/node-use.ts'
-import * as all from '../../cloud/nodes.ts'
+import { tellNodeUse } from '../../cloud/nodes/node-use.ts'
+import * as all from '../../cloud/nodes/nodes.ts'
 import { implement } from '../implement.ts'
 
 export const nodes = [

@@ -1,6 +1,6 @@
 import { getRayPerfLogs, listGameRays } from '@musterhost/contract'
-import { listRays } from '../../cloud/ray-list.ts'
-import { rayPerf } from '../../cloud/rays.ts'
+import { listRays } from '../../cloud/rays/ray-list.ts'
+import { rayPerf } from '../../cloud/rays/rays.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const rays: Implementation[] = [

@@ -5,7 +5,7 @@ import {
   renameGameNamespace,
   renameGameVersion,
 } from '@musterhost/contract'
-import * as cloud from '../../cloud/renaming.ts'
+import * as cloud from '../../cloud/records/renaming.ts'
 import { implement } from '../implement.ts'
 
 export const renaming = [

@@ -1,5 +1,5 @@
 import { listGameSecrets, removeGameSecret, setGameSecret } from '@musterhost/contract'
-import * as cloud from '../../cloud/secrets.ts'
+import * as cloud from '../../cloud/tokens/secrets.ts'
 import { implement } from '../implement.ts'
 
 export const secrets = [

@@ -5,7 +5,7 @@ import {
   revokeGameNamespaceTokenPublic,
   revokeToken,
 } from '@musterhost/contract'
-import * as cloud from '../../cloud/tokens.ts'
+import * as cloud from '../../cloud/tokens/tokens.ts'
 import { implement } from '../implement.ts'
 
 export const tokens = [

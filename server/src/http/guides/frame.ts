@@ -1,7 +1,6 @@
 // The frame of every guide: the list of guides with the search, in the style of the API reference. A page has no script.
-import { documentOf, ERRORS_PATH, guide_style, hashOf, REFERENCE_PATH } from '../reference/frame.ts'
+import { documentOf, ERRORS_PATH, GUIDES_PATH, guide_style, hashOf, REFERENCE_PATH } from '../reference/frame.ts'
 import { type Html, html, verbatim } from '../reference/html.ts'
-import { GUIDES_PATH } from './addresses.ts'
 import type { RenderedGuide } from './render.ts'
 import { type Found, QUESTION_LENGTH_MAX } from './search.ts'
 

@@ -2,7 +2,7 @@
 // reader spends nothing on them.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createPageSender, HTML, pageHeaders } from '../page-sender.ts'
-import { GUIDES_PATH } from './addresses.ts'
+import { GUIDES_PATH } from '../reference/frame.ts'
 import { readGuides } from './files.ts'
 import { framedGuide, framedSearch, GUIDES_POLICY, type GuideFrame } from './frame.ts'
 import type { RenderedGuide } from './render.ts'

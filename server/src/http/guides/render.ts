@@ -2,7 +2,7 @@
 // that is not served is shown as text. HTML of a guide, such as a comment, is left out.
 import { posix } from 'node:path'
 import { Marked, type Token, type Tokens } from 'marked'
-import { GUIDES_PATH } from './addresses.ts'
+import { GUIDES_PATH } from '../reference/frame.ts'
 
 /** What is between two headings. `anchor`: of the heading; '' before the first. */
 export type Section = { anchor: string; title: string; text: string }

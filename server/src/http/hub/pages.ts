@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { LINK_PATH } from '../../cloud/device-links.ts'
+import { LINK_PATH } from '../../cloud/tokens/device-links.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'

@@ -1,5 +1,5 @@
 import { explainRay } from '@musterhost/contract'
-import { requireDeveloper } from '../../cloud/rays.ts'
+import { requireDeveloper } from '../../cloud/rays/rays.ts'
 import type { Context } from '../../context.ts'
 import { readExplanation } from '../../matchmaker/explanations/read.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'

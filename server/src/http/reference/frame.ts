@@ -5,8 +5,10 @@ import { readFileSync } from 'node:fs'
 import type { Operation } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { sectionId, sectionsOf } from '@musterhost/contract/sections'
-import { GUIDES_PATH } from '../guides/addresses.ts'
 import { type Html, html, verbatim } from './html.ts'
+
+/** The list of all guides, and the search in them: `?q=WORDS`. */
+export const GUIDES_PATH = '/docs'
 
 /** In the order of the cascade. */
 const style = joined([

@@ -1,4 +1,4 @@
-// Players of lobbies whose seats the edges check (edge/players.ts): which players have connections, as every edge reports it,
+// Players of lobbies whose seats the edges check (edge/presence/players.ts): which players have connections, as every edge reports it,
 // for the books. The book connects a player with the first connection, and the edge forwards no byte before it has. The
 // player leaves when no edge has had a connection for the lobby's `seat_hold_ms`.
 //
@@ -23,7 +23,7 @@ const READ_EVERY_MS = 5_000
 const READ_SOON_MS = 1_000
 /** Rows of one read. The next read follows at once. */
 const ROWS_MAX = 5_000
-/** Closed players stay in the table for longer (edge/players.ts). After a longer pause everything is read again. */
+/** Closed players stay in the table for longer (edge/presence/players.ts). After a longer pause everything is read again. */
 const PAUSE_MS_MAX = 30_000
 /** Beyond the first hold. An edge that is restarted again and again keeps no seat for ever. */
 const RESTARTED_MS_MAX = 5 * 60_000

@@ -1,4 +1,4 @@
-// Open connections to lobbies, as every edge reports them (edge/report-connections.ts), for the books: a lobby whose server
+// Open connections to lobbies, as every edge reports them (edge/presence/report-connections.ts), for the books: a lobby whose server
 // never calls `connected` is not idle while it has some. Each read takes what has changed since the one before.
 //
 // Such a lobby ends only by reports: every registered edge must have reported after the lobby's grace was over. So nothing

@@ -4,10 +4,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join, resolve } from 'node:path'
 import { folderOfLobby, isLobbyId } from '../../lobby-logs/local.ts'
 import { StartError } from '../../start-error.ts'
-import { platformFolder } from '../logs/control.ts'
+import { platformFolder, unfinishedFolder } from '../folders/names.ts'
 import type { Driver } from './driver.ts'
 import { readEnded } from './lobby-folder.ts'
-import { unfinishedFolder } from './unfinished.ts'
 
 /** A folder of an older release has no such file. */
 const FIRST_DRIVER = 'process'

@@ -15,6 +15,7 @@
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isGone, parseStat } from '../../node/procfs.ts'
+import { ENDED_FILE } from '../folders/names.ts'
 import type { Exit, Handle } from './driver.ts'
 
 /** `stop_signal`: what ends the program; SIGTERM when it is absent. `has_terminal`: `script` is above the program. */
@@ -24,7 +25,6 @@ export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group' | 'ne
 }
 export type Status = { child_pid: number | null; exit_code: number | null }
 
-export const ENDED_FILE = 'ended.json'
 export const launchedPath = (folder: string): string => join(folder, 'launched')
 export const statusPath = (folder: string): string => join(folder, 'status')
 
@@ -66,9 +66,7 @@ export function endTime(folder: string): number | null {
 }
 
 export function readEnded(folder: string): Exit | null {
-  const exit = readJson<Exit>(join(folder, ENDED_FILE))
-  // An older release did not write `cpu_ms` and `ran`.
-  return exit === null ? null : { ...exit, cpu_ms: exit.cpu_ms ?? null, ran: exit.ran ?? null }
+  return readJson<Exit>(join(folder, ENDED_FILE))
 }
 
 export function writeEnded(folder: string, exit: Exit): void {

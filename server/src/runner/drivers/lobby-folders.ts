@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 import { type LogLine, type LogStream, logFile, newestFile } from '../../lobby-logs/files.ts'
 import { folderOfLobby } from '../../lobby-logs/local.ts'
 import { lastLines } from '../../lobby-logs/read.ts'
+import { openUnfinished, type UnfinishedLobbies } from '../folders/unfinished.ts'
 import { platformLine } from '../logs/lines.ts'
-import { openUnfinished, type UnfinishedLobbies } from './unfinished.ts'
 
 export type LobbyFoldersOptions = {
   now: () => number

@@ -5,11 +5,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
-import type { LobbyLogs, LogPart } from '../../lobby-logs/lobby-logs.ts'
+import type { InputResult, LobbyLogs, LogPart } from '../../lobby-logs/lobby-logs.ts'
 import { createFolderLogs, folderOfLobby } from '../../lobby-logs/local.ts'
 import { type LogAnswer, type LogQuestion, writePart } from '../../lobby-logs/remote.ts'
 import { CHANNELS } from '../../wire/channels.ts'
-import type { Driver } from '../drivers/driver.ts'
 
 /** Questions served at once. A further one is answered as busy, and the api repeats it. */
 const PENDING_MAX = 1_000
@@ -25,9 +24,12 @@ const FOREIGN_KEY_VIOLATION = '23503'
 
 type AskedQuestion = { question_id: string; lobby_id: string; runner_id: string; question: LogQuestion }
 
+/** Writes a line to a lobby's standard input, and `note` into its log. A driver is one. */
+type InputWriter = { write: (lobby_id: string, line: string, note: string) => Promise<InputResult> }
+
 export class LogAnswers {
   readonly #ctx: Context
-  readonly #driver: Pick<Driver, 'write'>
+  readonly #driver: InputWriter
   readonly #lobbies_folder: string
   readonly #logs: LobbyLogs
   readonly #pending = new Map<string, Promise<void>>()
@@ -39,7 +41,7 @@ export class LogAnswers {
   #due = new Set<string>()
   #reading: Promise<void> | null = null
 
-  constructor(ctx: Context, driver: Pick<Driver, 'write'>) {
+  constructor(ctx: Context, driver: InputWriter) {
     this.#ctx = ctx
     this.#driver = driver
     this.#lobbies_folder = join(ctx.config.data_dir, 'lobbies')

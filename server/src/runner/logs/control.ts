@@ -6,8 +6,8 @@
 //   <lobbies>/.platform/logger.pid      the process id of the current logger
 //   <lobbies>/.platform/logger.err      its standard error
 import { join } from 'node:path'
+import { platformFolder } from '../folders/names.ts'
 
-export const platformFolder = (lobbies_folder: string): string => join(lobbies_folder, '.platform')
 export const controlPipe = (lobbies_folder: string): string => join(platformFolder(lobbies_folder), 'logger-3')
 export const loggerPidFile = (lobbies_folder: string): string => join(platformFolder(lobbies_folder), 'logger.pid')
 export const loggerErrorFile = (lobbies_folder: string): string => join(platformFolder(lobbies_folder), 'logger.err')

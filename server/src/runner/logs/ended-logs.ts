@@ -7,8 +7,8 @@ import { isLogFile } from '../../lobby-logs/files.ts'
 import { METRICS_FILE } from '../../lobby-logs/lobby-metrics.ts'
 import { isLobbyId } from '../../lobby-logs/local.ts'
 import { isGone } from '../../node/procfs.ts'
-import { ENDED_FILE } from '../drivers/lobby-folder.ts'
-import type { UnfinishedLobbies } from '../drivers/unfinished.ts'
+import { ENDED_FILE } from '../folders/names.ts'
+import type { UnfinishedLobbies } from '../folders/unfinished.ts'
 
 /** Folders of an earlier process that one sweep measures; the next sweep continues. Bounds the time of a sweep. */
 const MEASURED_MAX = 1_000

@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { LOG_STREAMS } from '../../lobby-logs/files.ts'
 import { folderOfLobby, outputPipe, outputPipesFolder } from '../../lobby-logs/local.ts'
 import { codeOf, readStat } from '../../node/procfs.ts'
-import { controlPipe, loggerErrorFile, platformFolder } from './control.ts'
+import { platformFolder } from '../folders/names.ts'
+import { controlPipe, loggerErrorFile } from './control.ts'
 import { makePipes, SparePipes } from './spare-pipes.ts'
 
 const LOGGER = fileURLToPath(new URL('./logger.ts', import.meta.url))

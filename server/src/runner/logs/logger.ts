@@ -27,7 +27,6 @@ import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import { LOG_STREAMS, type LogStream } from '../../lobby-logs/files.ts'
 import { folderOfLobby, formerOutputPipe, isLobbyId, outputPipe, outputPipesFolder } from '../../lobby-logs/local.ts'
 import { codeOf, isAlive, isGone, readBootId } from '../../node/procfs.ts'
-import { unfinishedFolder } from '../drivers/unfinished.ts'
 import { controlPipe, loggerPidFile } from './control.ts'
 import { createLines, takeChunk, takeEnd, takePause, takeUnfinished, UNFINISHED_MS } from './lines.ts'
 import { createLogWriter } from './log-writer.ts'
@@ -189,10 +188,9 @@ class Logger {
   }
 }
 
-/** Lobbies with pipes, and unfinished ones, whose pipes an older release made in the lobby's folder. */
 function lobbiesWithPipes(lobbies_folder: string): Set<string> {
   const names = readdirSync(outputPipesFolder(lobbies_folder)).map((name) => name.slice(0, name.lastIndexOf('.')))
-  return new Set([...names, ...readdirSync(unfinishedFolder(lobbies_folder))].filter(isLobbyId))
+  return new Set(names.filter(isLobbyId))
 }
 
 /** False when another logger reads the control pipe already. */

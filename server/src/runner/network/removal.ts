@@ -1,7 +1,7 @@
 // Removes the networks of a platform that does not come back. A runner removes its own with its last lobby. One that was
 // killed, or that left lobbies running, leaves namespaces, interfaces, an nftables table and forwarding behind.
 import { join } from 'node:path'
-import { platformFolder } from '../logs/control.ts'
+import { platformFolder } from '../folders/names.ts'
 import { tableOf } from './addresses.ts'
 import { findBlock, releaseBlock } from './block.ts'
 import { Forwarding } from './forwarding.ts'

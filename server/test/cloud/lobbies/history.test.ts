@@ -18,7 +18,7 @@ import {
 } from '@musterhost/contract'
 import { idOfName } from '../../../src/ids.ts'
 import { STEP_MS_MIN } from '../../../src/lobby-logs/lobby-metrics.ts'
-import { unfinishedFolder } from '../../../src/runner/drivers/unfinished.ts'
+import { unfinishedFolder } from '../../../src/runner/folders/names.ts'
 import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
 import { until } from '../../until.ts'

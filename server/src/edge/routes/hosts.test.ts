@@ -1,7 +1,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { NameId } from '@musterhost/contract'
-import { mediaHost, rawPortsHost } from '../config/addresses.ts'
+import { mediaHost, rawPortsHost } from '../../config/addresses.ts'
 import { canonicalHost, createHosts, isRawPortHost } from './hosts.ts'
 
 const regions = [{ name: 'local' }]

@@ -7,11 +7,11 @@ import {
   type ResponseOf,
   validationError,
 } from '@musterhost/contract'
-import type { Caller } from '../caller.ts'
-import type { Context } from '../context.ts'
-import { requireGame, requireNamespace } from './access.ts'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { requireGame, requireNamespace } from '../access.ts'
+import { instantOf } from '../times.ts'
 import { microtime } from './rays.ts'
-import { instantOf } from './times.ts'
 
 const PAGE_DEFAULT = 50
 /** Rays of one owner, and of all owners, that one page compares with the filters. */

@@ -1,10 +1,10 @@
 // Custom domains: names under which a namespace's site is served once the claim to them is verified. A domain that is found is
 // cached until its namespace changes (channel `namespaces`), and for SITE_HOST_AGE_MS_MAX at most. A domain that is not found
 // is not cached; its look-ups are limited by client (lookups.ts).
-import type { Context } from '../context.ts'
-import { Cached } from '../database/cached.ts'
-import { CHANNELS } from '../wire/channels.ts'
-import { SITE_HOST_AGE_MS_MAX, SITE_HOSTS_MAX } from './limits.ts'
+import type { Context } from '../../context.ts'
+import { Cached } from '../../database/cached.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { SITE_HOST_AGE_MS_MAX, SITE_HOSTS_MAX } from '../limits.ts'
 import type { Lookups } from './lookups.ts'
 
 type Site = { game: string; namespace: string }

@@ -3,11 +3,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from '@musterhost/contract'
 import { sql } from 'kysely'
-import type { Caller } from '../caller.ts'
-import type { Context } from '../context.ts'
-import { CHANNELS } from '../wire/channels.ts'
-import { requireGame } from './access.ts'
-import { cut } from './lists.ts'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { requireGame } from '../access.ts'
+import { cut } from '../lists.ts'
 
 /** What is older has been written. */
 const NEW_MS = 60_000

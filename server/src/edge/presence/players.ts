@@ -9,9 +9,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type ErrorCode } from '@musterhost/contract'
 import type { PoolClient } from 'pg'
-import type { Context } from '../context.ts'
-import { type Watch, watchChannel } from '../database/poller.ts'
-import { CHANNELS } from '../wire/channels.ts'
+import type { Context } from '../../context.ts'
+import { type Watch, watchChannel } from '../../database/poller.ts'
+import { CHANNELS } from '../../wire/channels.ts'
 import {
   ADMISSIONS_EVERY_MS,
   ADMIT_MS_MAX,
@@ -21,7 +21,7 @@ import {
   PLAYERS_RETRY_MS,
   PLAYERS_WRITE_PAUSE_MS,
   WRITTEN_MS_MAX,
-} from './limits.ts'
+} from '../limits.ts'
 import { addressIn } from './player-addresses.ts'
 
 export type PlayerId = { player_id: string; lobby_id: string; namespace_id: string }

@@ -1,7 +1,7 @@
 // Addresses under which players appear to a server that limits players by address. The address follows from the player, so
 // it is the same after a reconnect, also through another edge, unless another player of the lobby has it.
 import { createHash } from 'node:crypto'
-import { addressOfNumber, numberOfAddress } from '../config/lobby-network.ts'
+import { addressOfNumber, numberOfAddress } from '../../config/lobby-network.ts'
 
 /** `network`: an IPv4 network with more addresses than a lobby has players. `used`: those of the lobby's other players. */
 export function addressIn(network: string, player_id: string, used: ReadonlySet<string>): string {

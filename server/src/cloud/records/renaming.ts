@@ -1,9 +1,9 @@
 // Renaming: the display name of a row, and nothing else.
 import { ApiError, type ErrorCode } from '@musterhost/contract'
-import { type ChangeContext, changes } from '../audit/changes.ts'
-import type { Caller } from '../caller.ts'
-import { requireGame } from './access.ts'
-import { notUnique, orNameTaken } from './field-errors.ts'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
+import type { Caller } from '../../caller.ts'
+import { requireGame } from '../access.ts'
+import { notUnique, orNameTaken } from '../field-errors.ts'
 
 const THINGS = {
   namespaces: { id: 'namespace_id', unknown: 'NAMESPACE_NOT_FOUND' },

@@ -2,10 +2,10 @@
 // gets the place of a connection of the client that holds most, an idle one if possible. So a few clients cannot lock out the
 // others. The limits apply while there still are free descriptors: without any, no client could be served.
 import type { Socket } from 'node:net'
-import { clientKey } from '../addresses/client-ip.ts'
-import { type ClientPlace, ClientShare } from '../addresses/client-share.ts'
-import type { Metrics } from '../observe/metrics.ts'
-import { CONNECTIONS_PER_CLIENT_SHARE, connectionsMax } from './limits.ts'
+import { clientKey } from '../../addresses/client-ip.ts'
+import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
+import type { Metrics } from '../../observe/metrics.ts'
+import { CONNECTIONS_PER_CLIENT_SHARE, connectionsMax } from '../limits.ts'
 
 export type ConnectionKind = 'http' | 'tcp'
 

@@ -1,11 +1,11 @@
 // The spliced connections to lobbies: raw TCP, and WebSockets after their handshake. A planned restart of the edge hands them
 // over to the next edge (hand-over/), so each has the facts by which another process continues to count and limit it.
 import type { Socket } from 'node:net'
+import { type Splice, spliceHeld } from '../splice.ts'
+import { breakOff } from '../tls/tls.ts'
 import type { ConnectionKind, ConnectionLimits } from './connection-limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
 import type { PlayerId, Players } from './players.ts'
-import { type Splice, spliceHeld } from './splice.ts'
-import { breakOff } from './tls/tls.ts'
 
 /** `is_by_address`: the client's address admitted the player, and no token. */
 export type FlowPlayer = PlayerId & { address: string | null; is_by_address: boolean }

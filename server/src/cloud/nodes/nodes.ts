@@ -13,12 +13,12 @@ import {
 } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { sql } from 'kysely'
-import { type ChangeContext, changes } from '../audit/changes.ts'
-import type { Members } from '../audit/members.ts'
-import type { Context } from '../context.ts'
-import type { Schema } from '../database/schema.ts'
-import { CHANNELS } from '../wire/channels.ts'
-import { timestamp } from './times.ts'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
+import type { Members } from '../../audit/members.ts'
+import type { Context } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { timestamp } from '../times.ts'
 
 type Node = ResponseOf<typeof listNodes>['nodes'][number]
 type NodeRow = {

@@ -7,9 +7,9 @@ import {
   type QueryOf,
   type ResponseOf,
 } from '@musterhost/contract'
-import type { Context } from '../context.ts'
-import { type Watch, watchEvery } from '../database/poller.ts'
-import { type OldRows, removeOld } from '../database/remove-old.ts'
+import type { Context } from '../../context.ts'
+import { type Watch, watchEvery } from '../../database/poller.ts'
+import { type OldRows, removeOld } from '../../database/remove-old.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS

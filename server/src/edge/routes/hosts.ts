@@ -1,9 +1,9 @@
 // What a request's host stands for. A host has one canonical form, and only that form is used after this file. A second
 // reading of the same header elsewhere could send a request to the wrong tenant.
 import { ApiError } from '@musterhost/contract'
-import { mediaHost, rawPortsHost } from '../config/addresses.ts'
-import type { Config } from '../config/config.ts'
-import { HOST_LENGTH_MAX } from './limits.ts'
+import { mediaHost, rawPortsHost } from '../../config/addresses.ts'
+import type { Config } from '../../config/config.ts'
+import { HOST_LENGTH_MAX } from '../limits.ts'
 
 export type HostMeaning =
   | { kind: 'main' }

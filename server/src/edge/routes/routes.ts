@@ -3,13 +3,13 @@
 // missing run is never cached, because it may start at any moment and its address may already have been returned. An ended
 // run is cached, because it stays ended.
 import type { Admission } from '@musterhost/contract'
-import type { Context } from '../context.ts'
-import { Cached } from '../database/cached.ts'
-import type { RunPort } from '../database/schema.ts'
-import type { LobbyPaths, NodePort } from '../links/platform/lobby-paths.ts'
-import type { ProcessTls } from '../process-tls/process-tls.ts'
-import { CHANNELS } from '../wire/channels.ts'
-import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
+import type { Context } from '../../context.ts'
+import { Cached } from '../../database/cached.ts'
+import type { RunPort } from '../../database/schema.ts'
+import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
+import type { ProcessTls } from '../../process-tls/process-tls.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from '../limits.ts'
 import type { Lookups } from './lookups.ts'
 
 /**

@@ -1,8 +1,8 @@
 // Adds the bytes that this edge has carried for each lobby, and the connections of addresses without a seat that it has refused,
 // to the counts in the database, every five seconds. The runner reads them there for the metrics and logs of its lobbies. What a failed report had is not reported again, so no byte is counted twice.
-import type { Context } from '../context.ts'
-import { watchEvery } from '../database/poller.ts'
-import { TRAFFIC_REPORT_EVERY_MS } from './limits.ts'
+import type { Context } from '../../context.ts'
+import { watchEvery } from '../../database/poller.ts'
+import { TRAFFIC_REPORT_EVERY_MS } from '../limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
 
 /** How long the count of a lobby without traffic stays; the next byte begins a new one. */

@@ -3,16 +3,16 @@
 // row that others depend on is not deleted: the error names them.
 import { ApiError } from '@musterhost/contract'
 import { sql, type Transaction } from 'kysely'
-import { type ChangeContext, changes } from '../audit/changes.ts'
-import type { Members } from '../audit/members.ts'
-import type { Caller } from '../caller.ts'
-import type { Context } from '../context.ts'
-import type { Schema } from '../database/schema.ts'
-import { CHANNELS } from '../wire/channels.ts'
-import { requireGame, requireGroup } from './access.ts'
-import { lockDomains, releaseDomains } from './domains/ownership.ts'
-import { lockGroup, lockGroupOf } from './quotas.ts'
-import { deleteUploads } from './sweep/removed-objects.ts'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
+import type { Members } from '../../audit/members.ts'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { requireGame, requireGroup } from '../access.ts'
+import { lockDomains, releaseDomains } from '../domains/ownership.ts'
+import { lockGroup, lockGroupOf } from '../quotas.ts'
+import { deleteUploads } from '../sweep/removed-objects.ts'
 
 /** An error names this many things that still use the one to delete. */
 const HOLDERS_NAMED_MAX = 32

@@ -2,8 +2,8 @@
 // client, so that guessing names cannot keep the database busy. Look-ups with a result are not limited: a thousand players
 // behind one address may return at once.
 import { ApiError } from '@musterhost/contract'
-import type { Context } from '../context.ts'
-import { FAILED_LOOKUPS_PER_CLIENT_MAX, LOOKUP_CLIENTS_MAX, LOOKUPS_MAX } from './limits.ts'
+import type { Context } from '../../context.ts'
+import { FAILED_LOOKUPS_PER_CLIENT_MAX, LOOKUP_CLIENTS_MAX, LOOKUPS_MAX } from '../limits.ts'
 
 export type Lookups = {
   /**

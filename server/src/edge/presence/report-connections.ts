@@ -4,11 +4,11 @@
 // it is unknown whether it was written, the edge registers again with all open connections.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ownPublicEdge } from '../config/lobby-addresses.ts'
-import type { Context } from '../context.ts'
-import { type Watch, watchEvery } from '../database/poller.ts'
-import { inTransaction } from '../database/transaction.ts'
-import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from './limits.ts'
+import { ownPublicEdge } from '../../config/lobby-addresses.ts'
+import type { Context } from '../../context.ts'
+import { type Watch, watchEvery } from '../../database/poller.ts'
+import { inTransaction } from '../../database/transaction.ts'
+import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from '../limits.ts'
 import type { ConnectionChange, LobbyConnections } from './lobby-connections.ts'
 import type { Players } from './players.ts'
 

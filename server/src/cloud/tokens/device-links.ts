@@ -1,7 +1,6 @@
 // Device links: prepared -> complete, refused, or expired. Until it is complete a link is only its token, so that strangers who
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
-
 import {
   ApiError,
   type BodyOf,
@@ -10,15 +9,15 @@ import {
   type inspectDeviceLink,
   type ResponseOf,
 } from '@musterhost/contract'
-import { type ChangeContext, changes } from '../audit/changes.ts'
-import type { Caller } from '../caller.ts'
-import { mainUrl } from '../config/addresses.ts'
-import type { Context } from '../context.ts'
-import { createLongPoll } from '../database/long-poll.ts'
-import { newId } from '../ids.ts'
-import { CHANNELS } from '../wire/channels.ts'
-import { requireGame } from './access.ts'
-import { timestamp } from './times.ts'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
+import type { Caller } from '../../caller.ts'
+import { mainUrl } from '../../config/addresses.ts'
+import type { Context } from '../../context.ts'
+import { createLongPoll } from '../../database/long-poll.ts'
+import { newId } from '../../ids.ts'
+import { CHANNELS } from '../../wire/channels.ts'
+import { requireGame } from '../access.ts'
+import { timestamp } from '../times.ts'
 import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'
 
 /** The page of the hub for people, followed by the token. */

@@ -1,6 +1,6 @@
 // Reports a proxy that the operator has not named: in the log, in the health of the edge, and in the database for the hub.
-import { UnnamedProxies, unnamedProxySentence } from '../addresses/unnamed-proxies.ts'
-import type { Context } from '../context.ts'
+import { UnnamedProxies, unnamedProxySentence } from '../../addresses/unnamed-proxies.ts'
+import type { Context } from '../../context.ts'
 
 /** The health of the edge warns for so long after a proxy was seen, as the hub does. */
 const WARNED_MS = 60 * 60_000
