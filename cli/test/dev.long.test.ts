@@ -171,15 +171,33 @@ function headersOf(headers: Record<string, string>) {
 
 /** What a browser sees, without the headers that say how long it may keep the file. */
 async function pagesOf({ hostname, port }: URL) {
-  const paths = ['/', '/notes.md', '/model.glb', '/any/where', '/lobbies', '/.well-known/none', '/Build/']
+  const paths = [
+    '/',
+    '/notes.md',
+    '/model.glb',
+    '/any/where',
+    '/lobbies',
+    '/.well-known/none',
+    '/Build/',
+    '/docs',
+    '/docs/?q',
+  ]
   const built = ['/Build/code.js', '/Build/game.wasm', '/Build/game.wasm.br', '/Build/game.data', '/Build/none.js']
+  const accents = [
+    '/docs?q=//x',
+    '//docs',
+    '/%2Fdocs',
+    '/docs/gr%C3%B6%C3%9Fe.txt',
+    '/docs/gro%CC%88%C3%9Fe.txt',
+    '/docs/Gr%C3%B6%C3%9Fe.txt',
+  ]
   const unity = ['/unity/game.wasm.unityweb', '/unity/game.data.unityweb', '/unity/plain.js.unityweb']
   const shown: Record<string, unknown> = {}
-  for (const path of [...paths, ...built, ...unity]) {
+  for (const path of [...paths, ...accents, ...built, ...unity]) {
     for (const accept of ['br', 'gzip', 'gzip, br', 'identity', 'br;q=0', 'gzip, identity;q=0', null]) {
       const headers = { host: `${hostname}:${port}`, ...(accept === null ? {} : { 'accept-encoding': accept }) }
       const { status, headers: got, body } = await get({ port: Number(port) }, path, { headers })
-      const names = ['content-type', 'content-encoding', 'vary', 'cross-origin-opener-policy', 'x-build']
+      const names = ['content-type', 'content-encoding', 'vary', 'cross-origin-opener-policy', 'x-build', 'location']
       const kept = status < 400 ? names.map((name) => [name, got[name]]) : []
       shown[`${path} ${accept}`] = [status, ...kept, status < 400 ? body.toString('base64') : '']
     }
@@ -218,6 +236,9 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
     site: { 'index.html': '<h1>Page</h1>', 'Build/code.js': 'let a', 'notes.md': '# Notes', 'model.glb': 'glTF' },
     matchmaker: `matchmaker: ${JSON.stringify({ game_modes: { duel: mode } })}\ncdn: ${JSON.stringify(CDN)}\n`,
   })
+  // A tool of macOS may compose accents otherwise than a link does.
+  project.write('site/docs/größe.txt'.normalize('NFD'), 'size')
+  project.write('site/docs/index.html', '<h1>Docs</h1>')
   project.write('site/Build/game.wasm.br', brotliCompressSync('wasm'))
   project.write('site/Build/game.data.gz', gzipSync('data'))
   project.write('site/unity/game.wasm.unityweb', gzipSync('wasm'))

@@ -103,8 +103,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: lines(get('/cloud/bootstrap', null), LIST_SITES),
   },
   API_METHOD_NOT_ALLOWED: {
-    cause: 'A site or a picture was requested with a method other than GET or HEAD.',
-    remedy: 'Use GET or HEAD for files. Send calls of the API to the main address, as the command does.',
+    cause:
+      'A site or a picture was requested with a method other than GET or HEAD, or by a preflight where no route allows CORS.',
+    remedy:
+      'Use GET or HEAD for files. Send calls of the API to the main address, as the command does. For a preflight, add a route with `Access-Control-Allow-Origin`.',
     command: get('/cloud/bootstrap', null),
   },
   API_UNAUTHORIZED: {

@@ -10,7 +10,7 @@ export const ERRORS = {
   API_UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The body must be sent as application/json.' },
   API_BODY_TOO_LARGE: { status: 413, message: 'The body is larger than this operation accepts.' },
   API_NOT_FOUND: { status: 404, message: 'No operation, page or file is at this address.' },
-  API_METHOD_NOT_ALLOWED: { status: 404, message: 'This address does not support the method.' },
+  API_METHOD_NOT_ALLOWED: { status: 405, message: 'This address does not support the method.' },
   API_UNAUTHORIZED: { status: 401, message: 'This operation needs a credential.' },
   API_FORBIDDEN: { status: 403, message: 'The credential is valid, but does not allow this.' },
   API_RATE_LIMIT: { status: 429, message: 'Too many requests; try again later.' },

@@ -3,7 +3,7 @@
 
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { realpath, stat } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request as requestHttp, type Server, type ServerResponse } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { join, sep } from 'node:path'
@@ -16,9 +16,12 @@ import {
   contentTypeOf,
   createSiteHeaders,
   type Forms,
+  fileOfPathname,
+  folderLocation,
   formsOfPath,
   HEAD_BYTES,
   headEncoding,
+  indexOfFolder,
   isEncodedByHead,
   type SiteEncoding,
   type Substitute,
@@ -27,6 +30,7 @@ import {
 
 /** Calls of a player's page. */
 const PASSED_PATHS = /^\/(matchmaker|v1|identity|parties|kv)(\/|$)/
+const NOT_ASCII = /[^\0-\x7f]/
 const LOOPBACK = '127.0.0.1'
 /** Headers that belong to one connection. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'host', 'origin', 'cookie']
@@ -86,7 +90,10 @@ async function respond(
     response.end(JSON.stringify({ matchmaker_url: url, game_id, namespace_id }))
     return
   }
-  if (request.method !== 'GET' && request.method !== 'HEAD') return fail(response, 405, 'Only GET and HEAD.')
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('allow', 'GET, HEAD')
+    return fail(response, 405, 'Only GET and HEAD.')
+  }
   await sendFound(options, pathname, request, response)
 }
 
@@ -124,30 +131,36 @@ async function passOn(
 }
 
 type PageFile = { on_disk: string; content_length: number; content_type: string; content_encoding: SiteEncoding | null }
-type Found = Forms<PageFile> & Substitute
+/** Status 301: the path is a folder without its slash, and `path` the folder's page. */
+type Found = Forms<PageFile> & { path: string; status: Substitute['status'] | 301 }
 
 /** As the edge does: the file at the path in the form that the browser accepts, with the headers of the routes. */
 async function sendFound(
   { folder, cdn }: PageOptions,
   pathname: string,
-  { method, headers }: IncomingMessage,
+  { method, headers, url = '/' }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const found = folder === null ? null : await findFile(folder, pathname, cdn?.not_found ?? null)
   if (found === null) return fail(response, 404, 'There is no such file.')
+  const own = createSiteHeaders(cdn?.routes ?? [])(found.path)
+  // A developer sees each change at once, whatever a route says.
+  const always = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff', ...own.others]
+  if (found.status === 301) {
+    response.writeHead(301, ['location', folderLocation(found.path, url), 'content-length', '0', ...always])
+    response.end()
+    return
+  }
   const accept_encoding = headers['accept-encoding']?.toString()
   const chosen = chooseForm(found, { accept_encoding, wants_part: false, isPackable: () => false })
   if (chosen === null) return fail(response, 406, 'The request accepts none of the encodings of the file.')
   const { file, unpacked, varies } = chosen
-  const own = createSiteHeaders(cdn?.routes ?? [])(found.path)
   response.writeHead(found.status, [
     ...['content-type', own.content_type ?? file.content_type],
     ...(unpacked === null ? ['content-length', String(file.content_length)] : []),
     ...(file.content_encoding === null || unpacked !== null ? [] : ['content-encoding', file.content_encoding]),
     ...(varies ? ['vary', 'Accept-Encoding'] : []),
-    // A developer sees each change at once, whatever a route says.
-    ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
-    ...own.others,
+    ...always,
   ])
   if (method === 'HEAD') {
     response.end()
@@ -162,13 +175,15 @@ async function sendFound(
 async function findFile(folder: string, pathname: string, not_found: NotFound | null): Promise<Found | null> {
   let path: string
   try {
-    path = decodeURIComponent(pathname.slice(1))
+    path = fileOfPathname(pathname)
   } catch {
     return null
   }
-  if (path === '' || path.endsWith('/')) path += 'index.html'
   const forms = await formsOf(folder, path)
   if (forms !== null) return { ...forms, path, status: 200 }
+  const index = indexOfFolder(path)
+  const page = index === null ? null : await formsOf(folder, index)
+  if (index !== null && page !== null) return { ...page, path: index, status: 301 }
   const substitute = substituteOf(path, not_found)
   const other = await formsOf(folder, substitute.path)
   return other === null ? null : { ...other, ...substitute }
@@ -186,7 +201,7 @@ async function formsOf(folder: string, path: string): Promise<Forms<PageFile> | 
 async function readPageFile(folder: string, path: string): Promise<PageFile | null> {
   try {
     const root = await realpath(folder)
-    const on_disk = await realpath(join(root, path))
+    const on_disk = await realpath(join(root, await nameOnDisk(root, path)))
     if (!on_disk.startsWith(root + sep)) return null
     const stats = await stat(on_disk)
     if (!stats.isFile()) return null
@@ -197,6 +212,21 @@ async function readPageFile(folder: string, path: string): Promise<PageFile | nu
     // No such file, or a NUL in its name.
     return null
   }
+}
+
+/**
+ * Names of sites are in Unicode normal form C; those of files may be in another form. `path`: in form C. Rejects when a folder of
+ * the path cannot be read.
+ */
+async function nameOnDisk(root: string, path: string): Promise<string> {
+  if (!NOT_ASCII.test(path)) return path
+  let found = ''
+  for (const name of path.split('/')) {
+    const entries = NOT_ASCII.test(name) ? await readdir(join(root, found)) : [name]
+    const entry = entries.includes(name) ? name : entries.find((one) => one.normalize('NFC') === name)
+    found = join(found, entry ?? name)
+  }
+  return found
 }
 
 async function readHead(on_disk: string): Promise<Buffer> {

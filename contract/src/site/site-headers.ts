@@ -21,7 +21,7 @@ export function createSiteHeaders(routes: readonly CdnRoute[]): (path: string) =
   if (routes.length === 0) return () => NOTHING
   // By rising priority: a later route overwrites the headers of an earlier one.
   const ordered = routes
-    .map((route, index) => ({ ...route, index, matches: createGlob(route.glob) }))
+    .map((route, index) => ({ ...route, index, matches: createGlob(route.glob.normalize('NFC')) }))
     .sort((a, b) => a.priority - b.priority || b.index - a.index)
   const cache = new Map<string, SiteHeaders>()
   /** By the routes that match: files with the same ones share an entry. */

@@ -107,7 +107,8 @@ test('logos and banners', async (t) => {
     const head = await look(platform, url, { method: 'HEAD' })
     assert.deepEqual([head.status, head.body.length], [200, 0])
     assert.equal(head.headers['content-length'], String(PNG.length))
-    assert.equal((await look(platform, url, { method: 'POST' })).status, 404)
+    const posted = await look(platform, url, { method: 'POST' })
+    assert.deepEqual([posted.status, posted.headers.allow], [405, 'GET, HEAD'])
     for (const path of ['/', '/index.html', `${new URL(url).pathname.slice(0, -4)}.gif`, `/${'0'.repeat(64)}.png`]) {
       assert.equal((await look(platform, new URL(path, url).href)).status, 404, path)
     }

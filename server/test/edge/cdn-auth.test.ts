@@ -29,7 +29,7 @@ test('a site behind a password', async (t) => {
     edge.advance(SITE_HOST_AGE_MS_MAX)
   }
   const cache = [{ kind: { custom_headers: { headers: [{ name: 'cache-control', value: 'public, max-age=60' }] } } }]
-  const site = await game.site({ 'index.html': 'secret', 'main.js': 'secret' })
+  const site = await game.site({ 'index.html': 'secret', 'main.js': 'secret', 'docs/index.html': 'secret' })
   await game.deploy(site, [{ glob: '**', priority: 1, middlewares: cache }])
   await set('ada', 'pässword:1')
   assert.equal((await get(edge, '/')).status, 200, 'users alone do not close a site')
@@ -55,6 +55,12 @@ test('a site behind a password', async (t) => {
     const unknown = await get(edge, '/nothing', { localAddress, headers: basic('ada', 'pässword:1') })
     assert.deepEqual([unknown.status, unknown.headers['cache-control']], [404, 'no-store'])
     assert.equal((await get(edge, '/nothing', { localAddress })).status, 401)
+    assert.equal((await get(edge, '/docs', { localAddress })).status, 401)
+    const folder = await get(edge, '/docs', { localAddress, headers: basic('ada', 'pässword:1') })
+    assert.deepEqual(
+      ['location', 'cache-control', 'vary'].map((name) => folder.headers[name]),
+      ['/docs/', 'private, no-cache, no-store', 'Authorization'],
+    )
     const wellKnown = await get(edge, '/.well-known/muster.json', { localAddress, headers: basic('ada', 'pässword:1') })
     assert.equal(wellKnown.status, 200)
   })

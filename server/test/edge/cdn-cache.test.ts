@@ -160,7 +160,7 @@ test('no refusal is stored', async (t) => {
   const refusals: [number, string, Parameters<typeof get>[2]][] = [
     [400, '/%ff', {}],
     [404, '/nothing', {}],
-    [404, '/', { method: 'POST' }],
+    [405, '/', { method: 'POST' }],
     [404, '/', { headers: { host: 'nobody.cdn.localhost' } }],
     [406, '/packed.txt', { headers: { 'accept-encoding': 'identity' } }],
     [416, '/small.bin', { headers: { range: 'bytes=99-' } }],

@@ -2,7 +2,7 @@ import assert from 'node:assert'
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent } from 'node:http'
 import { test } from 'node:test'
-import { brotliDecompressSync } from 'node:zlib'
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { MEMORY_FILE_BYTES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { until } from '../until.ts'
 import { get, HOST } from './get.ts'
@@ -136,8 +136,156 @@ test('no path leads to anything but a file of the site', async (t) => {
     const response = await get(edge, path)
     assert.deepEqual([response.status, response.code], [400, 'API_BAD_REQUEST'], path)
   }
-  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
-    assert.deepEqual((await get(edge, '/', { method })).code, 'API_METHOD_NOT_ALLOWED', method)
+  const preflight = { origin: 'https://portal.example', 'access-control-request-method': 'GET' }
+  for (const [method, path, headers] of [
+    ...['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'].map((name) => [name, '/', {}] as const),
+    ['OPTIONS', '/', preflight],
+    ['OPTIONS', '/.well-known/muster.json', preflight],
+    ['POST', '/nothing', {}],
+  ] as const) {
+    const { status, code, headers: got } = await get(edge, path, { method, headers })
+    assert.deepEqual([status, code, got.allow], [405, 'API_METHOD_NOT_ALLOWED', 'GET, HEAD'], `${method} ${path}`)
+  }
+})
+
+test('a folder is found with and without its slash, and no redirect leaves the site', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const files = {
+    ...{ 'index.html': 'index', 'docs/index.html': 'docs', 'docs/a/index.html': 'a', 'empty/x.txt': 'x' },
+    ...{ 'both/index.html': 'folder', both: 'file', 'evil.com/index.html': 'evil', 'packed/index.html.br': 'br' },
+    ...{ '/\\evil/index.html': 'backslash', 'ü b?#%/index.html': 'odd', '404.html': 'nothing' },
+  }
+  const headers = [
+    { name: 'cache-control', value: 'public, max-age=60' },
+    { name: 'access-control-allow-origin', value: '*' },
+  ]
+  const middlewares = [{ kind: { custom_headers: { headers } } }]
+  const routes = [{ glob: 'docs/**', priority: 1, middlewares }]
+  const site = await game.site(files)
+  for (const not_found of [undefined, 'index.html'] as const) {
+    await game.deploy(site, routes, not_found)
+    const status_of_unknown = not_found === undefined ? 404 : 200
+    await until('the site is served', async () => (await get(edge, '/nothing')).status === status_of_unknown)
+    for (const [path, location] of [
+      ['/docs', '/docs/'],
+      ['/docs?a=/b&c=//d?e', '/docs/?a=/b&c=//d?e'],
+      ['/docs?', '/docs/?'],
+      ['/docs/a', '/docs/a/'],
+      ['/%64ocs%2fa', '/docs/a/'],
+      ['/evil.com', '/evil.com/'],
+      ['/%5cevil', '/%5Cevil/'],
+      ['/%C3%BC%20b%3F%23%25?q', '/%C3%BC%20b%3F%23%25/?q'],
+      ['/u%CC%88%20b%3F%23%25', '/%C3%BC%20b%3F%23%25/'],
+    ] as const) {
+      for (const method of ['GET', 'HEAD']) {
+        const conditions = { 'if-none-match': '*', range: 'bytes=0-1' }
+        const response = await get(edge, path, { method, headers: conditions })
+        assert.deepEqual([response.status, response.headers.location], [301, location], path)
+        assert.equal(response.headers['content-length'], '0')
+        assert.equal(response.headers['cache-control'], 'no-cache, no-store', 'a later deploy is visible at once')
+        const is_routed = location.startsWith('/docs')
+        assert.equal(response.headers['access-control-allow-origin'], is_routed ? '*' : undefined, path)
+      }
+      assert.equal((await get(edge, location)).status, 200, location)
+    }
+    assert.equal((await get(edge, '/both')).body.toString(), 'file', 'a file of the name comes first')
+    const paths = ['//docs', '//evil.com', '/%2fevil.com', '/%2f/docs', '/empty', '/docs/index.html/x', '/Docs', '/doc']
+    for (const path of paths) {
+      const response = await get(edge, path)
+      assert.deepEqual([response.status, response.headers.location], [status_of_unknown, undefined], path)
+    }
+  }
+})
+
+test('a name with accents is found by links in each Unicode form, with exact case', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const nfc = 'musik/Größe é.ogg'
+  const headers = [{ name: 'x-music', value: 'yes' }]
+  const glob = 'musik/Größe*'.normalize('NFD')
+  await game.deploy(await game.site({ [nfc]: 'sound', ['\u212bng.txt'.normalize('NFC')]: 'angstrom' }), [
+    { glob, priority: 1, middlewares: [{ kind: { custom_headers: { headers } } }] },
+  ])
+  const encoded = (path: string) => `/${path.split('/').map(encodeURIComponent).join('/')}`
+  await until('the site is served', async () => (await get(edge, encoded(nfc))).status === 200)
+  const nfd = encoded(nfc.normalize('NFD'))
+  const mixed = encoded(`${nfc.slice(0, 8).normalize('NFD')}${nfc.slice(8)}`)
+  for (const path of [encoded(nfc), nfd, mixed, nfd.toLowerCase().replace('gro', 'Gro')]) {
+    const response = await get(edge, path)
+    assert.deepEqual([response.status, response.headers['x-music']], [200, 'yes'], path)
+  }
+  for (const path of [encoded('\u212bng.txt'), encoded('A\u030ang.txt')])
+    assert.equal((await get(edge, path)).status, 200)
+  for (const path of [nfc.toLowerCase(), nfc.replace('é', 'e'), nfc.replace('ö', 'Ö').normalize('NFD')])
+    assert.equal((await get(edge, encoded(path))).status, 404, path)
+})
+
+test('a site that allows CORS by a route responds to preflights', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const routeOf = (glob: string, values: Record<string, string>) => ({
+    ...{ glob, priority: 1 },
+    middlewares: [
+      { kind: { custom_headers: { headers: Object.entries(values).map(([name, value]) => ({ name, value })) } } },
+    ],
+  })
+  await game.deploy(await game.site({ 'index.html': 'index', 'data/a.json': '{}', 'own/a.json': '{}' }), [
+    routeOf('data/**', { 'Access-Control-Allow-Origin': '*' }),
+    routeOf('own/**', {
+      ...{ 'Access-Control-Allow-Origin': 'https://portal.example', 'Access-Control-Allow-Headers': 'x-level' },
+      ...{ 'Access-Control-Max-Age': '5', 'Cross-Origin-Resource-Policy': 'cross-origin' },
+    }),
+  ])
+  await until('the site is served', async () => (await get(edge, '/')).status === 200)
+  const preflight = async (path: string, asked: Record<string, string>) => {
+    const headers = { origin: 'https://portal.example', 'access-control-request-headers': 'x-level', ...asked }
+    const response = await get(edge, path, { method: 'OPTIONS', headers })
+    const names = ['origin', 'methods', 'headers'].map((name) => `access-control-allow-${name}`)
+    const values = [...names, 'access-control-max-age'].map((name) => response.headers[name])
+    return [response.status, response.body.length === 0, ...values]
+  }
+  const method = { 'access-control-request-method': 'GET' }
+  assert.deepEqual(await preflight('/data/a.json?x=1', method), [204, true, '*', 'GET, HEAD', '*', '600'])
+  const own = [204, true, 'https://portal.example', 'GET, HEAD', 'x-level', '5']
+  assert.deepEqual(await preflight('/own/a.json', method), own)
+  const refused = [405, false, undefined, undefined, undefined, undefined]
+  assert.deepEqual(await preflight('/', method), refused, 'no route allows CORS here')
+  assert.deepEqual(await preflight('/data/a.json', {}), refused, 'it is no preflight')
+})
+
+test('the head of a HEAD is the head of a GET, in each form and for each refusal', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const long = 'text '.repeat(1_000)
+  const files = {
+    ...{ 'index.html': 'index', 'docs/index.html': 'docs', '404.html': long, 'long.txt': long, 'empty.txt': '' },
+    ...{ 'only.js.br': brotliCompressSync(long), 'large.bin': randomBytes(MEMORY_FILE_BYTES_MAX + 1) },
+  }
+  await game.deploy(await game.site(files))
+  await until('the site is served', async () => (await get(edge, '/')).status === 200)
+  const paths = ['/', '/docs', '/docs/', '/nothing', '/long.txt', '/empty.txt', '/only.js', '/only.js.br', '/large.bin']
+  for (const path of [...paths, '/.well-known/muster.json', '/%ff']) {
+    for (const accept of ['identity', 'br', 'gzip', 'identity;q=0', null]) {
+      for (const condition of [{}, { 'if-none-match': '*' }, { 'if-match': '"other"' }]) {
+        const headers = { ...condition, ...(accept === null ? {} : { 'accept-encoding': accept }) }
+        const [whole, head] = await Promise.all([
+          get(edge, path, { headers }),
+          get(edge, path, { method: 'HEAD', headers }),
+        ])
+        assert.equal(head.body.length, 0)
+        for (const { headers: got } of [whole, head]) {
+          // The length of a refusal has that of its ray id, which is the same for both.
+          delete got['x-ray-id']
+          delete got.date
+        }
+        assert.deepEqual(
+          [head.status, head.headers],
+          [whole.status, whole.headers],
+          `${path} ${JSON.stringify(headers)}`,
+        )
+      }
+    }
   }
 })
 

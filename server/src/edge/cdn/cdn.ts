@@ -3,15 +3,18 @@
 // files come from memory; large ones are streamed as fast as the client reads. A response whose parts are all in memory is
 // sent without a turn of the event loop.
 import { ApiError } from '@musterhost/contract'
+import { fileOfPathname, folderLocation } from '@musterhost/contract/site'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
+import { isPreflight } from '../http/cors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { BasicAuth, CHALLENGE } from './basic-auth.ts'
 import type { DamagedObjects } from './damaged.ts'
-import { type Found, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
+import { type Found, findFolder, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
+import { allowsCors, METHOD_NOT_ALLOWED_HEADERS, sitePreflightHeaders } from './preflight.ts'
 import { chooseRepresentation, isKnown, isWanted, type Representation, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
@@ -50,16 +53,27 @@ export class Cdn {
 
   #respond(exchange: Exchange, game: string, namespace: string): void | Promise<void> {
     const { method, client_key } = exchange
-    if (method !== 'GET' && method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
+    const is_preflight = isPreflight(exchange)
+    if (method !== 'GET' && method !== 'HEAD' && !is_preflight) throw new ApiError('API_METHOD_NOT_ALLOWED')
     const path = filePath(exchange.path)
     return then(this.#options.sites.host(game, namespace, client_key), (host) => {
       if (host === null) throw new ApiError('SITE_NOT_FOUND')
       if (exchange.ray !== null) exchange.ray.owner = { kind: 'namespace', id: host.namespace_id }
+      if (is_preflight) return this.#sendPreflight(exchange, host, path)
       return then(this.#requireUser(exchange, host), () => {
         if (path === WELL_KNOWN_PATH) return this.#sendWellKnown(exchange, host)
         return then(this.#findFile(host, path, client_key), (found) => this.#sendFound(exchange, host, found))
       })
     })
+  }
+
+  /** A preflight carries no password (Fetch standard, 4.8), so none is required. Its response shows only headers of routes. */
+  #sendPreflight(exchange: Exchange, host: SiteHost, path: string): void {
+    const { others } = host.headersOf(path)
+    // The well-known file has no headers of routes.
+    if (path === WELL_KNOWN_PATH || !allowsCors(others)) throw new ApiError('API_METHOD_NOT_ALLOWED')
+    this.#ctx.recorder.end(exchange.ray, null)
+    sendResponse(exchange, 204, sitePreflightHeaders(others), null)
   }
 
   #requireUser({ head, client_key }: Exchange, host: SiteHost): void | Promise<void> {
@@ -77,7 +91,7 @@ export class Cdn {
     send.bytes(exchange, 200, headers, body)
   }
 
-  /** Returns null when the site has neither the file nor a page for unknown paths. */
+  /** Returns null when the site has neither the file, nor a folder of this name, nor a page for unknown paths. */
   #findFile(host: SiteHost, path: string, client_key: string): Found | null | Promise<Found | null> {
     const { sites } = this.#options
     if (host.site === null) throw new ApiError('SITE_NOT_FOUND', {}, { message: 'No site is deployed here.' })
@@ -85,20 +99,31 @@ export class Cdn {
       const entry = manifest.get(path)
       if (entry !== undefined) return { path, entry, status: 200 }
       const { previous, not_found } = host
-      const substitute = findSubstitute(manifest, path, not_found)
-      if (previous === null || this.#ctx.elapsed() >= previous.until_ms || !HASHED_NAME.test(path)) return substitute
+      const other = findFolder(manifest, path) ?? findSubstitute(manifest, path, not_found)
+      if (previous === null || this.#ctx.elapsed() >= previous.until_ms || !HASHED_NAME.test(path)) return other
       return then(sites.manifest(previous.site, client_key), (old) => {
         const older = old.get(path)
-        return older === undefined ? substitute : { path, entry: older, status: 200 }
+        return older === undefined ? other : { path, entry: older, status: 200 }
       })
     })
   }
 
   #sendFound(exchange: Exchange, host: SiteHost, found: Found | null): void | Promise<void> {
-    if (found?.status !== 200) exchange.ray_id ??= newRayId()
-    this.#ctx.recorder.end(exchange.ray, found?.status === 200 ? null : 'API_NOT_FOUND')
+    const is_found = found !== null && found.status !== 404
+    if (!is_found) exchange.ray_id ??= newRayId()
+    this.#ctx.recorder.end(exchange.ray, is_found ? null : 'API_NOT_FOUND')
+    if (found?.status === 301) return this.#sendFolder(exchange, host, found.path)
     if (found !== null) return this.#sendFile(exchange, host, found)
     this.#options.send.bytes(exchange, 404, [...NOT_FOUND_HEADERS, ...NOSNIFF], NOT_FOUND_PAGE)
+  }
+
+  /** Redirects to the address of the folder. `index`: its page. */
+  #sendFolder(exchange: Exchange, host: SiteHost, index: string): void {
+    // A cache that kept the redirect would hide a file of this name that a later deploy adds.
+    const headers = ['cache-control', cacheControl(host, index, null), ...NOSNIFF]
+    if (host.users !== null) headers.push('vary', varyOf(false, true))
+    headers.push(...host.headersOf(index).others, 'location', folderLocation(index, exchange.path))
+    sendResponse(exchange, 301, [...headers, 'content-length', '0'], null)
   }
 
   #sendFile(exchange: Exchange, host: SiteHost, { path, entry, status }: Found): void | Promise<void> {
@@ -154,6 +179,7 @@ function withoutDamaged(damaged: DamagedObjects, entry: SiteEntry): SiteEntry {
 function headersOfRefusal(error: unknown): readonly string[] {
   if (!(error instanceof ApiError)) return []
   if (error.code === 'API_UNAUTHORIZED') return CHALLENGE
+  if (error.code === 'API_METHOD_NOT_ALLOWED') return METHOD_NOT_ALLOWED_HEADERS
   if (error.code === 'CDN_NOT_ACCEPTABLE') return ['vary', 'Accept-Encoding']
   if (error.code !== 'CDN_RANGE_NOT_SATISFIABLE') return []
   return ['content-range', `bytes */${String(error.metadata.content_length)}`]
@@ -174,11 +200,9 @@ function varyOf(encoding: boolean, authorization: boolean): string {
 function filePath(target: string): string {
   const query = target.indexOf('?')
   const encoded = query === -1 ? target : target.slice(0, query)
-  let path: string
   try {
-    path = decodeURIComponent(encoded.slice(1))
+    return fileOfPathname(encoded)
   } catch {
     throw new ApiError('API_BAD_REQUEST', {}, { message: 'The path is not percent-encoded UTF-8.' })
   }
-  return path === '' || path.endsWith('/') ? `${path}index.html` : path
 }

@@ -11,6 +11,7 @@ import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { MEDIA_AGE_MS_MAX, MEDIA_MAX } from '../limits.ts'
 import type { Lookups } from '../routes/lookups.ts'
+import { METHOD_NOT_ALLOWED_HEADERS } from './preflight.ts'
 import { isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 
@@ -75,9 +76,7 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
   return {
     serve(exchange, path) {
       const onError = (error: unknown) => {
-        const is_range = error instanceof ApiError && error.code === 'CDN_RANGE_NOT_SATISFIABLE'
-        const more = is_range ? ['content-range', `bytes */${String(error.metadata.content_length)}`] : []
-        refuse.request(exchange, error, more)
+        refuse.request(exchange, error, headersOfRefusal(error))
       }
       try {
         respond(exchange, path, exchange.client_key)?.catch(onError)
@@ -86,6 +85,13 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
       }
     },
   }
+}
+
+function headersOfRefusal(error: unknown): readonly string[] {
+  if (!(error instanceof ApiError)) return []
+  if (error.code === 'API_METHOD_NOT_ALLOWED') return METHOD_NOT_ALLOWED_HEADERS
+  if (error.code !== 'CDN_RANGE_NOT_SATISFIABLE') return []
+  return ['content-range', `bytes */${String(error.metadata.content_length)}`]
 }
 
 function imageNotFound(): ApiError {

@@ -1,10 +1,18 @@
-// What a site serves at an unknown path: its own 404.html, its index.html where the version says so, or a page of the
-// platform. None of them depends on the path, so no part of a request appears in the response.
+// What a site serves at a path that is no file: a redirect to the folder of this name, its own 404.html, its index.html where
+// the version says so, or a page of the platform. No page depends on the path, so no part of a request appears in it.
 import type { NotFound } from '@musterhost/contract'
-import { type Substitute, substituteOf } from '@musterhost/contract/site'
+import { indexOfFolder, type Substitute, substituteOf } from '@musterhost/contract/site'
 import type { SiteEntry } from './sites.ts'
 
-export type Found = Substitute & { entry: SiteEntry }
+/** Status 301: the path is a folder without its slash, and `path` the folder's page. */
+export type Found = { path: string; status: Substitute['status'] | 301; entry: SiteEntry }
+
+/** Returns null when no folder of this name has a page. */
+export function findFolder(manifest: ReadonlyMap<string, SiteEntry>, path: string): Found | null {
+  const index = indexOfFolder(path)
+  const entry = index === null ? undefined : manifest.get(index)
+  return index === null || entry === undefined ? null : { path: index, status: 301, entry }
+}
 
 /** Returns null when the site has no file for unknown paths. `not_found`: from the version config. */
 export function findSubstitute(
