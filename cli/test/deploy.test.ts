@@ -67,6 +67,9 @@ test('deploys of the command line', async (t) => {
   await t.test('a site without a first page is deployed with the name of the page that it has', (t) =>
     firstPage(t, platform),
   )
+  await t.test('names with accents of each Unicode form are one name, and twins are refused', (t) =>
+    accents(t, platform),
+  )
   await t.test('screens of a pseudo-terminal are as they were kept', (t) => screens(t, platform))
   await t.test('without a page or with --no-site the address and the site stay', (t) => noSite(t, platform))
 })
@@ -351,6 +354,26 @@ async function versionsAndDiff(t: TestContext, platform: Platform): Promise<void
 
   const { build_ids } = JSON.parse((await project.run(['diff', 'v1', 'v2', '--json'])).stdout)
   assert.deepEqual(build_ids, { before: [one.build_id], after: [two.build_id] })
+}
+
+/** Tools of macOS may write names in another Unicode form than people write links in. */
+async function accents(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, { site: { 'index.html': 'a' } })
+  project.write('site/Größe/é.txt'.normalize('NFD'), 'found')
+  project.write('site/left-öut.txt'.normalize('NFD'), 'left out')
+  project.write('site/.musterignore', 'left-öut.txt'.normalize('NFC'))
+  const { url } = (await project.deploy('--detach')) as { url: string }
+  const { host, port } = new URL(url)
+  const fetched = (path: string) => get({ port: Number(port) }, encodeURI(path), { headers: { host } })
+  for (const form of ['NFC', 'NFD'])
+    assert.equal((await fetched('/Größe/é.txt'.normalize(form))).body.toString(), 'found')
+  assert.equal((await fetched('/left-öut.txt')).status, 404)
+  assert.equal(((await project.deploy('--detach')) as { is_new: boolean }).is_new, false)
+  project.write('site/Größe/é.txt'.normalize('NFC'), 'twin')
+  const { code, stderr } = await project.run(['deploy', '--detach'])
+  assert.equal(code, 1, stderr)
+  assert.match(stderr, /Two files of the site are called Größe\/é\.txt: only the Unicode forms/)
+  assert.match(stderr, /Gr\\u00f6\\u00dfe\/\\u00e9\.txt/)
 }
 
 async function firstPage(t: TestContext, platform: Platform): Promise<void> {

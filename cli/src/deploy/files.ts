@@ -178,6 +178,30 @@ function requireUnchanged(file: LocalFile, { size, mtimeMs }: Stats): void {
   if (size !== file.bytes || mtimeMs !== file.mtime_ms) throw changed(file.path)
 }
 
+/**
+ * The same files with names in Unicode normal form C, which names of sites have. Some tools of macOS compose accents otherwise.
+ * Throws a Failure when two names are equal in this form.
+ */
+export function withNormalNames(files: readonly HashedFile[]): HashedFile[] {
+  const by_name = new Map<string, { listed: string; file: HashedFile }>()
+  for (const file of files) {
+    const path = file.path.normalize('NFC')
+    const twin = by_name.get(path)
+    if (twin !== undefined) {
+      throw new Failure(`Two files of the site are called ${path}: only the Unicode forms of their names differ.`, {
+        remedy: `Delete or rename one of them. Written with escapes they are ${escaped(twin.listed)} and ${escaped(file.path)}.`,
+      })
+    }
+    by_name.set(path, { listed: file.path, file: { ...file, path } })
+  }
+  return [...by_name.values()].map(({ file }) => file).sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+/** Shows the difference between two names that look alike. */
+function escaped(path: string): string {
+  return path.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
 /** One hash for all files: their paths, contents, and which of them are executable. Times and owners do not matter. */
 export function contentHashOf(files: readonly HashedFile[]): string {
   const hash = createHash('sha256')

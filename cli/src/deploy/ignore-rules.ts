@@ -28,13 +28,13 @@ const IGNORE_FILE_BYTES_MAX = 256 * 1024
 
 export type IgnoreRules = { isIgnored(path: string, is_folder: boolean): boolean }
 
-/** `path` of isIgnored: relative to the folder, with `/`. */
+/** `path` of isIgnored: relative to the folder, with `/`. The Unicode forms of paths and patterns may differ. */
 export function readIgnoreRules(folder: string, patterns: readonly string[]): IgnoreRules {
   const rules: Ignore = ignore()
     .add([...ALWAYS_IGNORED])
-    .add(readIgnoreFile(folder))
-    .add([...patterns])
-  return { isIgnored: (path, is_folder) => rules.ignores(is_folder ? `${path}/` : path) }
+    .add(readIgnoreFile(folder).normalize('NFC'))
+    .add(patterns.map((pattern) => pattern.normalize('NFC')))
+  return { isIgnored: (path, is_folder) => rules.ignores((is_folder ? `${path}/` : path).normalize('NFC')) }
 }
 
 function readIgnoreFile(folder: string): string {

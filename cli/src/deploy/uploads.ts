@@ -22,7 +22,7 @@ import { Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { bytesOf, contentHashOf, type HashedFile } from './files.ts'
+import { bytesOf, contentHashOf, type HashedFile, withNormalNames } from './files.ts'
 import { type ImageKind, imageKindOf, type ServerImage } from './image.ts'
 import { packFiles } from './pack.ts'
 import { BodyTooLarge, type Sending, sendAll } from './send.ts'
@@ -193,8 +193,9 @@ async function createBuild(
   return { id: build_id, upload_id, presigned }
 }
 
-export async function uploadSite(ctx: UploadContext, files: readonly HashedFile[]): Promise<Uploaded> {
+export async function uploadSite(ctx: UploadContext, listed: readonly HashedFile[]): Promise<Uploaded> {
   const { terminal, session, game, folder } = ctx
+  const files = withNormalNames(listed)
   const content_hash = contentHashOf(files)
   const { sites } = await session.client.call(listGameCdnSites, { params: game })
   const known = readState(folder).find(

@@ -29,7 +29,8 @@ export function mistakeOf(path: string): Mistake | null {
   if (hasControlCharacters(path))
     return { reason: 'control_character', message: `${name} contains control characters.` }
   if (path.normalize('NFC') !== path) {
-    return { reason: 'not_normalized', message: `${name} is not in Unicode normal form C.` }
+    const message = `${name} is not in Unicode normal form C. Normalise the name before the upload, as muster deploy does.`
+    return { reason: 'not_normalized', message }
   }
   if (path.includes('\\')) return { reason: 'backslash', message: `${name} contains a backslash; folders end with /.` }
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path))
