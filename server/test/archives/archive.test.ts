@@ -2,7 +2,7 @@ import assert from 'node:assert'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -11,11 +11,14 @@ import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { pack } from 'tar-stream'
 import {
+  ARCHIVE_LIMITS,
   type ArchiveLimits,
   checkArchive,
   removePartialFolders,
   unpackArchive,
 } from '../../src/objects/archive/archive.ts'
+import { createMeter } from '../../src/objects/archive/meter.ts'
+import { readZip } from '../../src/objects/archive/zip.ts'
 import { paxItem, tarItem, tarOf, zipOf } from './forgery.ts'
 import { hostileArchives } from './hostile.ts'
 
@@ -244,6 +247,52 @@ test('each of some hundred hostile archives is refused with its reason, and no f
     assert.strictEqual(checked, unpacked, `${label}: the check says something else.`)
     assert.deepStrictEqual(await inodesOf(yard, source), before, `${label} has left or changed something.`)
   }
+})
+
+test('a refusal names the entry, or the one near the damage, and the remedy', async (t) => {
+  const { source } = await openYard(t)
+  const items = ['a.txt', 'b.txt'].map((name) => ({ name, body: Buffer.alloc(2_000, name) }))
+  const tar = tarOf(...items)
+  const head = (magic: string) => Buffer.concat([Buffer.from(magic, 'latin1'), Buffer.alloc(600)])
+  const long = paxItem({ 'SCHILY.xattr.user.icon': 'x'.repeat(300_000) })
+  const cases: [Buffer, string | null, RegExp][] = [
+    [tar.subarray(0, 3_500), 'b.txt', /^At "b\.txt": It ends too early\. Pack it again/],
+    [Buffer.concat([tar, tar]), 'b.txt', /^At "b\.txt": Data follows/],
+    [zipOf([{ name: 'zeros', body: Buffer.alloc(8_000_000) }]), 'zeros', /^At "zeros": .* without compression\.$/],
+    [tarOf(items[0]!, { name: 'l', type: '2', link: 'a.txt' }), 'l', /^"l": It is a link.* `tar --dereference/],
+    [tarOf(long, items[0]!), null, /^Its extended header is longer.*`tar --no-xattrs --no-acls`/],
+    [head('\xfd7zXZ\0'), null, /^It is packed by xz\. Pack it as tar\.gz or zip\.$/],
+    [head('\x28\xb5\x2f\xfd'), null, /^It is packed by zstd\./],
+    [head('Rar!\x1a\x07'), null, /^It is packed by rar\./],
+  ]
+  for (const [archive, entry, message] of cases) {
+    await writeFile(source, archive)
+    await assert.rejects(
+      checkArchive(source, { ratio_free_bytes: 1_000_000 }),
+      (error: Error & { metadata: { entry: string | null } }) => {
+        assert.match(error.message, message)
+        assert.strictEqual(error.metadata.entry, entry, error.message)
+        return true
+      },
+    )
+  }
+})
+
+test('each small file of a zip takes one read of the disk', async (t) => {
+  const COUNT = 1_000
+  const { source } = await openYard(t)
+  await writeFile(source, zipOf(Array.from({ length: COUNT }, (_, at) => ({ name: `folder/file${at}`, body: HELLO }))))
+  const handle = await open(source)
+  t.after(() => handle.close())
+  const read = t.mock.method(handle, 'read')
+  const file = { handle, content_length: (await handle.stat()).size }
+  let entries = 0
+  for await (const { body } of readZip(file, createMeter(ARCHIVE_LIMITS), ARCHIVE_LIMITS)) {
+    for await (const chunk of body) assert.deepStrictEqual(chunk, HELLO)
+    entries++
+  }
+  assert.strictEqual(entries, COUNT)
+  assert.ok(read.mock.callCount() < COUNT * 1.1, `There were ${read.mock.callCount()} reads.`)
 })
 
 test('an archive with any changed bytes is refused or unpacks inside its folder, and never crashes the process', async (t) => {

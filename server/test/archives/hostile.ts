@@ -201,7 +201,7 @@ function hostileTars(outside: string): Hostile[] {
       name: 'x',
       body: HELLO,
     }),
-    ...of('extended header of 1 MiB', 'corrupt', paxItem({ path: 'x'.repeat(1024 * 1024) }), { name: 'x' }),
+    ...of('extended header of 1 MiB', 'extended_header', paxItem({ path: 'x'.repeat(1024 * 1024) }), { name: 'x' }),
     ...of('extended headers without end', 'corrupt', ...Array.from({ length: 100 }, () => paxItem({ path: 'x' })), {
       name: 'x',
     }),
@@ -263,6 +263,9 @@ function hostileZips(outside: string): Hostile[] {
   }
   const target = Buffer.from(outside)
   const deflated = deflateRawSync(HELLO)
+  // Too long to be inflated at once.
+  const long = Buffer.from(Array.from({ length: 200_000 }, (_, at) => (at * at) % 251))
+  const long_deflated = deflateRawSync(long)
   const directory_start = zipOf([FIRST_ZIP]).indexOf('PK\x01\x02')
   const inner_offset = directory_start + 30 + Buffer.byteLength(OUTER.name)
   const end_start = BigInt(zipOf([FIRST_ZIP]).length - 22)
@@ -290,6 +293,16 @@ function hostileZips(outside: string): Hostile[] {
     of('no deflate', 'corrupt', { name: 'x', body: HELLO, packed: Buffer.alloc(20, 0xff) }),
     of('deflate that ends too early', 'truncated', { name: 'x', body: HELLO, packed: deflated.subarray(0, -1) }),
     of('bytes behind the deflate', 'corrupt', { name: 'x', body: HELLO, packed: Buffer.concat([deflated, HELLO]) }),
+    of('long, wrong checksum', 'checksum', { name: 'x', body: long, checksum: 1 }),
+    of('long, says it is shorter', 'size_mismatch', { name: 'x', body: long, length: 199_999 }),
+    of('long, says it is short', 'size_mismatch', { name: 'x', body: long, length: 4 }),
+    of('long, says it is longer', 'size_mismatch', { name: 'x', body: long, length: 200_001 }),
+    of('long, deflate that ends too early', 'truncated', {
+      ...{ name: 'x', body: long, packed: long_deflated.subarray(0, -1) },
+    }),
+    of('long, bytes behind the deflate', 'corrupt', {
+      ...{ name: 'x', body: long, packed: Buffer.concat([long_deflated, HELLO]) },
+    }),
     of('entry on top of another', /corrupt|overlap/, { name: 'x', body: HELLO, offset: 0 }),
     of('entry inside the bytes of another', 'overlap', OUTER, { ...INNER, is_only_listed: true, offset: inner_offset }),
     of('entry far behind the end', 'truncated', { name: 'x', body: HELLO, offset: 0xfffffff0 }),

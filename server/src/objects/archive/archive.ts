@@ -9,7 +9,7 @@ import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, isExecutable }
 import { createMeter, type MeterLimits } from './meter.ts'
 import { createPathTree, type PathLimits } from './paths.ts'
 import { fileFault, type HeadFault, PROGRAM_HEAD_BYTES } from './program-head.ts'
-import { archiveRefused } from './refusal.ts'
+import { archiveRefused, nearEntry } from './refusal.ts'
 import { readTar, readTarGz } from './tar.ts'
 import { isTarHeader } from './tar-blocks.ts'
 import { createFolderWriter, type FolderWriter, type UnpackedFile } from './writer.ts'
@@ -38,6 +38,14 @@ type Destination = Pick<FolderWriter, 'directory' | 'file'>
 /** `files`: all files and folders written into `folder`, with hashes. */
 type Accept = (folder: string, files: readonly UnpackedFile[]) => Promise<void>
 
+/** First bytes of formats that are not unpacked, and their names. */
+const OTHER_FORMATS = [
+  ['\xfd7zXZ\0', 'xz'],
+  ['BZh', 'bzip2'],
+  ['\x28\xb5\x2f\xfd', 'zstd'],
+  ['7z\xbc\xaf\x27\x1c', '7z'],
+  ['Rar!\x1a\x07', 'rar'],
+] as const
 const PARTIAL = '.partial-'
 
 /**
@@ -124,16 +132,22 @@ async function walkEntries(
   const tree = createPathTree(limits)
   let bytes = 0
   let files = 0
-  for await (const entry of entries) {
-    const added = tree.add(entry.name, entry.kind)
-    for (const directory of added?.new_directories ?? []) await destination.directory(directory)
-    if (added === null || entry.kind === 'directory') {
-      for await (const chunk of entry.body) if (chunk.length > 0) throw archiveRefused('size_mismatch', entry.name)
-      continue
+  let name: string | null = null
+  try {
+    for await (const entry of entries) {
+      name = entry.name
+      const added = tree.add(entry.name, entry.kind)
+      for (const directory of added?.new_directories ?? []) await destination.directory(directory)
+      if (added === null || entry.kind === 'directory') {
+        for await (const chunk of entry.body) if (chunk.length > 0) throw archiveRefused('size_mismatch', entry.name)
+        continue
+      }
+      await destination.file(added.path, entry)
+      bytes += entry.content_length
+      files += 1
     }
-    await destination.file(added.path, entry)
-    bytes += entry.content_length
-    files += 1
+  } catch (error) {
+    throw nearEntry(error, name)
   }
   if (files === 0) throw archiveRefused('empty')
   return { entries: tree.count(), bytes }
@@ -147,7 +161,9 @@ async function readerOf({ handle }: ArchiveFile): Promise<ArchiveReader> {
   if (start === 'PK\x03\x04' || start === 'PK\x05\x06') return readZip
   if (start.startsWith('\x1f\x8b')) return readTarGz
   if (isTarHeader(head)) return readTar
-  throw archiveRefused('not_an_archive')
+  const other = OTHER_FORMATS.find(([magic]) => head.toString('latin1').startsWith(magic))
+  if (other === undefined) throw archiveRefused('not_an_archive')
+  throw archiveRefused('not_an_archive', null, `It is packed by ${other[1]}. Pack it as tar.gz or zip.`)
 }
 
 async function putInPlace(partial: string, target: string): Promise<void> {

@@ -64,7 +64,7 @@ export async function* inflated(
   }
 }
 
-function inflateFault(error: unknown): unknown {
+export function inflateFault(error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'Z_BUF_ERROR') return archiveRefused('truncated')
   return code?.startsWith('Z_') || code?.startsWith('ZSTD_') ? archiveRefused('corrupt') : error

@@ -29,6 +29,8 @@ export class TarBlocks {
   readonly content_lengths: number[] = []
   /** The position of the data of each of these entries. */
   readonly content_starts: number[] = []
+  /** Of the last header of an entry; null: there was none. Long names are shortened. */
+  last_name: string | null = null
   /** Called with the length of every entry as soon as it is known. */
   readonly #expect: (bytes: number, entry: string) => void
   readonly #is_layer: boolean
@@ -101,15 +103,15 @@ export class TarBlocks {
     if (size === null) throw archiveRefused('size_mismatch', name)
     if (EXTENDED_TYPES.has(type)) {
       this.#extended_in_a_row += 1
-      if (size > EXTENDED_BYTES_MAX || this.#extended_in_a_row > EXTENDED_IN_A_ROW_MAX) {
-        throw archiveRefused('corrupt', name)
-      }
+      if (size > EXTENDED_BYTES_MAX) throw archiveRefused('extended_header')
+      if (this.#extended_in_a_row > EXTENDED_IN_A_ROW_MAX) throw archiveRefused('corrupt', name)
     } else {
       this.#requireType(type, size, name)
       this.#expect(size, name)
       this.content_lengths.push(size)
       this.content_starts.push(this.#position)
       this.#extended_in_a_row = 0
+      this.last_name = name
     }
     this.#data_left = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES
   }

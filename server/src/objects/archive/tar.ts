@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
 import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, inflated, parserFault, readRange } from './entry.ts'
 import type { Meter } from './meter.ts'
-import { archiveRefused } from './refusal.ts'
+import { archiveRefused, nearEntry } from './refusal.ts'
 import { TarBlocks } from './tar-blocks.ts'
 
 export const readTar: ArchiveReader = ({ handle, content_length }, meter) =>
@@ -39,12 +39,17 @@ async function* readEntries(
   const blocks = new TarBlocks(meter.expect, { is_layer })
 
   async function* checked(): AsyncGenerator<Buffer> {
-    for await (const chunk of bytes) {
-      blocks.take(chunk)
-      meter.cameOut(chunk.length)
-      yield chunk
+    try {
+      for await (const chunk of bytes) {
+        blocks.take(chunk)
+        meter.cameOut(chunk.length)
+        yield chunk
+      }
+      blocks.end()
+    } catch (error) {
+      // The parser may not have returned this entry yet.
+      throw nearEntry(error, blocks.last_name)
     }
-    blocks.end()
   }
 
   const parser = extract()

@@ -1,7 +1,7 @@
 // Reads the entries of a zip by its central directory, which yauzl parses. The local header of each entry must agree with
 // the directory, no two entries may share bytes, and the checksum of the unpacked bytes is compared.
 import type { FileHandle } from 'node:fs/promises'
-import { crc32, createInflateRaw } from 'node:zlib'
+import { crc32, createInflateRaw, type InflateRaw, inflateRawSync } from 'node:zlib'
 import {
   type Entry,
   fromRandomAccessReaderPromise,
@@ -9,13 +9,19 @@ import {
   RandomAccessReader,
   type ZipFile,
 } from 'yauzl'
-import { type ArchiveEntry, type ArchiveReader, inflated, parserFault, readRange } from './entry.ts'
+import { type ArchiveEntry, type ArchiveReader, inflated, inflateFault, parserFault, readRange } from './entry.ts'
 import type { Meter } from './meter.ts'
 import { type ArchiveFault, archiveRefused } from './refusal.ts'
 
 /** Bytes of the central directory: names, extra fields and comments of all entries. */
 const DIRECTORY_BYTES_MAX = 64 * 1024 * 1024
 const ENTRY_HEADER_BYTES = 46
+/** An entry of at most so many bytes, packed and unpacked, is inflated at once. A stream costs more than its inflating. */
+const SMALL_BYTES_MAX = 64 * 1024
+/** The parser reads headers in pieces of some bytes. So many are read ahead. */
+const WINDOW_BYTES = 16 * 1024
+/** Pieces read ahead that are kept: one of the directory, and one of the local headers. */
+const WINDOWS_MAX = 2
 const STORED = 0
 const DEFLATED = 8
 /** Values of the upper byte of "version made by" for Unix and macOS, where the file mode is valid. */
@@ -80,12 +86,11 @@ function entryOf(entry: Entry, name: string, body: AsyncIterable<Buffer>): Archi
 }
 
 async function* bodyOf(handle: FileHandle, entry: Entry, name: string, start: number, meter: Meter) {
-  const { compressionMethod, compressedSize, uncompressedSize } = entry
-  const packed = readRange(handle, start, start + compressedSize, meter)
-  const inflate = createInflateRaw()
+  const { uncompressedSize } = entry
+  const packed = readRange(handle, start, start + entry.compressedSize, meter)
   let length = 0
   let checksum = 0
-  for await (const chunk of compressionMethod === DEFLATED ? inflated(packed, inflate) : packed) {
+  for await (const chunk of unpackedBytes(packed, entry, name)) {
     meter.cameOut(chunk.length)
     length += chunk.length
     if (length > uncompressedSize) throw archiveRefused('size_mismatch', name)
@@ -93,8 +98,41 @@ async function* bodyOf(handle: FileHandle, entry: Entry, name: string, start: nu
     yield chunk
   }
   if (length !== uncompressedSize) throw archiveRefused('size_mismatch', name)
-  if (compressionMethod === DEFLATED && inflate.bytesWritten !== compressedSize) throw archiveRefused('corrupt', name)
   if (checksum !== entry.crc32) throw archiveRefused('checksum', name)
+}
+
+/** Throws when the deflated bytes are damaged, or when they end before the entry does. */
+async function* unpackedBytes(packed: AsyncGenerator<Buffer>, entry: Entry, name: string): AsyncGenerator<Buffer> {
+  const { compressionMethod, compressedSize, uncompressedSize } = entry
+  if (compressionMethod !== DEFLATED) {
+    yield* packed
+    return
+  }
+  let consumed: number
+  if (compressedSize <= SMALL_BYTES_MAX && uncompressedSize <= SMALL_BYTES_MAX) {
+    const chunks: Buffer[] = []
+    for await (const chunk of packed) chunks.push(chunk)
+    const { buffer, engine } = inflateSmall(Buffer.concat(chunks), uncompressedSize, name)
+    yield buffer
+    consumed = engine.bytesWritten
+  } else {
+    const inflate = createInflateRaw()
+    yield* inflated(packed, inflate)
+    consumed = inflate.bytesWritten
+  }
+  if (consumed !== compressedSize) throw archiveRefused('corrupt', name)
+}
+
+/** `length`: of the unpacked bytes. */
+function inflateSmall(packed: Buffer, length: number, name: string): { buffer: Buffer; engine: InflateRaw } {
+  try {
+    const inflated: unknown = inflateRawSync(packed, { info: true, maxOutputLength: Math.max(1, length) })
+    // Its types do not say what it returns with `info`.
+    return inflated as { buffer: Buffer; engine: InflateRaw }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw archiveRefused('size_mismatch', name)
+    throw inflateFault(error)
+  }
 }
 
 /** Names must be UTF-8, whatever their flag says, because any other encoding would be a guess. */
@@ -141,6 +179,8 @@ function directoryCursor(zip: ZipFile): number {
 /** yauzl requires a derived class. Its own reader crashes on positions that a hostile archive can name. */
 class HandleReader extends RandomAccessReader {
   readonly #handle: FileHandle
+  /** Bytes of the file and their position, the newest last. */
+  readonly #windows: { start: number; bytes: Buffer }[] = []
 
   constructor(handle: FileHandle) {
     super()
@@ -158,7 +198,24 @@ class HandleReader extends RandomAccessReader {
       queueMicrotask(() => callback(null, 0))
       return
     }
-    this.#handle.read(buffer, offset, length, position).then(({ bytesRead }) => callback(null, bytesRead), callback)
+    const end = position + length
+    const known = this.#windows.find(({ start, bytes }) => start <= position && end <= start + bytes.length)
+    if (known !== undefined) {
+      const copied = known.bytes.copy(buffer, offset, position - known.start, end - known.start)
+      queueMicrotask(() => callback(null, copied))
+    } else if (length > WINDOW_BYTES) {
+      this.#handle.read(buffer, offset, length, position).then(({ bytesRead }) => callback(null, bytesRead), callback)
+    } else {
+      this.#readWindow(position).then((bytes) => callback(null, bytes.copy(buffer, offset, 0, length)), callback)
+    }
+  }
+
+  async #readWindow(start: number): Promise<Buffer> {
+    const { buffer, bytesRead } = await this.#handle.read(Buffer.allocUnsafe(WINDOW_BYTES), 0, WINDOW_BYTES, start)
+    const bytes = buffer.subarray(0, bytesRead)
+    this.#windows.push({ start, bytes })
+    if (this.#windows.length > WINDOWS_MAX) this.#windows.shift()
+    return bytes
   }
 
   /** The caller that opened the handle closes it. */
