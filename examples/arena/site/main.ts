@@ -22,6 +22,7 @@ import {
 import { enter, type Session } from './session.ts'
 import { createSound } from './sound.ts'
 import { createStage } from './stage.ts'
+import { device } from './storage.ts'
 
 const TICK_S = 1 / TICKS_PER_SECOND
 /** After a hidden tab comes back, the own ship does not fly what it missed. */
@@ -73,7 +74,7 @@ window.arena = {
 /** With the seat that the leader of the party has got for this page, or one of its own. */
 async function play(seat?: Seat): Promise<void> {
   const name = nameField.value.trim()
-  localStorage.setItem(REMEMBERED_NAME, name)
+  device.setItem(REMEMBERED_NAME, name)
   session?.leave()
   try {
     const events = { progress: showProgress, captcha: showCaptcha, message: hear, closed: leave }
@@ -259,7 +260,7 @@ document.addEventListener('visibilitychange', () => {
 setInterval(measure, PING_EVERY_MS)
 
 const query = new URLSearchParams(location.search)
-nameField.value = query.get('name') ?? localStorage.getItem(REMEMBERED_NAME) ?? ''
+nameField.value = query.get('name') ?? device.getItem(REMEMBERED_NAME) ?? ''
 showSound()
 showStart()
 nameField.focus()

@@ -3,6 +3,7 @@
 import type { Seat } from 'musterhost-sdk/browser'
 import { openPlayer, type Party, type Player } from 'musterhost-sdk/player'
 import { createPatience, type SessionEvents } from './session.ts'
+import { tab } from './storage.ts'
 
 /** `link`: friends who open it join the party. */
 export type PartyView = { link: string; size: number; is_leader: boolean }
@@ -31,7 +32,7 @@ export const invitation = (): string | null => new URLSearchParams(location.sear
 export async function openParty(code: string | null, events: PartyEvents): Promise<Membership> {
   const patience = createPatience(events)
   // A window is a player here, with a party as without: what a device keeps would be one player for all its windows.
-  const player = await openPlayer({ storage: sessionStorage, captcha: patience.captcha })
+  const player = await openPlayer({ storage: tab, captcha: patience.captcha })
   const watching = new AbortController()
   const { signal } = watching
   const fail = (error: unknown): void => {

@@ -1,4 +1,6 @@
 // Small sounds, made on the spot: no files.
+import { device } from './storage.ts'
+
 const REMEMBERED = 'arena.sound'
 
 export type Sound = {
@@ -39,10 +41,10 @@ export function createSound(): Sound {
   }
 
   const sound: Sound = {
-    is_on: localStorage.getItem(REMEMBERED) !== 'off',
+    is_on: device.getItem(REMEMBERED) !== 'off',
     toggle() {
       sound.is_on = !sound.is_on
-      localStorage.setItem(REMEMBERED, sound.is_on ? 'on' : 'off')
+      device.setItem(REMEMBERED, sound.is_on ? 'on' : 'off')
     },
     pick(worth) {
       tone('sine', worth > 1 ? 880 : 660, worth > 1 ? 1760 : 990, 0.12, 0.07)

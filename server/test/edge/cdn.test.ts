@@ -366,6 +366,7 @@ test('a site can read its game and the address of the matchmaker from its own ho
   const response = await get(edge, '/.well-known/muster.json')
   assert.equal(response.status, 200)
   assert.equal(response.headers['cache-control'], 'no-store')
+  assert.equal(response.headers['access-control-allow-origin'], '*', 'also from a page in a sandboxed frame')
   assert.deepEqual(JSON.parse(response.body.toString()), {
     matchmaker_url: `http://localhost:${edge.port}`,
     game_id: game.game_id,

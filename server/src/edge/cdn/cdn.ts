@@ -88,6 +88,8 @@ export class Cdn {
     const { send, mainUrl } = this.#options
     const body = Buffer.from(JSON.stringify({ matchmaker_url: mainUrl(), game_id, namespace_id }))
     const headers = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', ...NOSNIFF]
+    // A page in a sandboxed frame has an opaque origin, and every request of it needs CORS.
+    headers.push('access-control-allow-origin', '*')
     send.bytes(exchange, 200, headers, body)
   }
 
