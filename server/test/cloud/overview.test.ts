@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   addNamespaceDomain,
+  checkMatchmakerVersion,
   createGame,
   createGameVersion,
   createGroup,
@@ -34,6 +35,19 @@ const kindsOf = ({ problems }: Overview): string[] => problems.map(({ kind }) =>
 const ofKind = ({ problems }: Overview, kind: Problem['kind']): Problem | undefined =>
   problems.find((problem) => problem.kind === kind)
 
+/** A version of the game like the one before it, deployed after a lobby of it became ready, as `muster deploy` does. */
+async function deployChecked({ client }: Platform, game: TestGame): Promise<string> {
+  const { game_id, namespace_id } = game
+  const { version } = await client.call(getGameVersionById, { params: { game_id, version_id: game.version_id } })
+  const body = { display_name: '1.0.1', config: version.config }
+  const { version_id } = await client.call(createGameVersion, { params: { game_id }, body })
+  const params = { game_id, namespace_id, version_id }
+  const { is_ready } = await client.call(checkMatchmakerVersion, { params, body: {} })
+  assert.ok(is_ready)
+  await client.call(updateGameNamespaceVersion, { params, body: { version_id } })
+  return version_id
+}
+
 /** A version of the game whose server exits at once, deployed by this client. */
 async function deployBroken(platform: Platform, client: Client, game: TestGame): Promise<string> {
   const { game_id, namespace_id } = game
@@ -59,6 +73,11 @@ test('a version whose servers fail is a problem, with the version that worked be
     const { deploys } = await overviewOf(developer)
     return deploys[0]?.outcome === 'ready'
   })
+  const checked_id = await deployChecked(platform, game)
+  await until('the check before the deploy to count as a lobby that worked', async () => {
+    const { deploys } = await overviewOf(developer)
+    return deploys[0]?.version_id === checked_id && deploys[0].outcome === 'ready'
+  })
   const version_id = await deployBroken(platform, developer, game)
   await until('a find on the broken version to fail', async () => {
     const error = await find(game, { prevent_auto_create_lobby: false }).then(
@@ -80,7 +99,7 @@ test('a version whose servers fail is a problem, with the version that worked be
     ...{ group_id: game.group_id, game_id, namespace_id, version_id },
     remedy: {
       ...{ kind: 'roll_back', game_id, namespace_id },
-      ...{ version_id: game.version_id, version_display_name: '1.0.0' },
+      ...{ version_id: checked_id, version_display_name: '1.0.1' },
     },
   })
   assert.deepEqual(
@@ -90,6 +109,7 @@ test('a version whose servers fail is a problem, with the version that worked be
     ]),
     [
       ['failed', 'Faster rounds', '1.1.0', { kind: 'user', name: 'developer' }],
+      ['ready', undefined, '1.0.1', { kind: 'admin', name: 'test' }],
       ['ready', undefined, '1.0.0', { kind: 'admin', name: 'test' }],
     ],
     'who deployed what, and whether it worked; the deploys that a new game begins with are left out',

@@ -13,6 +13,8 @@ import { timestamp } from '../times.ts'
 const HISTORY_DEFAULT = 100
 /** How long before a deploy a lobby may have been created that checked its version (matchmaker/calls/version-check.ts). */
 const CHECK_BEFORE_MS_MAX = 15 * 60_000
+/** The same as SQL. */
+export const CHECK_BEFORE_SQL = `make_interval(secs => ${CHECK_BEFORE_MS_MAX / 1_000})`
 
 /** Only within the transaction that puts the namespaces on the version. `now` in ms. */
 export async function recordDeploys(

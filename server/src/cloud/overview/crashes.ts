@@ -3,6 +3,7 @@
 import type { Problem } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { FAILED_SQL } from '../lobbies/rows.ts'
+import { CHECK_BEFORE_SQL } from '../namespaces/deploys.ts'
 import { timestamp } from '../times.ts'
 import type { Scope, ScopeNamespace } from './scope.ts'
 
@@ -65,21 +66,23 @@ async function readCrashes({ pool, now }: Context, scope: Scope): Promise<Crash[
   return rows
 }
 
-/** Earlier versions of these namespaces that worked, the last deployed first. */
+/** Earlier versions of these namespaces that worked, the last deployed first. The check before a deploy counts. */
 async function readGoods({ pool }: Context, namespace_ids: readonly string[]): Promise<Good[]> {
   const { rows } = await pool.query<Good>(
     `select deploy.namespace_id, deploy.version_id, versions.display_name as version_display_name
       from namespaces cross join lateral (
-        select namespace_id, version_id, deploy_ts, deploy_number, lead(deploy_ts) over (order by deploy_number) as end_ts
+        select namespace_id, version_id, deploy_ts, deploy_number, lead(deploy_ts) over by_number as end_ts,
+          case when lag(version_id) over by_number = version_id then deploy_ts else lag(deploy_ts) over by_number end as former_ts
         from (
           select * from namespace_versions as one where one.namespace_id = namespaces.namespace_id
           order by deploy_number desc limit ${DEPLOYS_BACK_MAX + 1}
-        ) as newest
+        ) as newest window by_number as (order by deploy_number)
       ) as deploy join versions on versions.version_id = deploy.version_id
       where namespaces.namespace_id = any($1) and deploy.version_id <> namespaces.version_id and exists (
         select from lobbies l
         where l.namespace_id = deploy.namespace_id and l.version_id = deploy.version_id
-          and l.create_ts >= deploy.deploy_ts and l.create_ts < deploy.end_ts and l.ready_ts is not null
+          and l.create_ts >= greatest(deploy.deploy_ts - ${CHECK_BEFORE_SQL}, deploy.former_ts)
+          and l.create_ts < deploy.end_ts and l.ready_ts is not null
       )
       order by deploy.deploy_number desc`,
     [namespace_ids],

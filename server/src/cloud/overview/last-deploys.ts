@@ -2,6 +2,7 @@
 import type { OverviewDeploy } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { FAILED_SQL } from '../lobbies/rows.ts'
+import { CHECK_BEFORE_SQL } from '../namespaces/deploys.ts'
 import { timestamp } from '../times.ts'
 import type { Scope } from './scope.ts'
 
@@ -22,14 +23,22 @@ type Row = {
   has_failed: boolean
 }
 
-/** Newest first. Those with which a namespace began are not deploys of somebody, and are left out. */
+/**
+ * Newest first. Those with which a namespace began are not deploys of somebody, and are left out. A lobby that checked the
+ * version before its deploy counts, as it does in the history of the namespace.
+ */
 export async function readLastDeploys(ctx: Context, scope: Scope, count_max: number): Promise<OverviewDeploy[]> {
   const { rows } = await ctx.pool.query<Row>(
     `with newest as (
         select deploy.*, (
             select min(later.deploy_ts) from namespace_versions as later
             where later.namespace_id = deploy.namespace_id and later.deploy_number > deploy.deploy_number
-          ) as end_ts
+          ) as end_ts, (
+            select case when former.version_id = deploy.version_id then deploy.deploy_ts else former.deploy_ts end
+            from namespace_versions as former
+            where former.namespace_id = deploy.namespace_id and former.deploy_number < deploy.deploy_number
+            order by former.deploy_number desc limit 1
+          ) as former_ts
         from unnest($1::uuid[]) as owner (id) cross join lateral (
           select * from namespace_versions where namespace_id = owner.id order by deploy_number desc limit $2
         ) as deploy
@@ -47,9 +56,9 @@ export async function readLastDeploys(ctx: Context, scope: Scope, count_max: num
         ) as rolled_back_ts,
         coalesce(newest.caller_name, users.display_name) as caller_name, versions.display_name as version_display_name,
         (
-          select ready_ts from lobbies l
+          select greatest(ready_ts, newest.deploy_ts) from lobbies l
           where l.namespace_id = newest.namespace_id and l.version_id = newest.version_id and l.ready_ts is not null
-            and l.create_ts >= newest.deploy_ts and l.create_ts < coalesce(newest.end_ts, 'infinity')
+            and l.create_ts >= greatest(newest.deploy_ts - ${CHECK_BEFORE_SQL}, newest.former_ts) and l.create_ts < coalesce(newest.end_ts, 'infinity')
           order by l.create_ts limit 1
         ) as first_ready_ts,
         exists (
