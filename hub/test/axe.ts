@@ -27,3 +27,14 @@ export function isTooWide(page: Page): Promise<boolean> {
     return scrollWidth > clientWidth
   })
 }
+
+/** The tables that scroll sideways within their frame. */
+export function cutTables(page: Page): Promise<string[]> {
+  return page
+    .locator('main [role=group]:has(> table)')
+    .evaluateAll((frames) =>
+      frames.flatMap((frame) =>
+        frame.scrollWidth > frame.clientWidth ? [frame.getAttribute('aria-label') ?? ''] : [],
+      ),
+    )
+}

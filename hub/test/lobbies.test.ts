@@ -86,7 +86,7 @@ test('the live lobbies of a namespace', async (t) => {
       await boxes.nth(at).focus()
       await page.keyboard.press('Space')
     }
-    await page.getByRole('button', { name: 'Stop 2 lobbies …' }).focus()
+    await page.getByRole('button', { name: 'Stop 2 lobbies' }).focus()
     await page.keyboard.press('Enter')
     const dialog = page.getByRole('dialog')
     await dialog.waitFor()

@@ -68,7 +68,7 @@ async function stopStalled({ hub, view: { page } }: Scene): Promise<void> {
   const table = page.getByRole('table', { name: 'Running lobbies' })
   await table.getByRole('link', { name: lobby_id.slice(-8) }).waitFor()
   await page.getByRole('button', { name: 'Select all 1 shown' }).click()
-  await page.getByRole('button', { name: 'Stop 1 lobby …' }).click()
+  await page.getByRole('button', { name: 'Stop 1 lobby' }).click()
   await page.getByRole('dialog').getByRole('button', { name: /^Stop/ }).click()
   await page.getByText('No lobby runs. The first find starts one.').waitFor()
   await page.goto(hub.url)

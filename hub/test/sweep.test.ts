@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { Page } from 'playwright-core'
-import { isTooWide, violationsOf } from './axe.ts'
+import { cutTables, isTooWide, violationsOf } from './axe.ts'
 import { useSession as giveSession, openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
 import { MARK, MARKED, marked, openSweptHub, pagesOf, type SweptHub, type SweptPage, settle } from './sweep-steps.ts'
 
@@ -35,7 +35,9 @@ test('every page of the hub', async (t) => {
   const hub = await openSweptHub(t)
   if (hub === null) return
   const pages = pagesOf(hub)
-  await t.test('axe finds nothing, nothing scrolls sideways, and markup in names stays text', () => sweep(hub, pages))
+  await t.test('axe finds nothing, no page and no table scrolls sideways, and markup in names stays text', () =>
+    sweep(hub, pages),
+  )
   await t.test('a viewer changes nothing', () => sweepAsViewer(hub, pages))
   await t.test('a stranger learns nothing about the groups of others', () => sweepAsStranger(hub, pages))
 })
@@ -77,6 +79,7 @@ async function faultsOfLooks(page: Page, pattern: string): Promise<string[]> {
     await page.setViewportSize(viewport)
     found.push(...(await violationsOf(page, rules)).map((violation) => `${look}: ${violation}`))
     if (await isTooWide(page)) found.push(`${look}: is wider than the window`)
+    for (const table of await cutTables(page)) found.push(`${look}: the table ${table} is cut`)
   }
   return found
 }

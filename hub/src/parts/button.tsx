@@ -2,7 +2,8 @@
 import { createLink } from '@tanstack/react-router'
 import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ReactNode, Ref } from 'react'
 
-export type ButtonKind = 'primary' | 'plain' | 'danger' | 'quiet'
+/** `danger`, `quiet_danger`: what the button takes away is lost. */
+export type ButtonKind = 'primary' | 'plain' | 'danger' | 'quiet' | 'quiet_danger'
 
 const BASE =
   'inline-flex max-w-full items-center justify-center gap-1.5 rounded-md border py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55 max-sm:min-h-10'
@@ -11,6 +12,7 @@ const KINDS: Record<ButtonKind, string> = {
   plain: 'px-3 border-line bg-raised text-ink enabled:hover:bg-code hover:bg-code',
   danger: 'px-3 border-bad bg-page text-bad enabled:hover:bg-bad-page',
   quiet: 'px-1.5 border-transparent bg-transparent text-accent enabled:hover:bg-mark hover:bg-mark',
+  quiet_danger: 'px-1.5 border-transparent bg-transparent text-bad enabled:hover:bg-bad-page',
 }
 
 export function buttonClass(kind: ButtonKind): string {

@@ -19,9 +19,12 @@ export function CopyAs<O extends Operation>({ operation, input, muster, label = 
   const [is_open, setOpen] = useState(false)
   return (
     <>
-      <Button kind="quiet" onClick={() => setOpen(true)}>
-        {label}
-      </Button>
+      {/* Its text, and not its frame, ends at the edge of what is beside it. */}
+      <span className="-mx-1.5 inline-flex">
+        <Button kind="quiet" onClick={() => setOpen(true)}>
+          {label}
+        </Button>
+      </span>
       {is_open ? (
         <Dialog title={`As a command: ${operation.id}`} is_wide onClose={() => setOpen(false)}>
           {muster === undefined ? null : <CodeLine text={`muster ${muster}`} />}

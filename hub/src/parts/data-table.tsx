@@ -1,5 +1,5 @@
 // Tables: sorted by a click on a heading, and virtual when they are long. A phone shows the columns that matter, and all after a
-// press; what is still too wide scrolls sideways within its frame.
+// press; what is still too wide then scrolls sideways within its frame.
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
 import { count, plural } from './numbers.ts'
@@ -136,7 +136,8 @@ function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked,
           {columns.map((column) => (
             <col
               key={column.id}
-              className={classOf(column, has_all)}
+              // A phone shares its width between the columns that matter. All columns scroll.
+              className={has_all === true ? '' : `max-sm:w-auto! ${classOf(column, has_all)}`}
               style={column.width === undefined ? {} : { width: `${column.width}rem` }}
             />
           ))}
@@ -194,7 +195,7 @@ function Headings<R>({
               key={id}
               scope="col"
               aria-sort={direction}
-              className={`border-b border-line px-3 py-2 font-medium whitespace-nowrap ${is_number === true ? 'text-right' : ''} ${classOf(column, has_all)}`}
+              className={`border-b border-line px-2 py-2 font-medium whitespace-nowrap sm:px-3 ${is_number === true ? 'text-right' : ''} ${classOf(column, has_all)}`}
             >
               {sortBy === undefined ? (
                 title
@@ -232,6 +233,8 @@ type RowProps<R> = {
 
 /** A row is drawn again only when its record, or the columns, are others. */
 const Row = memo(function Row<R>({ row, columns, has_all, row_index, is_marked, is_one_line }: RowProps<R>) {
+  // Long names break rather than hide the columns that matter. All columns scroll.
+  const breaks = has_all === true ? '' : 'max-sm:wrap-anywhere'
   const cell = is_one_line ? 'h-[37px] truncate py-0' : 'py-2'
   return (
     <tr
@@ -243,7 +246,10 @@ const Row = memo(function Row<R>({ row, columns, has_all, row_index, is_marked, 
         const kind = is_number === true ? 'numbers text-right whitespace-nowrap' : ''
         const width = is_text === true && !is_one_line ? 'min-w-48' : ''
         return (
-          <td key={id} className={`px-3 align-middle ${cell} ${kind} ${width} ${classOf(column, has_all)}`}>
+          <td
+            key={id}
+            className={`px-2 align-middle sm:px-3 ${breaks} ${cell} ${kind} ${width} ${classOf(column, has_all)}`}
+          >
             {content(row)}
           </td>
         )
@@ -266,7 +272,7 @@ function sortRows<R>(rows: readonly R[], columns: readonly Column<R>[], sort: So
     .map(({ row }) => row)
 }
 
-/** Under a list: how many entries there are, and the button that loads more. A list is never cut silently. */
+/** Under a list: how many entries there are, and the button that loads more. A list is never cut silently. An empty one has its own text. */
 export function ListEnd({
   shown,
   noun,
@@ -280,6 +286,7 @@ export function ListEnd({
   is_loading: boolean
   onMore: () => void
 }) {
+  if (shown === 0 && !has_more) return null
   return (
     <div className="flex items-center gap-3 border-t border-line px-3 py-2 text-xs text-soft">
       <span>
@@ -300,7 +307,6 @@ export type PagedRead = { hasNextPage: boolean; isFetchingNextPage: boolean; fet
 
 /** The end of a list that is loaded page by page; nothing when the list is empty. `one`: the noun for one entry. */
 export function PagesEnd({ read, shown, one }: { read: PagedRead; shown: number; one: string }) {
-  if (shown === 0 && !read.hasNextPage) return null
   return (
     <ListEnd
       shown={shown}

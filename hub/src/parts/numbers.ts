@@ -36,6 +36,21 @@ const STEPS: readonly [ms: number, unit: string][] = [
   [1_000, 's'],
 ]
 
+/** From `least_ms` on, a time is a number of this unit. */
+const ROUGH_STEPS: readonly [least_ms: number, step_ms: number, unit: string][] = [
+  [2 * 365 * 86_400_000, 365 * 86_400_000, 'y'],
+  [2 * 86_400_000, 86_400_000, 'd'],
+  [100 * 60_000, 3_600_000, 'h'],
+  [100_000, 60_000, 'min'],
+  [0, 1_000, 's'],
+]
+
+/** About how long, in one unit, as it is short and moves seldom: "74 s", "42 min", "15 y". */
+export function roughly(ms: number): string {
+  const [, step_ms, unit] = ROUGH_STEPS.find(([least_ms]) => ms >= least_ms) ?? ROUGH_STEPS.at(-1)!
+  return `${Math.round(ms / step_ms)} ${unit}`
+}
+
 /** The two largest units: "3 d 4 h", "12 min 5 s", "850 ms". */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`

@@ -1,6 +1,6 @@
 // Times: how long ago, with the instant as the title. All of them on a page move together, once a second.
 import { useSyncExternalStore } from 'react'
-import { duration, instant } from './numbers.ts'
+import { duration, instant, roughly } from './numbers.ts'
 
 const TICK_MS = 1_000
 
@@ -32,7 +32,7 @@ const NOW_MS = 2_000
 
 function textOf(passed_ms: number): string {
   if (Math.abs(passed_ms) < NOW_MS) return 'just now'
-  return passed_ms < 0 ? `in ${duration(-passed_ms)}` : `${duration(passed_ms)} ago`
+  return passed_ms < 0 ? `in ${roughly(-passed_ms)}` : `${roughly(passed_ms)} ago`
 }
 
 export function Ago({ ts }: { ts: string }) {

@@ -37,7 +37,7 @@ export function Sessions() {
       title: 'Actions',
       cell: ({ session_id, is_current }) =>
         is_current ? null : (
-          <Button kind="quiet" onClick={() => end.mutate({ params: { session_id } })}>
+          <Button kind="quiet_danger" onClick={() => end.mutate({ params: { session_id } })}>
             End
           </Button>
         ),

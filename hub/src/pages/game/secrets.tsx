@@ -10,7 +10,7 @@ import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField, TextArea, TextField } from '../../parts/fields.tsx'
 import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Pending } from '../../parts/notice.tsx'
-import { Empty, Page, Section } from '../../parts/page.tsx'
+import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { errorAt } from '../forms.ts'
@@ -59,7 +59,7 @@ export default function Secrets() {
       }
     >
       <Section
-        title="Names"
+        title="All secrets"
         lead="Nobody can read a value again, here or elsewhere. A secret of one namespace takes precedence over one of all namespaces."
       >
         <Pending read={read} />
@@ -84,10 +84,10 @@ export default function Secrets() {
 
 function NoSecret({ may_set }: { may_set: boolean }) {
   return (
-    <Empty>
+    <>
       The game has no secret. {may_set ? 'Set one here, or with ' : 'Developers of the group set them here, or with '}
       <code>muster secrets set PAYMENT_KEY</code>.
-    </Empty>
+    </>
   )
 }
 
@@ -113,7 +113,7 @@ function columnsOf(game: Game, onOpen: ((open: Open) => void) | null): Column<Se
       sortBy: ({ name }) => name,
       cell: ({ name }) => <code className="whitespace-nowrap">{name}</code>,
     },
-    { id: 'scope', title: 'Holds in', sortBy: scopeOf, cell: scopeOf },
+    { id: 'scope', title: 'Namespace', sortBy: scopeOf, cell: scopeOf },
     {
       id: 'by',
       is_secondary: true,
@@ -145,7 +145,7 @@ function actionsOf(onOpen: (open: Open) => void, scopeOf: (secret: Secret) => st
           Replace
         </Button>
         <Button
-          kind="quiet"
+          kind="quiet_danger"
           onClick={() => onOpen({ kind: 'remove', secret })}
           aria-label={`Remove ${secret.name}, ${scopeOf(secret)}`}
         >
@@ -198,7 +198,7 @@ function SetDialog({ secret, onClose }: SecretDialogProps<Secret | null>) {
             error={error_at.name}
           />
           <SelectField
-            label="Holds in"
+            label="Namespace"
             value={namespace_id}
             onChange={setNamespace}
             options={[

@@ -64,6 +64,7 @@ export function TokenSection<O extends Operation>({ kind, title, lead, read, rev
 
 const LAST_USED: Column<Token> = {
   id: 'used',
+  is_secondary: true,
   title: 'Last used',
   cell: ({ use_ts }) => (use_ts === undefined ? <span className="text-soft">never</span> : <Ago ts={use_ts} />),
 }
@@ -96,7 +97,7 @@ function TokenTable({ kind, tokens, onRevoke }: TokenTableProps) {
       cell: (token) =>
         token.revoke_ts === undefined ? (
           <Button
-            kind="quiet"
+            kind="quiet_danger"
             onClick={() => onRevoke(token)}
             aria-label={`Revoke the ${kind} token ${token.token_id}`}
           >

@@ -27,7 +27,7 @@ import { Ago } from '../../parts/time.tsx'
 import { usePerson } from '../../shell/person.tsx'
 import { RenameForm } from '../rename-form.tsx'
 import { useGroup } from './group.ts'
-import { QuotaMeter } from './quota-meter.tsx'
+import { QuotaMeter, quotaName } from './quota-meter.tsx'
 
 type Member = ResponseOf<typeof getGroupMembers>['members'][number]
 type Opened = { kind: 'invite' | 'leave' | 'delete' } | { kind: 'transfer' | 'remove'; member: Member }
@@ -80,18 +80,26 @@ export default function Members() {
           )}
         />
       ) : null}
-      <Section title="End">
-        <div className="flex flex-wrap gap-3 p-4">
-          {group.is_current_identity_member && group.role !== 'owner' ? (
-            <Button onClick={() => setOpened({ kind: 'leave' })}>Leave the group</Button>
-          ) : null}
-          {may(deleteGroup) ? (
+      {group.is_current_identity_member && group.role !== 'owner' ? (
+        <Section title="Leave the group">
+          <div className="flex flex-wrap items-center justify-between gap-3 p-4">
+            <p>You can no longer open its games. An owner can invite you again.</p>
+            <Button kind="danger" onClick={() => setOpened({ kind: 'leave' })}>
+              Leave the group
+            </Button>
+          </div>
+        </Section>
+      ) : null}
+      {may(deleteGroup) ? (
+        <Section title="Delete the group">
+          <div className="flex flex-wrap items-center justify-between gap-3 p-4">
+            <p>A group without games can be deleted.</p>
             <Button kind="danger" onClick={() => setOpened({ kind: 'delete' })}>
               Delete the group
             </Button>
-          ) : null}
-        </div>
-      </Section>
+          </div>
+        </Section>
+      ) : null}
       {opened === null ? null : <OpenedDialog opened={opened} onClose={() => setOpened(null)} />}
     </Page>
   )
@@ -105,7 +113,7 @@ function Quotas() {
       <Pending read={read} />
       <Facts
         facts={(read.data?.quotas ?? []).map(
-          (quota) => [quota.quota, <QuotaMeter key={quota.quota} quota={quota} />] as const,
+          (quota) => [quotaName(quota), <QuotaMeter key={quota.quota} quota={quota} />] as const,
         )}
       />
     </Section>
@@ -167,7 +175,7 @@ function MemberTable({ members, onOpen }: { members: readonly Member[]; onOpen: 
             <Button kind="quiet" onClick={() => onOpen({ kind: 'transfer', member })}>
               Make owner
             </Button>
-            <Button kind="quiet" onClick={() => onOpen({ kind: 'remove', member })}>
+            <Button kind="quiet_danger" onClick={() => onOpen({ kind: 'remove', member })}>
               Remove
             </Button>
           </span>

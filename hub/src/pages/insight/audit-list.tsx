@@ -4,6 +4,7 @@ import { Fragment } from 'react'
 import type { Input } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'
 import { useEntries, usePages } from '../../api/queries.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { ShortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable, ListEnd } from '../../parts/data-table.tsx'
@@ -130,14 +131,23 @@ const COLUMNS: Column<AuditEvent>[] = [
       </span>
     ),
   },
-  { id: 'operation', title: 'Operation', width: 20, cell: ({ operation }) => <code>{operation}</code> },
+  {
+    id: 'operation',
+    title: 'Operation',
+    width: 20,
+    cell: ({ operation }) => (
+      <code>
+        <ApiName name={operation} />
+      </code>
+    ),
+  },
   {
     id: 'outcome',
     title: 'Outcome',
     width: 12,
     cell: ({ outcome, code, dropped_count }) => (
       <>
-        <Badge tone={TONES[outcome]}>{outcome}</Badge> {code}
+        <Badge tone={TONES[outcome]}>{outcome}</Badge> {code === undefined ? null : <ApiName name={code} />}
         {dropped_count === undefined ? null : (
           <p className="text-xs text-soft">{plural(dropped_count, 'similar event')} before it not recorded</p>
         )}

@@ -62,8 +62,8 @@ function Decision({ game, explanation, attempt, index }: Props & { attempt: Atte
                 title: 'Lobby',
                 cell: ({ lobby_id }) => <LobbyName game={game} explanation={explanation} lobby_id={lobby_id} />,
               },
-              { id: 'mode', title: 'Game mode', cell: ({ game_mode }) => game_mode },
-              { id: 'region', title: 'Region', cell: ({ region }) => region },
+              { id: 'mode', is_secondary: true, title: 'Game mode', cell: ({ game_mode }) => game_mode },
+              { id: 'region', is_secondary: true, title: 'Region', cell: ({ region }) => region },
               {
                 id: 'players',
                 title: 'Players',

@@ -253,7 +253,11 @@ function List({
                   title: 'Delete',
                   width: 6,
                   cell: ({ key }: Entry) => (
-                    <Button kind="quiet" aria-label={`Delete ${key}`} onClick={() => onOpen({ kind: 'delete', key })}>
+                    <Button
+                      kind="quiet_danger"
+                      aria-label={`Delete ${key}`}
+                      onClick={() => onOpen({ kind: 'delete', key })}
+                    >
                       Delete
                     </Button>
                   ),

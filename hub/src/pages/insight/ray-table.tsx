@@ -3,6 +3,7 @@ import type { RaySummary } from '@musterhost/contract'
 import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { gameLink, rayLink } from '../../links.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { shortId } from '../../parts/copy.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Badge } from '../../parts/notice.tsx'
@@ -47,7 +48,10 @@ function columnsOf(game: Game): Column<RaySummary>[] {
       sortBy: ({ operation }) => operation,
       cell: ({ operation, has_explanation }) => (
         <>
-          <code>{operation}</code> {has_explanation ? <Badge tone="plain">explained</Badge> : null}
+          <code>
+            <ApiName name={operation} />
+          </code>{' '}
+          {has_explanation ? <Badge tone="plain">explained</Badge> : null}
         </>
       ),
     },
@@ -65,7 +69,14 @@ function columnsOf(game: Game): Column<RaySummary>[] {
       title: 'Result',
       width: 22,
       sortBy: ({ code }) => code ?? '',
-      cell: ({ code }) => (code === undefined ? <Badge tone="good">ok</Badge> : <Badge tone="bad">{code}</Badge>),
+      cell: ({ code }) =>
+        code === undefined ? (
+          <Badge tone="good">ok</Badge>
+        ) : (
+          <Badge tone="bad">
+            <ApiName name={code} />
+          </Badge>
+        ),
     },
     {
       id: 'namespace',

@@ -4,6 +4,7 @@ import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link, useParams } from '@tanstack/react-router'
 import { explainRay, getRayPerfLogs } from '../../api/operations.gen.ts'
 import { gameLink, HOME } from '../../links.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { ShortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { Badge, Loading, Notice, Pending } from '../../parts/notice.tsx'
@@ -28,7 +29,7 @@ export default function RayPage() {
         { text: 'Requests', to: gameLink(game.game_id, 'rays') },
       ]}
       actions={
-        <>
+        <span className="flex flex-wrap gap-x-5">
           <CopyAs
             operation={explainRay}
             input={{ params: { ray_id } }}
@@ -41,7 +42,7 @@ export default function RayPage() {
             muster={`explain ${ray_id} --timings`}
             label="Timings as …"
           />
-        </>
+        </span>
       }
     >
       {may(explainRay) ? (
@@ -128,7 +129,7 @@ function Summary({ services }: { services: readonly ServicePerf[] }) {
               </Badge>
             ) : (
               <Badge key="result" tone="bad">
-                {code}
+                <ApiName name={code} />
               </Badge>
             ),
           ],

@@ -3,6 +3,7 @@ import type { ServicePerf } from '@musterhost/contract'
 import { microsecondsText } from '@musterhost/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
 import { rayLink } from '../../links.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { shortId } from '../../parts/copy.tsx'
 
 const MS_PER_S = 1_000
@@ -46,12 +47,12 @@ export function Waterfall({ game_id, services }: { game_id: string; services: re
   return (
     // biome-ignore-start lint/a11y: what scrolls must be reachable by keyboard, and it is no form.
     <div role="group" aria-label="Waterfall" tabIndex={0} className="max-w-full overflow-x-auto">
-      <table aria-label="Waterfall" className="w-full min-w-2xl table-fixed border-collapse text-left">
+      <table aria-label="Waterfall" className="w-full table-fixed border-collapse text-left sm:min-w-2xl">
         <colgroup>
-          <col style={{ width: '20rem' }} />
+          <col className="w-36 sm:w-80" />
           <col />
-          <col style={{ width: '6rem' }} />
-          <col style={{ width: '6rem' }} />
+          <col className="w-24 max-sm:hidden" />
+          <col className="w-20 sm:w-24" />
         </colgroup>
         <thead className="bg-raised text-xs text-soft">
           <tr>
@@ -61,7 +62,7 @@ export function Waterfall({ game_id, services }: { game_id: string; services: re
             <th scope="col" className="border-b border-line px-3 py-2 font-medium">
               0 to {microsecondsText(total_us)}
             </th>
-            <th scope="col" className="border-b border-line px-3 py-2 text-right font-medium">
+            <th scope="col" className="border-b border-line px-3 py-2 text-right font-medium max-sm:hidden">
               Begins
             </th>
             <th scope="col" className="border-b border-line px-3 py-2 text-right font-medium">
@@ -72,14 +73,14 @@ export function Waterfall({ game_id, services }: { game_id: string; services: re
         <tbody>
           {rows.map((row) => (
             <tr key={row.id} className={row.is_service ? 'border-t border-line bg-raised' : ''}>
-              <td className={`truncate px-3 py-1 ${row.is_service ? 'font-medium' : 'pl-7'}`} title={row.meaning}>
+              <td className={`px-3 py-1 sm:truncate ${row.is_service ? 'font-medium' : 'pl-7'}`} title={row.meaning}>
                 {row.name} <span className="text-xs text-soft">{row.meaning}</span>
               </td>
               <td className="px-3 py-1">
                 <Bar row={row} part={part} />
                 <Marks row={row} game_id={game_id} />
               </td>
-              <td className="numbers px-3 py-1 text-right">{microsecondsText(row.offset_us)}</td>
+              <td className="numbers px-3 py-1 text-right max-sm:hidden">{microsecondsText(row.offset_us)}</td>
               <td className="numbers px-3 py-1 text-right">
                 {row.duration_us === null ? 'not ended' : microsecondsText(row.duration_us)}
               </td>
@@ -118,7 +119,10 @@ function Marks({ row, game_id }: { row: Row; game_id: string }) {
     <ul className="flex flex-wrap gap-x-3 text-xs text-soft">
       {row.marks.map(({ id, label, offset_us, ray_id }) => (
         <li key={id}>
-          <code>{label}</code> at {microsecondsText(offset_us)}
+          <code>
+            <ApiName name={label} />
+          </code>{' '}
+          at {microsecondsText(offset_us)}
           {ray_id === undefined ? null : (
             <>
               {' '}

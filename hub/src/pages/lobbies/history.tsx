@@ -95,7 +95,7 @@ export default function LobbyHistory() {
           />
           <ListEnd
             shown={all.length}
-            noun={all.length === 1 ? 'lobby loaded' : `lobbies loaded, ${count(rows.length)} shown`}
+            noun={`${all.length === 1 ? 'lobby' : 'lobbies'}${rows.length === all.length ? '' : ` loaded, ${count(rows.length)} shown`}`}
             has_more={read.hasNextPage}
             is_loading={read.isFetchingNextPage}
             onMore={() => void read.fetchNextPage()}

@@ -291,7 +291,14 @@ function useColumns({ selected, toggle }: Selection, may_stop: boolean): Column<
         width: 10,
         cell: (lobby) => <UseBar lobby={lobby} of="memory_bytes" />,
       },
-      { id: 'age', title: 'Age', width: 7, is_number: true, cell: (lobby) => <Age since={lobby.create_ts} /> },
+      {
+        id: 'age',
+        is_secondary: true,
+        title: 'Age',
+        width: 7,
+        is_number: true,
+        cell: (lobby) => <Age since={lobby.create_ts} />,
+      },
     ]
     const sortable = columns.map((column) => ({ ...column, sortBy: SORTS[column.id]! }))
     return may_stop ? [select, ...sortable] : sortable
@@ -309,7 +316,7 @@ function SelectionButtons({ game_id, selection, rows, live }: SelectionButtonsPr
         <>
           <span className="numbers">{count(selected.length)} selected</span>
           <Button kind="danger" onClick={() => setStopping(selected)}>
-            Stop {plural(selected.length, 'lobby', 'lobbies')} …
+            Stop {plural(selected.length, 'lobby', 'lobbies')}
           </Button>
           <Button kind="quiet" onClick={() => selection.set([])}>
             Select none

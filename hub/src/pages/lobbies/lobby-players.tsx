@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { deleteMatchmakerLobbyPlayer, getRayPerfLogs, listMatchmakerLobbyPlayers } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'
 import { gameLink, rayLink } from '../../links.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { Button } from '../../parts/button.tsx'
 import { ShortId, shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
@@ -47,7 +48,7 @@ export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: Lob
     {
       id: 'seat',
       is_secondary: true,
-      title: 'Seat',
+      title: 'Seated',
       sortBy: ({ create_ts }) => create_ts,
       cell: ({ create_ts }) => <Ago ts={create_ts} />,
     },
@@ -61,17 +62,21 @@ export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: Lob
   if (may_explain) {
     columns.push({
       id: 'why',
-      title: 'Why here',
+      title: 'Seated by',
       cell: ({ player_id }) => <WhyHere game_id={game_id} player_id={player_id} request={seats.get(player_id)} />,
     })
   }
   if (may_remove) {
     columns.push({
       id: 'remove',
-      title: 'Action',
+      title: 'Actions',
       cell: (player) => (
-        <Button kind="quiet" onClick={() => setRemoving(player)} aria-label={`Remove ${shortId(player.player_id)} …`}>
-          Remove …
+        <Button
+          kind="quiet_danger"
+          onClick={() => setRemoving(player)}
+          aria-label={`Remove ${shortId(player.player_id)}`}
+        >
+          Remove
         </Button>
       ),
     })
@@ -100,7 +105,12 @@ type WhyHereProps = { game_id: string; player_id: string; request: SeatRequest |
 /** The request that took the seat. Its page explains the decision. */
 function WhyHere({ game_id, player_id, request }: WhyHereProps) {
   if (request === 'not kept') return <span title="Of busy moments, only some requests are kept.">not kept</span>
-  if (request !== undefined) return <Link to={rayLink(game_id, request.ray_id)}>{request.operation}</Link>
+  if (request !== undefined)
+    return (
+      <Link to={rayLink(game_id, request.ray_id)}>
+        <ApiName name={request.operation} />
+      </Link>
+    )
   return (
     <Link to={gameLink(game_id, 'rays')} search={{ player: player_id } as never}>
       requests

@@ -61,10 +61,10 @@ export default function Deploys() {
   usePageActions(
     may_deploy
       ? [
-          { id: 'deploy', title: `Deploy to ${namespace.name_id}`, run: () => setOpened({ kind: 'deploy' }) },
+          { id: 'deploy', title: `Deploy to ${namespace.display_name}`, run: () => setOpened({ kind: 'deploy' }) },
           ...(rollBack === undefined
             ? []
-            : [{ id: 'roll-back', title: `Roll back ${namespace.name_id}`, run: rollBack }]),
+            : [{ id: 'roll-back', title: `Roll back ${namespace.display_name}`, run: rollBack }]),
         ]
       : [],
   )
@@ -186,9 +186,9 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
       title: 'Actions',
       cell: ({ version_id }) =>
         version_id === namespace.version_id ? null : (
-          <span className="flex gap-1">
+          <span className="flex flex-wrap gap-x-1">
             <Button kind="quiet" onClick={() => onOpen({ kind: 'roll_back', version_id })}>
-              Roll back to it
+              Roll back
             </Button>
             <Button kind="quiet" onClick={() => onOpen({ kind: 'drain', version_id })}>
               Drain
@@ -212,7 +212,7 @@ function DrainDialog({ version_id, onClose }: { version_id: string; onClose: () 
   const { game, params, namespace } = useNamespace()
   const name = versionName(game, version_id)
   const drain = useChange(setMatchmakerVersionDraining, {
-    done: `${name} drains in ${namespace.name_id}.`,
+    done: `${name} drains in ${namespace.display_name}.`,
     onDone: onClose,
     shows_errors: true,
   })

@@ -81,7 +81,7 @@ function DomainRow({ domain }: { domain: Domain }) {
           <Badge tone={TONES[verification_status]}>{verification_status}</Badge>
         </p>
         {may(removeNamespaceDomain) ? (
-          <Button kind="quiet" onClick={() => setRemoving(true)} aria-label={`Remove ${domain.domain}`}>
+          <Button kind="quiet_danger" onClick={() => setRemoving(true)} aria-label={`Remove ${domain.domain}`}>
             Remove
           </Button>
         ) : null}
@@ -93,13 +93,15 @@ function DomainRow({ domain }: { domain: Domain }) {
             {verification_records.map(({ type, name, value }) => (
               <li
                 key={type}
-                className="grid grid-cols-[auto_minmax(0,1fr)_auto] items-start gap-2 rounded-md bg-code p-2"
+                className="grid grid-cols-[auto_minmax(0,1fr)] items-start gap-2 rounded-md bg-code p-2 sm:grid-cols-[auto_minmax(0,1fr)_auto]"
               >
                 <code className="font-semibold">{type}</code>
                 <code className="wrap-anywhere">
                   {name} → {value}
                 </code>
-                <CopyButton text={value} label="Copy the value" />
+                <span className="max-sm:col-start-2">
+                  <CopyButton text={value} label="Copy the value" />
+                </span>
               </li>
             ))}
           </ul>

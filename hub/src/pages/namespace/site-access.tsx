@@ -68,7 +68,7 @@ function AuthUsers() {
             <span className="wrap-anywhere">{one.user}</span>
             {may(removeNamespaceCdnAuthUser) ? (
               <Button
-                kind="quiet"
+                kind="quiet_danger"
                 aria-label={`Remove the user ${one.user}`}
                 onClick={() => remove.mutate({ params: { ...params, user: one.user } })}
               >

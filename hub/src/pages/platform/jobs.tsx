@@ -15,7 +15,7 @@ type Job = ResponseOf<typeof listAdminJobs>['jobs'][number]
 const JOBS_EVERY_MS = 10_000
 
 const COLUMNS: readonly Column<Job>[] = [
-  { id: 'name', title: 'Job', sortBy: ({ name }) => name, cell: ({ name }) => name },
+  { id: 'name', title: 'Job', sortBy: ({ name }) => name, cell: ({ name }) => name.replaceAll('_', ' ') },
   { id: 'role', is_secondary: true, title: 'Role', sortBy: ({ role }) => role, cell: ({ role }) => role },
   {
     id: 'outcome',
@@ -27,6 +27,7 @@ const COLUMNS: readonly Column<Job>[] = [
   },
   {
     id: 'time',
+    is_secondary: true,
     title: 'When',
     sortBy: ({ last_run_ts }) => last_run_ts,
     cell: ({ last_run_ts }) => (last_run_ts === undefined ? '' : <Ago ts={last_run_ts} />),

@@ -125,7 +125,7 @@ function columnsOf(onRevoke: (invitation: Invitation) => void): Column<Invitatio
       cell: (invitation) =>
         invitation.state === 'open' ? (
           <Button
-            kind="quiet"
+            kind="quiet_danger"
             onClick={() => onRevoke(invitation)}
             aria-label={`Revoke the invitation of ${invitation.node_id}`}
           >

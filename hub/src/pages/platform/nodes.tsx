@@ -74,7 +74,6 @@ function columnsOf(onOpen: (opened: Opened) => void): Column<Node>[] {
       id: 'name',
       title: 'Node',
       sortBy: ({ node_id }) => node_id,
-      is_text: true,
       cell: ({ node_id, roles }) => (
         <>
           <span className="font-medium wrap-anywhere">{node_id}</span>
@@ -102,7 +101,7 @@ function columnsOf(onOpen: (opened: Opened) => void): Column<Node>[] {
         </>
       ),
     },
-    { id: 'use', title: 'Lobbies use', sortBy: shareOf, cell: (node) => <Use node={node} /> },
+    { id: 'use', is_secondary: true, title: 'Lobbies use', sortBy: shareOf, cell: (node) => <Use node={node} /> },
     {
       id: 'link',
       is_secondary: true,
@@ -210,7 +209,11 @@ function CertificateEnd({ ts }: { ts: string }) {
 function Actions({ node, onOpen }: { node: Node; onOpen: (opened: Opened) => void }) {
   const { node_id, drain, state, link } = node
   const action = (kind: Opened['kind'], text: string, label: string) => (
-    <Button kind="quiet" onClick={() => onOpen({ kind, node_id })} aria-label={label}>
+    <Button
+      kind={kind === 'remove' ? 'quiet_danger' : 'quiet'}
+      onClick={() => onOpen({ kind, node_id })}
+      aria-label={label}
+    >
       {text}
     </Button>
   )
@@ -219,7 +222,7 @@ function Actions({ node, onOpen }: { node: Node; onOpen: (opened: Opened) => voi
     return link === undefined ? action('cancel', 'Take back', `Take back ${node_id}`) : null
   }
   return (
-    <span className="flex min-w-max gap-1">
+    <span className="flex flex-wrap gap-x-1 sm:min-w-max">
       {drain === undefined
         ? action('drain', 'Drain', `Drain ${node_id}`)
         : action('cancel', 'Cancel', `Cancel the drain of ${node_id}`)}

@@ -1,10 +1,10 @@
 // The settings in force, and where each comes from.
 
 import type { listAdminSettings, ResponseOf } from '@musterhost/contract'
-import { Fragment } from 'react'
 import { listAdminSettings as listSettings } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { CodeMarks } from '../../parts/code-marks.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
@@ -23,7 +23,11 @@ const COLUMNS: readonly Column<Setting>[] = [
     id: 'name',
     title: 'Setting',
     sortBy: ({ name }) => name,
-    cell: ({ name }) => <SettingName name={name} />,
+    cell: ({ name }) => (
+      <code>
+        <ApiName name={name} />
+      </code>
+    ),
   },
   { id: 'value', title: 'Value', is_text: true, cell: (setting) => <Value setting={setting} /> },
   {
@@ -95,20 +99,5 @@ export default function Settings() {
         )}
       </Section>
     </Page>
-  )
-}
-
-/** A line ends after an underscore only. */
-function SettingName({ name }: { name: string }) {
-  return (
-    <code>
-      {name.split(/(?<=_)/).map((part, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a name never move.
-        <Fragment key={at}>
-          {part}
-          <wbr />
-        </Fragment>
-      ))}
-    </code>
   )
 }

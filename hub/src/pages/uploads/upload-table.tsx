@@ -76,7 +76,7 @@ export function UploadTable<O extends Operation>({ label, rows, may_change, remo
               Continue
             </Button>
           )}
-          <Button kind="quiet" onClick={() => setRemoved(row)} aria-label={`Delete ${row.display_name}`}>
+          <Button kind="quiet_danger" onClick={() => setRemoved(row)} aria-label={`Delete ${row.display_name}`}>
             Delete
           </Button>
         </span>
