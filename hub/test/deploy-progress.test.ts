@@ -29,7 +29,7 @@ http.createServer((_, response) => {
 `
 /** As long as a name may be. */
 const LONG_NAME = 'v'.repeat(128)
-const CRASHING_SERVER = 'process.exitCode = 3\n'
+const CRASHING_SERVER = "console.log('loading the map')\nprocess.exitCode = 3\n"
 
 type Scene = { hub: OpenHub; game: TestGame; view: View }
 
@@ -45,7 +45,10 @@ test('the progress of a deploy', async (t) => {
     followDeploy(scene),
   )
   await t.test('a version that crashes says so, and leads to its lobbies', () => followFailure(scene))
-  await t.test('a version that crashes is not deployed when a lobby is started first', () => refuseBadVersion(scene))
+  await t.test(
+    'a version that crashes is not deployed when a lobby is started first, and the dialog shows its log',
+    () => refuseBadVersion(scene),
+  )
   await t.test('on a phone, the longest name of a version fits its button', () => fitLongName(scene))
   assert.deepEqual(view.faults, [])
   await view.context.close()
@@ -64,6 +67,8 @@ async function refuseBadVersion(scene: Scene): Promise<void> {
   await dialog.getByLabel('Version').selectOption('bad')
   await dialog.getByRole('button', { name: 'Deploy bad' }).click()
   await dialog.getByText('its server exited with code 3').waitFor()
+  await dialog.getByRole('group', { name: 'The last lines of its log' }).getByText('loading the map').waitFor()
+  await dialog.getByText(/^Nothing was deployed: .* still runs 1\.2\.0\.$/).waitFor()
   assert.equal(await deployed(), before)
   await page.keyboard.press('Escape')
 }
@@ -86,7 +91,7 @@ async function deploy({ view: { page }, hub }: Scene, name: string): Promise<voi
   await dialog.getByLabel('Version').selectOption(name)
   await dialog.getByLabel('Start a lobby first').uncheck()
   await dialog.getByRole('button', { name: `Deploy ${name}` }).click()
-  await page.getByText(`prod runs ${name} from now on.`).waitFor()
+  await page.getByText(`Production runs ${name} from now on.`).waitFor()
   assert.ok(page.url().startsWith(hub.url))
 }
 
@@ -147,7 +152,7 @@ async function followFailure(scene: Scene): Promise<void> {
   await steps.filter({ hasText: 'The first server calls ready. (not yet)' }).waitFor()
   await assert.rejects(find(game))
   const step = steps.filter({ hasText: 'The first server calls ready. (failed)' })
-  await step.getByText(/^\d+ servers? failed, the last with exit code 3\.$/).waitFor()
+  await step.getByText(/^\d+ servers? failed\. The last: exit code 3\.$/).waitFor()
   await step.getByRole('link', { name: 'Show the failed lobbies' }).click()
   await page.waitForURL(/\/lobbies\/history\?outcome=failed$/)
   await page.getByRole('table', { name: 'History of lobbies' }).getByText('failed', { exact: true }).first().waitFor()
@@ -160,7 +165,7 @@ async function fitLongName({ hub, game, view: { page } }: Scene): Promise<void> 
   await page.setViewportSize(PHONE)
   await page.goto(`${hub.url}/games/${game_id}/namespaces/${namespace_id}`)
   const rows = page.getByRole('table', { name: 'Deploys' }).getByRole('row')
-  await rows.filter({ hasText: LONG_NAME }).getByRole('button', { name: 'Roll back to it' }).click()
+  await rows.filter({ hasText: LONG_NAME }).getByRole('button', { name: 'Roll back', exact: true }).click()
   const submit = page.getByRole('dialog').getByRole('button', { name: `Roll back to ${LONG_NAME}` })
   await submit.waitFor()
   const box = await submit.boundingBox()

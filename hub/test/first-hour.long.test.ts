@@ -143,7 +143,7 @@ async function rollBackFromHome({ hub, view: { page } }: Scene): Promise<void> {
   await problem.getByText('error', { exact: true }).waitFor()
   await problem.getByRole('button', { name: 'Roll back to 1.0.0' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Roll back to 1.0.0' }).click()
-  await page.getByText('prod runs 1.0.0 from now on.').waitFor()
+  await page.getByText('Production runs 1.0.0 from now on.').waitFor()
   assert.equal(await deployed(), good)
 }
 

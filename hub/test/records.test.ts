@@ -105,6 +105,7 @@ test('numbers and records', async (t) => {
       const before = placed[at - 1]
       assert.ok(before === undefined || left - before.left > before.width, 'two labels overlap')
     }
+    await page.getByRole('region', { name: 'Play time' }).getByText('No value in this time.').waitFor()
     assert.deepEqual(view.faults, [])
     await view.context.close()
   })

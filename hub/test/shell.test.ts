@@ -48,9 +48,11 @@ test('the frame of the hub', async (t) => {
       [`/games/${game_id}/namespaces/nope`, 'namespace'],
       [`/games/${game_id}/namespaces/${namespace_id}/lobbies/nope`, 'lobby'],
       ['/groups/nope', 'group'],
+      ['/invites/nope', 'invite'],
     ]) {
       await page.goto(`${hub.url}${path}`)
       await page.getByText(`There is no such ${what}.`).first().waitFor()
+      assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0, path)
     }
     await view.context.close()
   })

@@ -34,7 +34,19 @@ export class CallError extends Error {
   /** Errors of single members of the request. */
   get details(): readonly ErrorDetail[] {
     const { errors } = this.metadata
-    return Array.isArray(errors) ? (errors as ErrorDetail[]) : []
+    // A single error is the message already.
+    return Array.isArray(errors) ? (errors as ErrorDetail[]).filter(({ message }) => message !== this.message) : []
+  }
+
+  /** Whether the same call may succeed later. What does not exist, or may not be done, stays so. */
+  get is_temporary(): boolean {
+    return this.status === 0 || this.status >= 500 || this.status === 408 || this.status === 429
+  }
+
+  /** What the server of a lobby wrote last, where the lobby did not become ready. */
+  get log_lines(): readonly string[] {
+    const { log_lines } = this.metadata
+    return Array.isArray(log_lines) ? log_lines.map(String) : []
   }
 }
 
@@ -42,9 +54,13 @@ export class CallError extends Error {
 export async function errorOf(response: Response): Promise<CallError> {
   const body: unknown = await response.json().catch(() => null)
   if (typeof body !== 'object' || body === null || !('code' in body)) {
-    return new CallError('INTERNAL_ERROR', `The platform returned status ${response.status}.`, {
-      status: response.status,
-    })
+    return new CallError(
+      'INTERNAL_ERROR',
+      `This response is not of the platform, but of a proxy in front of it: status ${response.status}. The platform may be restarting.`,
+      {
+        status: response.status,
+      },
+    )
   }
   const { code, message, ray_id, documentation, metadata } = body as {
     code: string

@@ -103,6 +103,9 @@ export default function Chart(props: ChartProps) {
         aria-label={`${label}: ${summaryOf(props)}`}
         className="w-full min-w-0 overflow-hidden"
       />
+      {hasValues(lines) ? null : (
+        <p className="pointer-events-none absolute inset-x-0 top-16 text-center text-soft">No value in this time.</p>
+      )}
       <InstantSlider {...props} chart={chart} />
     </div>
   )
@@ -138,6 +141,10 @@ function InstantSlider({ chart, label, times_ms, lines, format }: ChartProps & {
       onBlur={hide}
     />
   )
+}
+
+function hasValues(lines: readonly Line[]): boolean {
+  return lines.some(({ values }) => values.some((value) => value !== null))
 }
 
 function valuesAt(at: number, { times_ms, lines, format }: Pick<ChartProps, 'times_ms' | 'lines' | 'format'>): string {
@@ -188,7 +195,7 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
       {
         ...axis,
         size: AXIS_PX,
-        values: (_, splits) => splits.map((value) => format(value)),
+        values: (_, splits) => (hasValues(latest.current.lines) ? labelsOf(splits, format) : splits.map(() => '')),
         ...(step_min === undefined ? {} : { incrs: stepsFrom(step_min) }),
       },
     ],
@@ -201,7 +208,7 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
         spanGaps: line.has_gaps === true,
         points: { show: (self: uPlot) => line.has_gaps === true || self.data[0].length === 1, size: 4 },
         ...(line.is_dashed === true ? { dash: [4, 4] } : {}),
-        value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
+        value: (_: uPlot, value: number | null) => (value === null ? '–' : format(value)),
       })),
     ],
     hooks: {
@@ -212,6 +219,12 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
       setSelect: [(self) => reportRange(self, latest.current.onRange)],
     },
   }
+}
+
+/** The labels of the axis of values. One that says the same as the label below it, as values are rounded, is left out. */
+function labelsOf(splits: readonly number[], format: ChartProps['format']): string[] {
+  const texts = splits.map(format)
+  return texts.map((text, at) => (text === texts[at - 1] ? '' : text))
 }
 
 /** The ends of the time axis, in seconds. A short span ends with its last value. For a single value, uPlot's `max_s` is years later. */

@@ -1,6 +1,7 @@
 // Copying text, and ids that can be copied.
 import { useState } from 'react'
 import { showToast } from '../toasts.ts'
+import { Button } from './button.tsx'
 
 const COPIED_SHOWN_MS = 1_500
 
@@ -19,8 +20,16 @@ function useCopy(text: string): { is_copied: boolean; copy: () => void } {
   return { is_copied, copy: () => void write() }
 }
 
-export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+/** `is_large`: as tall as the buttons beside it. */
+export function CopyButton({ text, label = 'Copy', is_large }: { text: string; label?: string; is_large?: boolean }) {
   const { is_copied, copy } = useCopy(text)
+  if (is_large === true) {
+    return (
+      <Button onClick={copy}>
+        <span aria-live="polite">{is_copied ? 'Copied' : label}</span>
+      </Button>
+    )
+  }
   return (
     <button
       type="button"

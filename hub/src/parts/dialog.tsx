@@ -23,7 +23,7 @@ export function Dialog({ title, onClose, is_wide = false, children }: DialogProp
         className={`w-full ${is_wide ? 'max-w-4xl' : 'max-w-lg'} rounded-xl border border-line bg-page shadow-2xl outline-none`}
       >
         <RacDialog className="flex flex-col gap-4 p-5 outline-none">
-          <div className="flex items-start justify-between gap-4">
+          <div className="flex items-center justify-between gap-4">
             <Heading slot="title" className="text-base font-semibold">
               {title}
             </Heading>
@@ -105,7 +105,7 @@ export function ConfirmDialog({ children, typed_name, ...rest }: ConfirmDialogPr
     <FormDialog {...rest} is_ready={typed_name === undefined || name === typed_name}>
       <div className="flex flex-col gap-2">{children}</div>
       {typed_name === undefined ? null : (
-        <TextField label={`Type ${typed_name} to confirm`} value={name} onChange={setName} autoComplete="off" />
+        <TextField label={`Type “${typed_name}” to confirm`} value={name} onChange={setName} autoComplete="off" />
       )}
     </FormDialog>
   )

@@ -2,6 +2,7 @@
 import type { ReactNode } from 'react'
 import type { CallError } from '../api/call-error.ts'
 import { Button } from './button.tsx'
+import { CodeBlock } from './code-block.tsx'
 
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
@@ -57,13 +58,19 @@ export function Loading({ what = 'Loading' }: { what?: string }) {
 export function Failure({ error, onRepeat }: { error: CallError; onRepeat?: () => void }) {
   return (
     <div role="alert">
-      <Notice tone="bad" actions={onRepeat === undefined ? undefined : <Button onClick={onRepeat}>Try again</Button>}>
+      <Notice
+        tone="bad"
+        actions={
+          onRepeat !== undefined && error.is_temporary ? <Button onClick={onRepeat}>Try again</Button> : undefined
+        }
+      >
         <p>{error.message}</p>
         {error.details.map(({ path, message }) => (
           <p key={path.join('.')}>
             <code>{path.join('.')}</code>: {message}
           </p>
         ))}
+        <LogLines lines={error.log_lines} />
         <p className="text-xs">
           {error.documentation === null ? null : (
             <>
@@ -77,6 +84,23 @@ export function Failure({ error, onRepeat }: { error: CallError; onRepeat?: () =
           )}
         </p>
       </Notice>
+    </div>
+  )
+}
+
+/** The last lines of a log; nothing without one. */
+export function LogLines({ lines }: { lines: readonly string[] }) {
+  if (lines.length === 0) return null
+  return (
+    <div className="my-2 rounded-md bg-code text-ink">
+      <CodeBlock label="The last lines of its log">
+        {lines.map((line, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines may repeat, and are replaced together.
+          <span key={index} className="block">
+            {line}
+          </span>
+        ))}
+      </CodeBlock>
     </div>
   )
 }

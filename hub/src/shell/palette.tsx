@@ -74,8 +74,11 @@ export default function Palette({ onClose, onShortcuts }: { onClose: () => void;
   )
 }
 
-const PLATFORM_PAGES = ['nodes', 'regions', 'groups', 'people', 'backups', 'jobs', 'settings'] as const
+const PLATFORM_PAGES = ['nodes', 'regions', 'groups', 'people', 'backups', 'jobs', 'audit', 'settings'] as const
 const GAME_PAGES = ['search', 'rays', 'versions', 'builds', 'sites', 'tokens', 'secrets', 'settings'] as const
+/** Pages whose address has another name than the navigation. */
+const WORDS: Readonly<Record<string, string>> = { rays: 'requests', audit: 'audit log' }
+const wordsOf = (tab: string): string => WORDS[tab] ?? tab
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** `text`: what the person has typed. An id leads to the search of each game, for lobbies, players and rays. */
@@ -116,12 +119,12 @@ function useEntries(text: string, onShortcuts: () => void): Entry[] {
       ),
       ...(game_id === undefined
         ? []
-        : GAME_PAGES.map((tab) => page(gameLink(game_id, tab), `${names.get(game_id) ?? 'Game'}: ${tab}`))),
+        : GAME_PAGES.map((tab) => page(gameLink(game_id, tab), `${names.get(game_id) ?? 'Game'}: ${wordsOf(tab)}`))),
       ...groups.map((group) => page(groupLink(group.group_id), group.display_name, 'group')),
       ...(is_admin
         ? [
             page(platformLink(), 'Platform'),
-            ...PLATFORM_PAGES.map((tab) => page(platformLink(tab), `Platform: ${tab}`)),
+            ...PLATFORM_PAGES.map((tab) => page(platformLink(tab), `Platform: ${wordsOf(tab)}`)),
           ]
         : []),
       page(ACCOUNT, 'Your account'),

@@ -91,7 +91,7 @@ function VersionForm({ config }: { config: Config | null }) {
   return (
     <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_18rem]">
       <div className="flex min-w-0 flex-col gap-5">
-        <Section title="Config" actions={<CopyButton text={text} label="Copy the config" />}>
+        <Section title="Config" actions={<CopyButton text={text} label="Copy the config" is_large />}>
           <Suspense fallback={<Loading what="Loading the editor" />}>
             <Editor
               initial_text={text}

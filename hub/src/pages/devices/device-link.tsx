@@ -67,7 +67,7 @@ function Asking({ device_link_token, onEnd }: AskingProps) {
             ],
             [
               'It will be allowed',
-              `everything in the chosen game that a developer may do, for ${duration(grant.lifetime_ms)}. A token in the settings of the game shows it, and can be revoked there.`,
+              `everything in the chosen game that a developer may do, for ${duration(grant.lifetime_ms)}. Its token is on the page Tokens of the game, and can be revoked there.`,
             ],
           ]}
         />

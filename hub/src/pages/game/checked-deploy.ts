@@ -38,7 +38,7 @@ export function useCheckedDeploy(deploy: (input: Deploy) => Promise<unknown>): C
 
   async function run(input: Deploy, signal: AbortSignal): Promise<void> {
     setError(null)
-    setWaiting({ message: 'A lobby of the version starts.', log_lines: [] })
+    setWaiting({ message: '', log_lines: [] })
     try {
       const lobby_id = await waitForServer(input, signal, setWaiting)
       // The dialog closes after a deploy.

@@ -2,21 +2,22 @@
 // the version is started first.
 import { changeLines, changesBetween } from '@musterhost/contract/differences'
 import { readableConfig } from '@musterhost/contract/readable-config'
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { getGameVersionById, updateGameNamespaceVersion } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
-import { namespaceLink } from '../../links.ts'
+import { gameLink, namespaceLink } from '../../links.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
+import { CodeLine } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { CheckField, SelectField, TextField } from '../../parts/fields.tsx'
-import { FormDialog } from '../../parts/lazy-dialogs.tsx'
-import { Loading, Notice } from '../../parts/notice.tsx'
+import { Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Loading, LogLines, Notice } from '../../parts/notice.tsx'
 import { type CheckedDeploy, useCheckedDeploy } from './checked-deploy.ts'
 
 export type DeployDialogProps = {
   game_id: string
-  namespace: { namespace_id: string; name_id: string; version_id: string }
+  namespace: { namespace_id: string; name_id: string; display_name: string; version_id: string }
   /** Versions to choose from, newest first. */
   versions: readonly { version_id: string; display_name: string }[]
   /** The version that is chosen at first. */
@@ -37,7 +38,7 @@ export default function DeployDialog(props: DeployDialogProps) {
   const [is_checked, setChecked] = useState(!is_rollback)
   const name = versions.find((version) => version.version_id === version_id)?.display_name ?? version_id
   const deploy = useChange(updateGameNamespaceVersion, {
-    done: `${namespace.name_id} runs ${name} from now on.`,
+    done: `${namespace.display_name} runs ${name} from now on.`,
     onDone: () => {
       onClose()
       // That page shows the progress of the deploy.
@@ -51,9 +52,10 @@ export default function DeployDialog(props: DeployDialogProps) {
     body: { version_id, ...(message === '' ? {} : { message }), ...(is_rollback ? { is_rollback } : {}) },
   }
   const option = message === '' ? '' : ` -m "${message.replaceAll('"', '\\"')}"`
+  if (others.length === 0) return <NoOtherVersion game_id={game_id} namespace={namespace} onClose={onClose} />
   return (
     <FormDialog
-      title={is_rollback ? `Roll back ${namespace.name_id}` : `Deploy to ${namespace.name_id}`}
+      title={is_rollback ? `Roll back ${namespace.display_name}` : `Deploy to ${namespace.display_name}`}
       submit={is_rollback ? `Roll back to ${name}` : `Deploy ${name}`}
       is_wide
       is_busy={deploy.isPending || checked.waiting !== null}
@@ -82,12 +84,17 @@ export default function DeployDialog(props: DeployDialogProps) {
         disabled={checked.waiting !== null}
         onChange={setChecked}
       />
-      {checked.waiting === null ? null : <CheckProgress {...checked.waiting} />}
+      {checked.waiting === null ? null : <CheckProgress name={name} {...checked.waiting} />}
       {version_id === '' ? null : <Difference game_id={game_id} from_id={namespace.version_id} to_id={version_id} />}
       <p className="text-xs text-soft">
         Lobbies that run play on until they end; new players get the chosen version. Stored data, limits, domains and
         users of the site stay as they are.
       </p>
+      {checked.error === null ? null : (
+        <p>
+          Nothing was deployed: {namespace.display_name} still runs {current?.display_name ?? 'its version'}.
+        </p>
+      )}
       <div>
         <CopyAs
           operation={updateGameNamespaceVersion}
@@ -99,22 +106,28 @@ export default function DeployDialog(props: DeployDialogProps) {
   )
 }
 
-function CheckProgress({ message, log_lines }: NonNullable<CheckedDeploy['waiting']>) {
+function NoOtherVersion({ game_id, namespace, onClose }: Pick<DeployDialogProps, 'game_id' | 'namespace' | 'onClose'>) {
+  return (
+    <Dialog title={`Deploy to ${namespace.display_name}`} onClose={onClose}>
+      <p>The game has no other version yet. Deploy one from the folder of the game:</p>
+      <CodeLine text={`muster deploy --namespace ${namespace.name_id}`} />
+      <p>
+        Or upload its <Link to={gameLink(game_id, 'builds')}>build</Link> and{' '}
+        <Link to={gameLink(game_id, 'sites')}>site</Link> here, and create a{' '}
+        <Link to={gameLink(game_id, 'versions/new')}>new version</Link> that names them.
+      </p>
+    </Dialog>
+  )
+}
+
+function CheckProgress({ name, message, log_lines }: NonNullable<CheckedDeploy['waiting']> & { name: string }) {
   return (
     <div role="status">
-      <Loading what={message} />
-      {log_lines.length === 0 ? null : (
-        <div className="rounded-md bg-code">
-          <CodeBlock label="The last lines of its log">
-            {log_lines.map((line, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: lines may repeat, and are replaced together.
-              <span key={index} className="block">
-                {line}
-              </span>
-            ))}
-          </CodeBlock>
-        </div>
-      )}
+      <Notice>
+        <p className="font-medium">A lobby of {name} is started first …</p>
+        <p>{message}</p>
+        <LogLines lines={log_lines} />
+      </Notice>
     </div>
   )
 }

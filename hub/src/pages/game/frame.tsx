@@ -2,7 +2,9 @@
 import { Outlet, useParams } from '@tanstack/react-router'
 import { getGameById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { Pending } from '../../parts/notice.tsx'
+import { HOME } from '../../links.ts'
+import { Failure, Loading } from '../../parts/notice.tsx'
+import { Page } from '../../parts/page.tsx'
 import { useRole } from '../../shell/person.tsx'
 import { GameContext } from './game.ts'
 import { GameNav } from './game-nav.tsx'
@@ -14,10 +16,11 @@ export default function GameFrame() {
   const read = useCall(getGameById, { params: { game_id } }, { every_ms: GAME_EVERY_MS })
   const role = useRole(read.data?.game.developer_group_id)
   if (read.data === undefined || read.data.game.game_id !== game_id) {
+    if (read.error === null) return <Loading what="Loading the game" />
     return (
-      <div className="mx-auto max-w-7xl p-6">
-        <Pending read={read} what="Loading the game" />
-      </div>
+      <Page title="Game" crumbs={[{ text: 'Home', to: HOME }]}>
+        <Failure error={read.error} onRepeat={() => void read.refetch()} />
+      </Page>
     )
   }
   return (

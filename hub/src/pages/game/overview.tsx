@@ -65,7 +65,7 @@ export default function GameOverview() {
       </Section>
       <p className="text-xs text-soft">
         Short name <code>{game.name_id}</code>.{' '}
-        <Link to={groupLink(game.developer_group_id, 'billing')}>Billing of its group</Link>
+        <Link to={groupLink(game.developer_group_id, 'billing')}>Usage and cost of its group</Link>
       </p>
       {is_new ? <NewNamespaceDialog onClose={() => setNew(false)} /> : null}
     </Page>

@@ -106,7 +106,7 @@ export default function Version() {
             title="Config"
             actions={
               <>
-                <CopyButton text={JSON.stringify(version.config, null, 2)} label="Copy the config" />
+                <CopyButton text={JSON.stringify(version.config, null, 2)} label="Copy the config" is_large />
                 {may(createGameVersion) ? (
                   <LinkButton to={gameLink(game.game_id, 'versions/new')} search={{ from: version_id } as never}>
                     New version from it

@@ -2,8 +2,9 @@
 import { Outlet, useParams } from '@tanstack/react-router'
 import { getGroupSummary } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { groupLink } from '../../links.ts'
-import { Pending } from '../../parts/notice.tsx'
+import { groupLink, HOME } from '../../links.ts'
+import { Failure, Loading } from '../../parts/notice.tsx'
+import { Page } from '../../parts/page.tsx'
 import { useRole } from '../../shell/person.tsx'
 import { type Tab, Tabs } from '../../shell/tabs.tsx'
 import { GroupContext } from './group.ts'
@@ -13,10 +14,11 @@ export default function GroupFrame() {
   const read = useCall(getGroupSummary, { params: { group_id } })
   const role = useRole(group_id)
   if (read.data?.group.group_id !== group_id) {
+    if (read.error === null) return <Loading what="Loading the group" />
     return (
-      <div className="mx-auto max-w-7xl p-6">
-        <Pending read={read} what="Loading the group" />
-      </div>
+      <Page title="Group" crumbs={[{ text: 'Home', to: HOME }]}>
+        <Failure error={read.error} onRepeat={() => void read.refetch()} />
+      </Page>
     )
   }
   return (

@@ -4,8 +4,11 @@ import { consumeGroupInvite, getGroupInvite } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
 import { groupLink } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
-import { Failure, Pending } from '../../parts/notice.tsx'
+import { Failure, Notice, Pending } from '../../parts/notice.tsx'
 import { Page } from '../../parts/page.tsx'
+
+/** Errors of an invite that does not exist; the first is that of a malformed code. */
+const MISSING: ReadonlySet<string> = new Set(['VALIDATION_ERROR', 'GROUP_INVITE_CODE_INVALID'])
 
 export default function Invite() {
   const { code = '' } = useParams({ strict: false }) as { code?: string }
@@ -19,7 +22,13 @@ export default function Invite() {
   })
   return (
     <Page title="Invite">
-      <Pending read={read} what="Reading the invite" />
+      {read.error !== null && MISSING.has(read.error.code) ? (
+        <Notice tone="warn">
+          There is no such invite. The address may be mistyped: compare it, or ask for a new invite.
+        </Notice>
+      ) : (
+        <Pending read={read} what="Reading the invite" />
+      )}
       {read.data === undefined ? null : (
         <div className="flex flex-col items-start gap-3">
           <p>

@@ -7,6 +7,7 @@ import { useMemo, useState } from 'react'
 import { getAnalytics, listGameRays } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { gameLink, HOME, lobbyLink, namespaceLink, rayLink } from '../../links.ts'
+import { ApiName } from '../../parts/api-name.tsx'
 import { LinkButton } from '../../parts/button.tsx'
 import { shortId } from '../../parts/copy.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
@@ -75,10 +76,10 @@ function Now({ lobbies, revision }: { lobbies: ReadonlyMap<string, LiveLobby>; r
     void revision
     const all = [...lobbies.values()]
     const taken = all.reduce((sum, { total_player_count }) => sum + total_player_count, 0)
-    const places = all.reduce((sum, { max_players_normal }) => sum + max_players_normal, 0)
+    const seats = all.reduce((sum, { max_players_normal }) => sum + max_players_normal, 0)
     return [
       { name: 'Players', value: count(taken) },
-      { name: 'Free places', value: count(Math.max(0, places - taken)), note: `of ${count(places)}` },
+      { name: 'Free seats', value: count(Math.max(0, seats - taken)), note: `of ${count(seats)}` },
       { name: 'Lobbies', value: count(all.length) },
     ]
   }, [lobbies, revision])
@@ -107,7 +108,7 @@ function useFindFigures({ game_id, namespace_id }: { game_id: string; namespace_
   ]
 }
 
-type Cell = { lobbies: LiveLobby[]; players: number; places: number }
+type Cell = { lobbies: LiveLobby[]; players: number; seats: number }
 
 function Lobbies({ lobbies, revision }: { lobbies: ReadonlyMap<string, LiveLobby>; revision: number }) {
   const { game } = useNamespace()
@@ -163,12 +164,12 @@ function Lobbies({ lobbies, revision }: { lobbies: ReadonlyMap<string, LiveLobby
 function CellView({ cell }: { cell: Cell | undefined }) {
   const { params } = useNamespace()
   if (cell === undefined) return <span className="text-soft">none</span>
-  const { lobbies, players, places } = cell
+  const { lobbies, players, seats } = cell
   const shown = lobbies.slice(0, BARS_MAX)
   return (
     <div className="flex flex-col gap-1.5">
       <p className="numbers text-xs text-soft">
-        {plural(lobbies.length, 'lobby', 'lobbies')}, {count(players)} of {plural(places, 'place')} taken
+        {plural(lobbies.length, 'lobby', 'lobbies')}, {count(players)} of {plural(seats, 'seat')} taken
       </p>
       <ul className="flex flex-wrap gap-1.5">
         {shown.map((lobby) => (
@@ -214,10 +215,10 @@ function cellsOf(lobbies: ReadonlyMap<string, LiveLobby>) {
     modes.add(mode)
     regions.add(region_id)
     const key = `${mode} ${region_id}`
-    const cell = cells.get(key) ?? { lobbies: [], players: 0, places: 0 }
+    const cell = cells.get(key) ?? { lobbies: [], players: 0, seats: 0 }
     cell.lobbies.push(lobby)
     cell.players += lobby.total_player_count
-    cell.places += lobby.max_players_normal
+    cell.seats += lobby.max_players_normal
     cells.set(key, cell)
   }
   // The order of the matchmaker's choice: the fullest first, and the oldest of equal ones.
@@ -292,7 +293,11 @@ function findColumns(game: Game): Column<LiveFind>[] {
       is_secondary: true,
       title: 'Operation',
       width: 10,
-      cell: ({ operation }) => <code>{operation}</code>,
+      cell: ({ operation }) => (
+        <code>
+          <ApiName name={operation} />
+        </code>
+      ),
     },
     { id: 'mode', is_secondary: true, title: 'Game mode', cell: ({ game_mode }) => game_mode ?? '' },
     {
@@ -314,7 +319,12 @@ function findColumns(game: Game): Column<LiveFind>[] {
 
 function Outcome({ find: { outcome, code, lobby_id } }: { find: LiveFind }) {
   const { params } = useNamespace()
-  if (outcome !== 'seated') return <Badge tone={outcome === 'captcha' ? 'warn' : 'bad'}>{code}</Badge>
+  if (outcome !== 'seated')
+    return (
+      <Badge tone={outcome === 'captcha' ? 'warn' : 'bad'}>
+        <ApiName name={code ?? outcome} />
+      </Badge>
+    )
   return (
     <>
       <Badge tone="good">seated</Badge>{' '}
@@ -368,7 +378,7 @@ function Refusals({ arrived }: { arrived: readonly LiveFind[] }) {
                 search={{ code, namespace: params.namespace_id } as never}
                 className="wrap-anywhere"
               >
-                {code}
+                <ApiName name={code} />
               </Link>
             ),
           },

@@ -2,6 +2,7 @@
 import type { listGroupAuditEvents } from '@musterhost/contract'
 import type { Described } from '../../api/describe.ts'
 import { listAuditEvents } from '../../api/operations.gen.ts'
+import { HOME } from '../../links.ts'
 import { Page } from '../../parts/page.tsx'
 import { AuditList } from './audit-list.tsx'
 
@@ -11,7 +12,8 @@ const OPERATION = listAuditEvents as unknown as Described<typeof listGroupAuditE
 export default function PlatformAudit() {
   return (
     <Page
-      title="Audit log of the platform"
+      title="Audit log"
+      crumbs={[{ text: 'Home', to: HOME }]}
       lead="Events that belong to no group, such as log-ins. The events of a group are on the page of the group."
     >
       <AuditList source={{ operation: OPERATION, params: { group_id: '' } }} />

@@ -36,7 +36,7 @@ export default function Playground() {
         { text: game.display_name, to: gameLink(game.game_id) },
         { text: namespace.display_name, to: namespaceLink(game.game_id, namespace.namespace_id) },
       ]}
-      lead="Finds seats as the players of the game do, and shows why each find ended as it did. The seats are real: they take places in lobbies until they expire or are removed."
+      lead="Finds seats as the players of the game do, and shows why each find ended as it did. The seats are real: they are taken from other players until they expire or are removed."
       actions={
         <LinkButton to={namespaceLink(params.game_id, params.namespace_id, 'matchmaker')}>Matchmaker, live</LinkButton>
       }

@@ -68,7 +68,7 @@ function filtersOf(game: Game): Filter<Name>[] {
     {
       name: 'code',
       label: 'Error code',
-      placeholder: 'any, none or a code',
+      placeholder: 'any or a code',
       suggestions: ['any', 'none', 'MATCHMAKER_TOO_MANY_LOBBIES', 'MATCHMAKER_LOBBY_NOT_STARTED'],
     },
     {

@@ -20,6 +20,8 @@ export type LobbyEvent = {
   text: string
   tone: 'plain' | 'good' | 'warn' | 'bad'
   ray_id?: string
+  /** Why the platform stopped the lobby. Only of that event. */
+  stop_reason?: string
 }
 
 /** Loads the first page again and again, and the next page at once when a page has only searched the journal. */
@@ -87,7 +89,7 @@ const REASONS: Readonly<Record<string, string>> = {
   node_removed: 'its node was removed',
 }
 
-function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone'> {
+function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone' | 'stop_reason'> {
   const player = `player ${shortId(event.player_id ?? '')}`
   const by = event.operation === undefined ? '' : ` by ${event.operation}`
   const reason = REASONS[event.reason ?? ''] ?? event.reason ?? 'unknown'
@@ -117,9 +119,12 @@ function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone'> {
     case 'responding':
       return { text: 'server responds again', tone: 'good' }
     case 'stopped':
-      return { text: `stopped: ${reason}`, tone: event.reason === 'never_ready' ? 'bad' : 'plain' }
+      return { text: `stopped: ${reason}`, tone: event.reason === 'never_ready' ? 'bad' : 'plain', stop_reason: reason }
     case 'exited':
-      return { text: `server ended: ${exitText(event.exit_code ?? -1)}`, tone: hasFailed(event) ? 'bad' : 'plain' }
+      return {
+        text: `server ended: ${exitText(event.exit_code ?? -1, event.reason)}`,
+        tone: hasFailed(event) ? 'bad' : 'plain',
+      }
   }
 }
 

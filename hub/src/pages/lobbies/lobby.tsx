@@ -45,12 +45,13 @@ export default function LobbyPage() {
     { text: 'Lobbies', to: `${to}/lobbies` },
   ]
   const title = `Lobby ${shortId(lobby_id)}`
+  const is_missing = read.error?.status === 404
   if (lobby !== undefined) return <Lobby key={lobby_id} title={title} crumbs={crumbs} lobby={lobby} />
   return (
     <Page title={title} crumbs={crumbs}>
-      <Pending read={read} what="Loading the lobby" />
-      {read.data === undefined ? null : (
-        <Notice tone="warn">This namespace has no such lobby, or its history is no longer kept.</Notice>
+      {is_missing ? null : <Pending read={read} what="Loading the lobby" />}
+      {read.data === undefined && !is_missing ? null : (
+        <Notice tone="warn">There is no such lobby. The history of one that ended long ago is no longer kept.</Notice>
       )}
     </Page>
   )
@@ -110,7 +111,7 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
           ) : null}
           {may_stop ? (
             <Button kind="danger" onClick={() => setStopping(true)}>
-              Stop …
+              Stop
             </Button>
           ) : null}
         </>
@@ -118,7 +119,10 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
     >
       <div className="grid min-w-0 gap-5 lg:grid-cols-2">
         <Section title="Facts">
-          <LobbyFacts lobby={lobby} />
+          <LobbyFacts
+            lobby={lobby}
+            stop_reason={events.find((event) => event.stop_reason !== undefined)?.stop_reason}
+          />
         </Section>
         <Section title="Timeline">
           <Timeline
@@ -137,7 +141,7 @@ function Lobby({ title, crumbs, lobby }: LobbyProps) {
       </div>
       {may_read ? (
         <Section title="Log" is_bare>
-          <LobbyLog game_id={game_id} lobby_id={lobby_id} moment={moment} />
+          <LobbyLog game_id={game_id} lobby_id={lobby_id} is_over={is_over} moment={moment} />
         </Section>
       ) : null}
       {has_console ? <LobbyConsole game_id={game_id} lobby_id={lobby_id} mode={mode} /> : null}
@@ -163,7 +167,8 @@ function StateMark({ lobby }: { lobby: PastLobby }) {
   return <LobbyStates lobby={{ ...live, is_ready: lobby.ready_ts !== undefined }} />
 }
 
-function LobbyFacts({ lobby }: { lobby: PastLobby }) {
+/** `stop_reason`: undefined until the end of the timeline is loaded. */
+function LobbyFacts({ lobby, stop_reason }: { lobby: PastLobby; stop_reason: string | undefined }) {
   const { game } = useNamespace()
   const { lobby_id, create_ts, start_ts, ready_ts, status } = lobby
   const facts: [name: string, value: React.ReactNode][] = [
@@ -185,7 +190,8 @@ function LobbyFacts({ lobby }: { lobby: PastLobby }) {
   else {
     facts.push(
       ['Ended', <Instant key="ended" ts={status.stopped.stop_ts} />],
-      ['How', exitText(status.stopped.exit_code, status.stopped.exit_reason)],
+      ['Why', stop_reason ?? 'see the end of the timeline'],
+      ['Server', exitText(status.stopped.exit_code, status.stopped.exit_reason)],
       ['Lasted', duration(Date.parse(status.stopped.stop_ts) - Date.parse(create_ts))],
     )
   }

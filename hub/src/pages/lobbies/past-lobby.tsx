@@ -25,20 +25,35 @@ const SIGNALS: Readonly<Record<number, string>> = {
   6: 'SIGABRT',
   7: 'SIGBUS',
   8: 'SIGFPE',
-  9: 'SIGKILL, for example because the memory was used up',
+  9: 'SIGKILL',
   11: 'SIGSEGV',
   13: 'SIGPIPE',
   15: 'SIGTERM',
 }
 const SIGNAL_CODES_FROM = 128
 
-/** Reasons that the code says too. */
-const CODE_REASONS: ReadonlySet<string> = new Set(['exit', 'signal', 'no_such_file', 'stopped'])
+/** How a server ended, where its exit code does not say it. */
+const REASONS: Readonly<Record<string, string>> = {
+  oom: 'used more memory than its tier has',
+  pids: 'started more processes than a lobby may have',
+  disk: 'failed, and its disk was full',
+  no_such_file: 'the program does not exist',
+  not_executable: 'the program cannot be executed on this machine',
+  missing_library: 'a library or an interpreter of the program is missing',
+  build_damaged: 'the stored build is damaged',
+  no_build: 'the build cannot be unpacked',
+  no_ports: 'no port was free',
+  no_network: 'the lobby got no network of its own, which its fixed ports need',
+  not_started: 'the machine could not start it',
+  never_ready: 'never called ready',
+  lost: 'lost: its machine was restarted or is away',
+}
 
-/** What an exit code means. `reason`: named beside the code where the code does not say it, such as `oom`. */
-export function exitText(exit_code: number, reason?: string): string {
-  const code = codeText(exit_code)
-  return reason === undefined || CODE_REASONS.has(reason) ? code : `${reason}, ${code}`
+/** How a server ended. `reason`: `exit_reason` of the API. */
+export function exitText(exit_code: number, reason = ''): string {
+  const words = REASONS[reason]
+  if (words === undefined) return codeText(exit_code)
+  return reason === 'oom' || reason === 'pids' || reason === 'disk' ? `${words}, ${codeText(exit_code)}` : words
 }
 
 function codeText(exit_code: number): string {

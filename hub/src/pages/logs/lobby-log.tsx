@@ -21,18 +21,22 @@ const START_INDEX = '0.0'
 export type LobbyLogProps = {
   game_id: string
   lobby_id: string
+  is_over: boolean
   /** Scrolls to this moment. A new object scrolls again. */
   moment?: { ts_ms: number } | null
 }
 
-export function LobbyLog({ game_id, lobby_id, moment = null }: LobbyLogProps) {
+export function LobbyLog({ game_id, lobby_id, is_over, moment = null }: LobbyLogProps) {
   const sources = useMemo(() => STREAMS.map((one) => sourceOf(game_id, lobby_id, one)), [game_id, lobby_id])
   return (
     <Suspense fallback={<Loading what="Loading the log" />}>
       <LogView
         sources={sources}
         moment={moment}
-        empty="The server has written nothing yet, or its log is no longer kept."
+        is_over={is_over}
+        empty={
+          is_over ? 'The server wrote nothing, or its log is no longer kept.' : 'The server has written nothing yet.'
+        }
         actions={
           <div className="flex items-center">
             {STREAMS.map(({ stream, name }) => (

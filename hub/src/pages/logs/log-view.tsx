@@ -23,6 +23,8 @@ export type LogViewProps = {
   sources: readonly LogSource[]
   /** Scrolls to this moment. A new object scrolls again. */
   moment?: { ts_ms: number } | null
+  /** The server has ended: a short log takes no more room than it needs. */
+  is_over: boolean
   /** Shown while there is no line. */
   empty: ReactNode
   /** Buttons beside the filters, for example for the download. */
@@ -45,7 +47,7 @@ export default function LogView(props: LogViewProps) {
 
 type OpenLogProps = LogViewProps & { store: LogStore }
 
-function OpenLog({ store, sources, moment, empty, actions }: OpenLogProps) {
+function OpenLog({ store, sources, moment, is_over, empty, actions }: OpenLogProps) {
   const revision = useSyncExternalStore(
     (listener) => store.listen(listener),
     () => store.revision,
@@ -110,7 +112,7 @@ function OpenLog({ store, sources, moment, empty, actions }: OpenLogProps) {
           tabIndex={0}
           onKeyDown={onKey}
           onScroll={follow.onScroll}
-          className="h-[60vh] min-h-64 overflow-auto font-mono text-xs [overflow-anchor:none] [tab-size:4]"
+          className={`${is_over ? 'max-h-[60vh]' : 'h-[60vh] min-h-64'} overflow-auto font-mono text-xs [overflow-anchor:none] [tab-size:4]`}
         >
           <div ref={content} className={is_wrapped ? 'w-full' : 'w-max min-w-full'}>
             {store.shown.length === 0 ? (

@@ -90,7 +90,7 @@ function failureOf(lobbies: readonly LogsLobbySummary[]): string {
   const failed = lobbies.flatMap(({ status: { stopped } }) => (stopped?.failed === true ? [stopped] : []))
   const last = failed.toSorted((a, b) => Date.parse(b.stop_ts) - Date.parse(a.stop_ts))[0]
   if (last === undefined) return ''
-  return `${plural(failed.length, 'server')} failed, the last with ${exitText(last.exit_code)}.`
+  return `${plural(failed.length, 'server')} failed. The last: ${exitText(last.exit_code, last.exit_reason)}.`
 }
 
 function earliest(times: readonly (string | undefined)[]): string | undefined {

@@ -2,7 +2,9 @@
 import { Outlet, useParams } from '@tanstack/react-router'
 import { getGameById, getGameNamespaceById } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { Pending } from '../../parts/notice.tsx'
+import { HOME } from '../../links.ts'
+import { Failure, Loading } from '../../parts/notice.tsx'
+import { Page } from '../../parts/page.tsx'
 import { useRole } from '../../shell/person.tsx'
 import { GameContext } from '../game/game.ts'
 import { GameNav } from '../game/game-nav.tsx'
@@ -17,10 +19,12 @@ export default function NamespaceFrame() {
   const namespace = useCall(getGameNamespaceById, { params: { game_id, namespace_id } }, options)
   const role = useRole(game.data?.game.developer_group_id)
   if (game.data === undefined || namespace.data?.namespace.namespace_id !== namespace_id) {
+    const failed = game.error === null ? namespace : game
+    if (failed.error === null) return <Loading what="Loading the namespace" />
     return (
-      <div className="mx-auto max-w-7xl p-6">
-        <Pending read={game.error === null ? namespace : game} what="Loading the namespace" />
-      </div>
+      <Page title="Namespace" crumbs={[{ text: 'Home', to: HOME }]}>
+        <Failure error={failed.error} onRepeat={() => void failed.refetch()} />
+      </Page>
     )
   }
   return (
