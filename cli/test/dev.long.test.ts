@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import {
@@ -11,7 +12,9 @@ import {
   removeGameSecret,
   setGameSecret,
 } from '@musterhost/contract'
+import { WebSocket } from 'ws'
 import { get } from '../../server/test/edge/get.ts'
+import { handshake, openUdp, PLAIN_SERVER } from '../../server/test/edge/seats-server.ts'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
 import { unityBrotli } from '../../server/test/unity-web.ts'
@@ -46,6 +49,9 @@ test('muster dev', async (t) => {
     plays(t, platform),
   )
   await t.test('a server starts with the same arguments, variables and files as in a lobby', (t) => same(t, platform))
+  await t.test('players are admitted as by the edge of the platform, over every protocol and in every way', (t) =>
+    admits(t, platform),
+  )
   await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
   await t.test('after kill -9 the game server and the platform that it started end too', (t) => killed(t, platform))
   await t.test('without a platform it starts one, and Ctrl-C leaves no process', (t) => ownPlatform(t, platform))
@@ -82,19 +88,21 @@ async function startDev(t: TestContext, project: DeployedProject, env: Record<st
   }
 }
 
-async function seatOf(url: string) {
+type Seat = { ports: Record<string, { url: string }>; player: { token: string } }
+
+async function seatOf(url: string): Promise<Seat> {
   const response = await fetch(`${url}/matchmaker/lobbies/find`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', origin: url },
     body: JSON.stringify({ game_modes: ['default'] }),
   })
   assert.equal(response.status, 200, await response.clone().text())
-  return (await response.json()) as { ports: { game: { url: string } }; player: { token: string } }
+  return (await response.json()) as Seat
 }
 
 async function greetingOf(url: string): Promise<string> {
   const { ports, player } = await seatOf(url)
-  const response = await fetch(`${ports.game.url}/?token=${player.token}`)
+  const response = await fetch(`${ports.game!.url}/?token=${player.token}`)
   return `${response.status} ${await response.text()}`
 }
 
@@ -286,6 +294,147 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
   ]) {
     assert.equal(developed.env[name], deployed.env[name], name)
   }
+}
+
+const ADMITTING = {
+  seats: 'edge',
+  ready: 'listening',
+  hold_ms: 60_000,
+  player_addresses: true,
+  args: ['node', 'server.mjs'],
+  ports: {
+    web: { protocol: 'http' },
+    named: { protocol: 'http', admit_by: ['header'], token_name: 'key', keep_token: true },
+    raw: { protocol: 'tcp', proxy_protocol: true },
+    kept: { protocol: 'tcp', keep_token: true, several_connections: true },
+    old: { protocol: 'tcp', admit_by: ['address'] },
+    voice: { protocol: 'udp', proxy_protocol: true },
+  },
+}
+
+async function admits(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': PLAIN_SERVER },
+    site: { 'index.html': '' },
+    matchmaker: `matchmaker: ${JSON.stringify({ game_modes: { default: {} }, docker: ADMITTING })}\n`,
+  })
+  const dev = await startDev(t, project)
+  const developed = await connectAll(t, await seatOf(dev.url))
+  const seenOf = (text: string): string[] =>
+    text.split('\n').flatMap((line) => /^[^{]*(\{"kind".*\})$/.exec(line)?.[1] ?? [])
+  const seen_of_dev = seenOf(dev.output())
+  await dev.shows(/^player 1 connected$/m)
+  await dev.shows(/^a connection without a player token was refused$/m)
+  assert.equal(await dev.end(), 0, dev.output())
+
+  await project.deploy()
+  const seat = JSON.parse((await project.run(['find', '--json'])).stdout) as Seat
+  assert.deepEqual(developed, await connectAll(t, seat))
+  const { stdout } = await project.run(['logs', '-n', '1000'])
+  assert.deepEqual(masked(seen_of_dev), masked(seenOf(stdout).filter((line) => !line.includes('"silent"'))))
+}
+
+/** Ids of players, their addresses and the numbers of ports differ. Which are the same does not. */
+function masked(texts: readonly string[]): string[] {
+  const known: Record<string, string[]> = { player: [], address: [], token: [] }
+  const nameOf = (kind: string) => (value: string) => {
+    const values = known[kind]!
+    if (!values.includes(value)) values.push(value)
+    return `${kind} ${values.indexOf(value)}`
+  }
+  return texts.map((text) =>
+    text
+      .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, nameOf('player'))
+      .replace(/127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.\d+\.\d+|198\.1[89]\.\d+\.\d+/g, nameOf('address'))
+      .replace(/dev_player\.[\w.-]+|player\.[\w.-]+/g, nameOf('token'))
+      // Lobbies below a path of the platform get no cookies, because those of the platform are among them.
+      .replace(/"sec-websocket-key":"[^"]*"/, 'KEY')
+      .replace(/"text":".*\$player/, 'PROXY HEADER $player')
+      .replace('"cookie":"a=1; b=2",', '')
+      .replace(/(localhost|127\.0\.0\.[12]):\d+/g, 'HOST'),
+  )
+}
+
+/** Without the addresses and ports of a PROXY header, which differ. */
+function fromPlayer(text: string): string {
+  return JSON.stringify(text.slice(Math.max(0, text.indexOf('\x05\0\x24'))))
+}
+
+/** What clients see who connect with a seat, and without one. */
+async function connectAll(t: TestContext, seat: Seat): Promise<string[]> {
+  const { token } = seat.player
+  const urlOf = (name: string): string => seat.ports[name]!.url
+  const kept: Socket[] = []
+  const udp = await openUdp()
+  t.after(() => udp.close())
+  const seen: string[] = []
+  const ask = async (path: string, headers: Record<string, string> = {}, method = 'GET', port = 'web') => {
+    const response = await fetch(`${urlOf(port)}${path}`, { method, headers })
+    const body = await response.text()
+    const readable = response.headers.get('access-control-allow-origin')
+    const shown = response.status < 300 ? body : (JSON.parse(body) as { code: string }).code
+    seen.push(`${method} ${port} ${path} ${Object.keys(headers)}: ${response.status} ${readable} ${shown}`)
+  }
+  /** Waits for `last`, or the end of the connection. Of a PROXY header only the player is shown. */
+  const tcp = async (name: string, first: string, last: string, from = '127.0.0.1') => {
+    const { hostname: host, port } = new URL(urlOf(name))
+    const socket = connect({ host, port: Number(port), localAddress: from })
+    kept.push(socket)
+    let text = ''
+    const received = new Promise<void>((resolve) => {
+      socket.on('error', () => {}).once('close', () => resolve())
+      socket.on('data', (bytes) => {
+        text += bytes.toString('latin1')
+        if (text.endsWith(last)) resolve()
+      })
+    })
+    socket.write(first)
+    await received
+    seen.push(`${name} from ${from}: ${fromPlayer(text)}`)
+    return socket
+  }
+  await ask('/')
+  await ask('/?player_token=forged')
+  await ask(`/a?x=1&player_token=${token}&y=2`, { 'x-player-id': 'forged' })
+  await ask('/b', { cookie: `a=1; player_token=${token}; b=2` })
+  await ask('/c', { 'x-player-token': token })
+  await ask('/d', { 'x-player-token': token, 'x-forwarded-for': '203.0.113.7' }, 'POST')
+  const asked = { origin: 'https://portal.example', 'access-control-request-method': 'PUT' }
+  await ask('/e', asked, 'OPTIONS')
+  await ask(`/f?key=${token}`, {}, 'GET', 'named')
+  await ask('/g', { 'x-key': token }, 'GET', 'named')
+  for (const protocols of [
+    ['player_token', token],
+    ['player_token', token],
+    ['player_token', 'forged'],
+  ]) {
+    const socket = new WebSocket(urlOf('web').replace('http', 'ws'), protocols)
+    t.after(() => socket.terminate())
+    const first = await once(socket, 'message').then(
+      ([message]) => `${socket.protocol} ${message}`,
+      (error: Error) => error.message,
+    )
+    seen.push(first)
+    socket.on('error', () => {})
+  }
+  await tcp('raw', 'forged\nstranger', 'stranger')
+  const earlier = await tcp('raw', `${token}\nplayer`, 'player')
+  await tcp('raw', `${token}\nagain`, 'again')
+  if (!earlier.closed) await once(earlier, 'close')
+  await tcp('kept', `${token}\nplayer`, 'player')
+  await tcp('kept', `${token}\nagain`, 'again')
+  await tcp('old', 'player', 'player')
+  await tcp('old', 'stranger', 'stranger', '127.0.0.9')
+  for (const one of kept) one.destroy()
+  const voice = new URL(urlOf('voice'))
+  udp.send('stranger', Number(voice.port), voice.hostname)
+  seen.push(`udp forged: ${await handshake(udp, voice.href, `player.${'x'.repeat(64)}`)}`)
+  seen.push(`udp: ${await handshake(udp, voice.href, token)}`)
+  const heard = once(udp, 'message')
+  udp.send('player', Number(voice.port), voice.hostname)
+  const [echo] = (await heard) as [Buffer]
+  seen.push(`udp: ${fromPlayer(echo.toString('latin1'))}`)
+  return masked(seen)
 }
 
 async function keys(t: TestContext, platform: Platform): Promise<void> {

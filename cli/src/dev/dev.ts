@@ -21,7 +21,9 @@ import { createCommandClient, type Session } from '../session.ts'
 import { createTemporaryToken } from '../temporary-token.ts'
 import type { Terminal } from '../terminal.ts'
 import { Bots } from './bots.ts'
-import { firstModeOf, GameServer, makesTerminals, plainProtocol, planServer } from './game-server.ts'
+import { hasPlayerAddresses, openDevEdge, type PortNumbers } from './edge/edge.ts'
+import { clientKeyOf } from './edge/port.ts'
+import { firstModeOf, GameServer, LOBBY_ID, makesTerminals, plainProtocol, planServer } from './game-server.ts'
 import { Guard } from './guard.ts'
 import { readKeys } from './keys.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
@@ -107,26 +109,30 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   const token = await developmentToken(dev, mode, ports)
   parts.push({ stop: () => token.revoke() })
 
+  const event = (text: string): void => terminal.note(text)
+  const { host } = options
+  const edge = await openDevEdge({ mode, numbers: ports, host, lobby_id: LOBBY_ID, namespace_id, event })
+  parts.push({ stop: () => edge.close() })
   const page = await servePage({
     folder: project.site?.folder ?? null,
     cdn: project.version.cdn,
     platform_url: session.url,
     token: token.token,
+    onSeat: (player_token, address) => edge.seats.give(player_token, clientKeyOf(address)),
     ...{ game_id: game.game_id, namespace_id, port: options.port ?? 0 },
   })
   parts.push({ stop: () => page.close() })
   const log = { is_shown: true }
-  const event = (text: string): void => terminal.note(text)
   const home = await mkdtemp(join(tmpdir(), 'muster-dev-'))
   parts.push({ stop: () => rm(home, { recursive: true, force: true }) })
-  const of_lobby = { namespace, ports, home: join(home, 'home'), host: options.host, game_id: game.game_id, secrets }
+  const of_lobby = { namespace, ports, home: join(home, 'home'), host, game_id: game.game_id, secrets }
   const place = { api_url: session.url, token: token.token, ...of_lobby }
   const server = new GameServer(planServer(mode, server_folder.folder, place, terminal.env), guard, {
     line: (text) => log.is_shown && terminal.note(`  ${text}`),
     event,
   })
   parts.push(server)
-  const bots = new Bots(createClient({ url: session.url, token: token.token }), mode.name, event)
+  const bots = new Bots(createClient({ url: page.url, token: token.token }), mode.name, event)
   parts.push({ stop: () => bots.close() })
   await server.restart('first')
   parts.push({
@@ -138,21 +144,18 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
     ),
   })
   if (terminal.is_interactive) parts.push({ stop: readKeys(keyHandler({ dev, page, server, bots, log }), end) })
-  for (const [name, port] of Object.entries(ports)) terminal.note(`port ${name}: ${options.host}:${port}`)
+  const public_ports = Object.fromEntries(Object.entries(ports).map(([name, number]) => [name, number.public]))
+  for (const [name, port] of Object.entries(public_ports)) terminal.note(`port ${name}: ${host}:${port}`)
   if (terminal.is_json) {
     const { name_id } = namespace
-    terminal.json({ url: page.url, platform_url: session.url, ...game, namespace_id, name_id, ports })
+    terminal.json({ url: page.url, platform_url: session.url, ...game, namespace_id, name_id, ports: public_ports })
   }
   if (terminal.is_interactive) terminal.note(KEYS)
   terminal.note(project.site === null ? `Matchmaker: ${page.url}/matchmaker` : `Play: ${page.url}/`)
 }
 
 /** Revoked at the end. With it a caller can send players to this machine, and to no other. */
-async function developmentToken(
-  { terminal, session, options }: Dev,
-  mode: GameModeConfig,
-  ports: Readonly<Record<string, number>>,
-) {
+async function developmentToken({ terminal, session, options }: Dev, mode: GameModeConfig, ports: PortNumbers) {
   const params = {
     game_id: (await session.game()).game_id,
     namespace_id: (await session.namespace()).namespace_id,
@@ -162,7 +165,10 @@ async function developmentToken(
     ports: Object.fromEntries(
       mode.ports.map(({ name, protocol, port_range }) => [
         name,
-        { ...(port_range === null ? { port: ports[name]! } : { port_range }), protocol: plainProtocol(protocol) },
+        {
+          ...(port_range === null ? { port: ports[name]!.public } : { port_range }),
+          protocol: plainProtocol(protocol),
+        },
       ]),
     ),
   }
@@ -177,31 +183,34 @@ async function developmentToken(
 }
 
 /**
- * The numbers at which the server listens, by the names of the ports. One that muster.yaml names is kept. A range has none.
- * Players connect to the same numbers, so two ports with one public number have one here.
+ * The server listens at the number that muster.yaml names for a port, or at a free one. Players connect to another one, at
+ * which the edge of this command listens. A range has neither.
  */
-async function portsOf({ ports }: GameModeConfig): Promise<Record<string, number>> {
+async function portsOf({ ports }: GameModeConfig): Promise<PortNumbers> {
   const numbered = ports.filter(({ port_range }) => port_range === null)
-  const free = await freePorts(numbered.length)
-  const numbers = new Map(numbered.map(({ name, port }, index) => [name, port ?? free[index]!]))
-  for (const { name, port, same_number_as } of numbered) {
-    if (port === null && same_number_as !== null) numbers.set(name, numbers.get(same_number_as)!)
+  const free = await freePorts(2 * numbered.length)
+  const numbers = new Map(
+    numbered.map(({ name, port }, index) => [
+      name,
+      { listening: port ?? free[2 * index]!, public: free[2 * index + 1]! },
+    ]),
+  )
+  for (const { name, same_number_as } of numbered) {
+    const other = same_number_as === null ? undefined : numbers.get(same_number_as)
+    if (other !== undefined) numbers.get(name)!.public = other.public
   }
   return Object.fromEntries(numbers)
 }
 
-/** What only the platform does: players of `muster dev` connect to the server without an edge. */
+/** What only the platform does. */
 function sayDifferences(terminal: Terminal, { ports, terminal: writes_to_terminal }: GameModeConfig): void {
   if (writes_to_terminal && !makesTerminals(terminal.env)) {
     terminal.note(
       'terminal: true makes a terminal with script of util-linux. This machine has none: the server gets a pipe.',
     )
   }
-  for (const { name, admission, proxy_protocol } of ports) {
-    if (admission !== null) {
-      terminal.note(`port ${name}: the edge admits players (seats: edge). Here no edge does: all connections get in.`)
-    }
-    if (proxy_protocol) terminal.note(`port ${name}: connections begin with a PROXY header. Here they do not.`)
+  if (ports.some(({ admission }) => admission?.has_addresses) && !hasPlayerAddresses()) {
+    terminal.note('player_addresses: this system has one loopback address, so all players come from it.')
   }
 }
 

@@ -17,14 +17,15 @@ import {
 } from '@musterhost/contract'
 import { gameModeId } from '@musterhost/contract/name-ids'
 import { EXIT, Failure } from '../failure.ts'
+import type { PortNumbers } from './edge/edge.ts'
+import { SERVER_HOST } from './edge/port.ts'
 import type { Guard } from './guard.ts'
 
 /** The end of a server that was asked to end. */
 const STOP_MS_MAX = 5_000
 /** The lobby and the region of a development token. */
-const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
+export const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
 const REGION = { id: 'dev-lcl', name: 'Local' }
-const LISTENING_HOST = '127.0.0.1'
 /** Mode of the files of a lobby. */
 const FILE_MODE = 0o600
 /** Programs of Windows do not start without these. */
@@ -48,14 +49,14 @@ export function firstModeOf(version: VersionConfig): GameModeConfig {
   throw new Failure('muster.yaml has no game mode, so there is no server to run.', { exit_code: EXIT.usage })
 }
 
-/** `host`: of this machine, as players reach it. `ports`: where the server listens, by name. `secrets`: in place of those of the game. */
+/** `host`: of this machine, as players reach it. `ports`: where the server listens and players connect, by name. `secrets`: in place of those of the game. */
 export type LobbyPlace = {
   api_url: string
   token: string
   game_id: string
   namespace: { namespace_id: string; name_id: string; version_id: string }
   host: string
-  ports: Readonly<Record<string, number>>
+  ports: PortNumbers
   home: string
   secrets: Readonly<Record<string, string>>
 }
@@ -89,7 +90,7 @@ export function planServer(
     LOBBY_TAGS: null,
   }
   const image = null
-  const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: LISTENING_HOST, image, secrets })
+  const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: SERVER_HOST, image, secrets })
   const [program, ...args] = started.args
   if (program === undefined) {
     throw new Failure('matchmaker.docker.args of muster.yaml names no program.', { exit_code: EXIT.usage })
@@ -120,9 +121,9 @@ function ofSystem(env: Readonly<Record<string, string | undefined>>): Record<str
 function lobbyPorts(mode: GameModeConfig, { host, ports }: LobbyPlace): Record<string, LobbyPort> {
   const address = isIPv6(host) ? `[${host}]` : host
   const entries = mode.ports.map(({ name, protocol, port_range }): [string, LobbyPort] => {
-    const number = ports[name] ?? null
+    const { listening = null, public: number = null } = ports[name] ?? {}
     const url = `${plainProtocol(protocol)}://${address}${port_range === null ? `:${number}` : ''}`
-    return [name, { listening: number, public: { hostname: host, port: number, url } }]
+    return [name, { listening, public: { hostname: host, port: number, url } }]
   })
   return Object.fromEntries(entries)
 }

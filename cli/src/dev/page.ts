@@ -10,7 +10,7 @@ import { join, sep } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createBrotliDecompress, createGunzip } from 'node:zlib'
-import type { NotFound, VersionConfig } from '@musterhost/contract'
+import type { findLobby, NotFound, ResponseOf, VersionConfig } from '@musterhost/contract'
 import {
   chooseForm,
   contentTypeOf,
@@ -31,6 +31,8 @@ import {
 /** Calls of a player's page. */
 const PASSED_PATHS = /^\/(matchmaker|v1|identity|parties|kv)(\/|$)/
 const NOT_ASCII = /[^\0-\x7f]/
+/** Calls whose response has the token of a player with a seat. */
+const SEAT_PATHS = /^\/(matchmaker|v1)\/lobbies\/(find|join|create)$/
 const LOOPBACK = '127.0.0.1'
 /** Headers that belong to one connection. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'host', 'origin', 'cookie']
@@ -42,6 +44,8 @@ export type PageOptions = {
   cdn: VersionConfig['cdn']
   platform_url: string
   token: string
+  /** Called with each player token that the platform returns, before the client has it. */
+  onSeat: (player_token: string, address: string | undefined) => void
   game_id: string
   namespace_id: string
   /** 0: a free one. */
@@ -103,7 +107,7 @@ function isOwnHost(host: string | undefined, url: string): boolean {
 }
 
 async function passOn(
-  { platform_url, token }: PageOptions,
+  { platform_url, token, onSeat }: PageOptions,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -125,9 +129,21 @@ async function passOn(
     arrived.then(([answer]) => {
       const passed = Object.entries(answer.headers).filter(([name]) => !CONNECTION_HEADERS.includes(name))
       response.writeHead(answer.statusCode ?? 502, Object.fromEntries(passed))
-      return pipeline(answer, response)
+      if (answer.statusCode !== 200 || !SEAT_PATHS.test(target.pathname)) return pipeline(answer, response)
+      return passSeat(answer, response, (player_token) => onSeat(player_token, incoming.socket.remoteAddress))
     }),
   ])
+}
+
+async function passSeat(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  onSeat: (player_token: string) => void,
+): Promise<void> {
+  const bytes = await buffer(answer)
+  const seat = JSON.parse(bytes.toString()) as ResponseOf<typeof findLobby>
+  onSeat(seat.player.token)
+  response.end(bytes)
 }
 
 type PageFile = { on_disk: string; content_length: number; content_type: string; content_encoding: SiteEncoding | null }

@@ -1,6 +1,7 @@
 // MUSTER_LOBBY_NETWORK: the range of which lobbies get addresses. Each platform of a machine takes one block of it
 // (runner/network/addresses.ts).
 import { BlockList } from 'node:net'
+import { addressOfNumber, numberOfAddress } from '@musterhost/contract/edge'
 import type { SettingsReader } from './read.ts'
 
 /** Length of the prefix of one platform's block: 2,048 addresses. */
@@ -44,12 +45,4 @@ export function readLobbyNetwork(read: SettingsReader): Range | null {
     )
   }
   return range
-}
-
-export function numberOfAddress(address: string): number {
-  return address.split('.').reduce((number, octet) => number * 256 + Number(octet), 0)
-}
-
-export function addressOfNumber(number: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.')
 }

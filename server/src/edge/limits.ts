@@ -110,10 +110,6 @@ export const REPORTED_ZERO_KEPT = 60
 
 /** Milliseconds that a connection waits for its player to be admitted: longer than a restart of the matchmaker. */
 export const ADMIT_MS_MAX = 10_000
-/** Milliseconds until a client has sent its player token. */
-export const TOKEN_MS_MAX = 10_000
-/** Bytes of a first line with a player token. */
-export const TOKEN_LINE_BYTES_MAX = 1_024
 /** Connections of one player to one lobby. */
 export const PLAYER_CONNECTIONS_MAX = 64
 /** Players who have connections through this edge, or wait for one. */
@@ -128,12 +124,6 @@ export const WRITTEN_MS_MAX = 10_000
 export const ADMISSIONS_EVERY_MS = 1_000
 /** Milliseconds for which a player without a connection stays in the table, so that the matchmaker reads it. */
 export const CLOSED_PLAYER_KEPT_MS = 60_000
-/** Milliseconds between two look-ups of the players of an address: a seat becomes visible within a second. */
-export const ADDRESS_LOOKUP_PAUSE_MS = 250
-/** Look-ups that wait for a player without a connection to the port, before players share connections. */
-export const ADDRESS_FREE_LOOKUPS_MAX = 6
-/** Look-ups of the players of an address for one connection. */
-export const ADDRESS_LOOKUPS_MAX = 12
 
 /** Addresses of this machine with a socket of their own in each UDP port. */
 export const UDP_ADDRESSES_MAX = 16

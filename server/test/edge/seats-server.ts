@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { createServer as createHttp } from 'node:http'
 import { createServer } from 'node:net'
-const { PORT_CHAT, PORT_WEB, PORT_RAW, PORT_VOICE, HOST } = process.env
+const { PORT_CHAT, PORT_WEB, PORT_NAMED, PORT_RAW, PORT_KEPT, PORT_OLD, PORT_VOICE, HOST } = process.env
 const print = (what) => console.log(JSON.stringify(what))
 const web = createHttp((request, response) => {
   const seen = { kind: 'http', url: request.url, headers: request.headers, from: request.socket.remoteAddress }
@@ -38,6 +38,7 @@ web.on('upgrade', (request, socket) => {
   socket.write(Buffer.concat([Buffer.from([0x81, 1]), Buffer.from(String(sockets.size))]))
 })
 web.listen(PORT_WEB, HOST)
+if (PORT_NAMED) createHttp((request, response) => web.emit('request', request, response)).listen(PORT_NAMED, HOST)
 const onTcp = (socket) => {
   const sockets = count(socket)
   const from = socket.remoteAddress
@@ -47,7 +48,7 @@ const onTcp = (socket) => {
   socket.on('error', () => {})
   socket.on('data', (bytes) => socket.write(String(bytes) === 'how many' ? String(sockets.size) : bytes))
 }
-for (const port of [PORT_RAW, PORT_CHAT]) if (port) createServer(onTcp).listen(port, HOST)
+for (const port of [PORT_RAW, PORT_CHAT, PORT_KEPT, PORT_OLD]) if (port) createServer(onTcp).listen(port, HOST)
 const voice = createSocket('udp4')
 voice.on('message', (datagram, { address, port }) => {
   print({ kind: 'udp', from: address, text: datagram.toString('latin1') })

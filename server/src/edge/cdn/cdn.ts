@@ -4,11 +4,11 @@
 // sent without a turn of the event loop.
 import { ApiError } from '@musterhost/contract'
 import { fileOfPathname, folderLocation } from '@musterhost/contract/site'
+import { headerOf } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { isPreflight } from '../http/cors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { BasicAuth, CHALLENGE } from './basic-auth.ts'

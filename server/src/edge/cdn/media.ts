@@ -2,11 +2,11 @@
 // cache may keep it. The content type was detected from the bytes when the upload was completed, and browsers may not guess
 // another one. An image that is opened as a page is sandboxed, so that its bytes can run nothing under this host.
 import { ApiError } from '@musterhost/contract'
+import { headerOf } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
 import type { Recorded } from '../../objects/damage.ts'
 import { imagePath } from '../../objects/image/image.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { MEDIA_AGE_MS_MAX, MEDIA_MAX } from '../limits.ts'

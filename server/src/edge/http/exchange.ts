@@ -1,6 +1,7 @@
 // One request of a client: the connection it came over, what is known about it, and what responds to it. The proxy and the
 // CDN respond; this room knows them only as a `Responder`.
 import type { Socket } from 'node:net'
+import type { Admitted } from '@musterhost/contract/edge'
 import type { ClientPlace } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { AdmittedConnection } from '../presence/connection-limits.ts'
@@ -27,7 +28,7 @@ export type Connection = {
   lobby_id: string | null
   is_counted: boolean
   /** The player of the last request to a lobby whose seats the edge checks. */
-  player: AdmittedPlayer | null
+  player: Admitted | null
   /** Bytes received but not yet consumed. `scanned`: how many of them were scanned without finding the end of a head. */
   pending: Buffer | null
   scanned: number
@@ -45,15 +46,6 @@ export type Connection = {
   pace: { since: number; bytes: number } | null
   readonly handlers: ClientConnectionHandlers
   unlisten: () => void
-}
-
-/** A player who has been admitted to a lobby (edge/presence/players.ts). */
-export type AdmittedPlayer = {
-  player_id: string
-  lobby_id: string
-  namespace_id: string
-  address: string | null
-  leave: () => void
 }
 
 /** What a responder calls on the reading side of a client's connection. */

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiError } from '@musterhost/contract'
+import { headerOf, linesWithout } from '@musterhost/contract/edge'
 import fc from 'fast-check'
 import { readRequestHead } from './head.ts'
-import { headerOf, linesOf, linesWithout } from './headers.ts'
+import { linesOf } from './headers.ts'
 import { readResponseHead } from './response-head.ts'
 
 const request = (lines: string, first = 'GET / HTTP/1.1') => {

@@ -1,4 +1,4 @@
-// Headers as text: the edge's own as lines, and lookups in the lines of a message that is forwarded.
+// The edge's own headers as text. Look-ups in the lines of a message that is forwarded: @musterhost/contract/edge.
 
 /** Returns the edge's own headers as lines. Throws for a value that no header can have, which is a fault of this code. */
 export function linesOf(headers: readonly string[]): string {
@@ -11,30 +11,3 @@ export function linesOf(headers: readonly string[]): string {
 }
 
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-
-/** Returns a header's value from the forwarded lines, several values as a list; undefined: there is none. */
-export function headerOf(head: { lines: string }, name: string): string | undefined {
-  let found: string | undefined
-  for (let at = 0; at < head.lines.length; ) {
-    const line_end = head.lines.indexOf('\r\n', at)
-    if (head.lines.charAt(at + name.length) === ':' && head.lines.slice(at, at + name.length).toLowerCase() === name) {
-      const value = head.lines.slice(at + name.length + 2, line_end)
-      found = found === undefined ? value : `${found}, ${value}`
-    }
-    at = line_end + 2
-  }
-  return found
-}
-
-/** Removes the lines for which `isDropped` returns true. It is called with the name in lower case and the value. */
-export function linesWithout(lines: string, isDropped: (name: string, value: string) => boolean): string {
-  let left = ''
-  for (let at = 0; at < lines.length; ) {
-    const colon = lines.indexOf(':', at)
-    const line_end = lines.indexOf('\r\n', at)
-    const name = lines.slice(at, colon).toLowerCase()
-    if (!isDropped(name, lines.slice(colon + 2, line_end))) left += lines.slice(at, line_end + 2)
-    at = line_end + 2
-  }
-  return left
-}

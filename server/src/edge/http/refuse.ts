@@ -2,10 +2,10 @@
 // written to a connection whose bytes are not a request.
 import type { Socket } from 'node:net'
 import { ApiError, errorBody } from '@musterhost/contract'
+import { READABLE } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { RAY_HEADER } from '../../wire/headers.ts'
-import { READABLE } from './cors.ts'
 import type { Exchange } from './exchange.ts'
 import { linesOf } from './headers.ts'
 import { breakResponse, sendResponse } from './response.ts'

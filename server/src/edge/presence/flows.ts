@@ -1,11 +1,12 @@
 // The spliced connections to lobbies: raw TCP, and WebSockets after their handshake. A planned restart of the edge hands them
 // over to the next edge (hand-over/), so each has the facts by which another process continues to count and limit it.
 import type { Socket } from 'node:net'
+import type { PlayerId } from '@musterhost/contract/edge'
 import { type Splice, spliceHeld } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
 import type { ConnectionKind, ConnectionLimits } from './connection-limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
-import type { PlayerId, Players } from './players.ts'
+import type { Players } from './players.ts'
 
 /** `is_by_address`: the client's address admitted the player, and no token. */
 export type FlowPlayer = PlayerId & { address: string | null; is_by_address: boolean }
@@ -29,7 +30,7 @@ export type FlowsOptions = {
   lobby_connections: LobbyConnections
   /** Limits of raw ports (streams/port-connection-limits.ts). `enter` returns a function to call at the end, or null. */
   port_limits: { enter: (number: number, client_key: string) => (() => void) | null }
-  /** Counts the connections that an address admitted (streams/stream-admission.ts). */
+  /** Counts the connections that an address admitted (contract/src/edge/stream-admission.ts). */
   admission: { adopt: (number: number, player: PlayerId) => () => void }
   players: Players
 }

@@ -8,6 +8,7 @@
 // registration (report-connections.ts).
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type ErrorCode } from '@musterhost/contract'
+import { type Admitted, addressIn, type PlayerId, type SeatHolders } from '@musterhost/contract/edge'
 import type { PoolClient } from 'pg'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
@@ -22,12 +23,6 @@ import {
   PLAYERS_WRITE_PAUSE_MS,
   WRITTEN_MS_MAX,
 } from '../limits.ts'
-import { addressIn } from './player-addresses.ts'
-
-export type PlayerId = { player_id: string; lobby_id: string; namespace_id: string }
-
-/** One connection of an admitted player. `address`: one that no other player of the lobby has; null: none was asked for. */
-export type Admitted = PlayerId & { address: string | null; leave: () => void }
 
 type Presence = PlayerId & {
   address: string | null
@@ -39,7 +34,7 @@ type Presence = PlayerId & {
   answer: PromiseWithResolvers<void>
 }
 
-export class Players {
+export class Players implements SeatHolders {
   readonly #ctx: Pick<Context, 'pool' | 'log' | 'elapsed' | 'keys' | 'now' | 'metrics'>
   readonly #answers: Watch
   /** By player id. */

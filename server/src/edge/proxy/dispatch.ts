@@ -1,6 +1,7 @@
 // The edge's HTTP. Each request goes where its own Host header says, whatever earlier requests of its connection said.
 import type { Socket } from 'node:net'
 import { ApiError } from '@musterhost/contract'
+import { HttpAdmission } from '@musterhost/contract/edge'
 import { clientIp, clientKey, forwardedClient, isTrustedPeer, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { OwnAddresses } from '../../addresses/own-addresses.ts'
 import type { UnnamedProxies } from '../../addresses/unnamed-proxies.ts'
@@ -18,8 +19,7 @@ import type { Flows } from '../presence/flows.ts'
 import type { LobbyConnections } from '../presence/lobby-connections.ts'
 import type { Players } from '../presence/players.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../routes/hosts.ts'
-import { requireServerName } from '../tls/tls.ts'
-import { HttpAdmission } from './admission.ts'
+import { breakOff, requireServerName } from '../tls/tls.ts'
 import { ArrivingBodies } from './arriving-bodies.ts'
 import { Forwarder } from './forward.ts'
 import type { RolePoolLimits } from './pools.ts'
@@ -67,7 +67,12 @@ export function createDispatch(edge: Edge): Dispatch {
     ...{ ticks, refuse, pool: edge.limits.arriving_pool },
     large_bytes_per_second_min: edge.ctx.config.uploads.bytes_per_second_min,
   })
-  const admission = new HttpAdmission(edge)
+  const admission = new HttpAdmission<Exchange>({
+    players: edge.players,
+    endWebSockets: (player_id, port_name) => flows.endOf(player_id, { number: null, port_name }),
+    breakOff,
+    sendPreflight: (exchange, headers) => sendResponse(exchange, 204, headers, null),
+  })
   const connections = new Connections({ ticks, refuse, bodies, onRequest })
 
   function onRequest(exchange: Exchange): void {

@@ -4,13 +4,12 @@
 // The client's body is not read before the backend takes it, and neither side is read faster than the other one writes. A
 // response that could be read in two ways is refused, and its connection is closed. A role may park a request: the request
 // then waits there without a connection, and its response is fetched once the role has announced it (parking.ts).
+import { type Admitted, headerOf, READABLE_LINE } from '@musterhost/contract/edge'
 import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
 import { PARKING_OFFER } from '../../wire/parking-protocol.ts'
 import { createBody, forwardBody, lastChunk } from '../http/body.ts'
-import { READABLE_LINE } from '../http/cors.ts'
-import type { AdmittedPlayer, Exchange } from '../http/exchange.ts'
-import { headerOf } from '../http/headers.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { findHeadEnd, mayBecomeHead } from '../http/lines.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { breakResponse, connectionLines, endResponse } from '../http/response.ts'
@@ -398,7 +397,7 @@ function factsOf({ connection, client_key }: Exchange, { lobby_id, port_name }: 
   }
 }
 
-function identityOf({ leave: _, ...player }: AdmittedPlayer) {
+function identityOf({ leave: _, ...player }: Admitted) {
   return player
 }
 

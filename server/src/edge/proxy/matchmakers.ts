@@ -3,6 +3,8 @@
 // right too, since it sends the request on. So a request goes to another one where the edge does not know the shard, or cannot
 // reach its matchmaker. Each one is probed twice a second where there are several: a network that drops packets refuses
 // nothing. Matchmakers of other nodes are asked over TLS (process-tls/), where their rows say so.
+
+import { headerOf } from '@musterhost/contract/edge'
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
@@ -12,7 +14,6 @@ import { bareHost } from '../../text/bare-host.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { ASK_SHARD_HEADER } from '../../wire/headers.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { headerOf } from '../http/headers.ts'
 import {
   LEASES_EVERY_MS,
   MATCHMAKER_PROBE_EVERY_MS,

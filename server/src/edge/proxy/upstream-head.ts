@@ -1,7 +1,7 @@
 // The head of a request as a backend receives it: the one place where the edge adds headers for backends.
+import { linesWithout } from '@musterhost/contract/edge'
 import { CHANNEL_PROTOCOL } from '../../wire/parking-protocol.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { linesWithout } from '../http/headers.ts'
 import { rayLine } from '../http/response.ts'
 import type { Backend, ForwardedRequest } from './forwarded-request.ts'
 

@@ -1,6 +1,6 @@
 // Address validation (RFC 9000, 8). The source of a datagram may be forged, and the game's replies would then hit a victim.
 // Until a source is validated, it is sent at most three bytes for each byte received from it. A source is validated by a seat
-// that its client took in the lobby (seats.ts), or by a cookie that the edge sent to it (udp-handshake.ts). Bytes of the game
+// that its client took in the lobby (seats.ts), or by a cookie that the edge sent to it. Bytes of the game
 // that the source sends back prove nothing: a banner is the same for every client, and a counter can be guessed.
 import { REPLY_FACTOR_MAX } from '../limits.ts'
 

@@ -1,8 +1,8 @@
 // Which clients have a seat in a lobby, cached for a moment. A UDP source whose client took a seat over HTTP is a player. Each
 // lobby is read once for all its sources, and at most once in SEATS_AGE_MS.
+import type { PlayerId } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
 import { ROUTES_MAX, SEATS_AGE_MS, SEATS_PER_ADDRESS_MAX, SEATS_READING_MAX } from '../limits.ts'
-import type { PlayerId } from '../presence/players.ts'
 
 export type Seats = {
   /** Whether the client has a seat, as of the last read. Begins another read where the last one is old. */

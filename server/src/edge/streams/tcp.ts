@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+import { type Endpoint, proxyHeader, type StreamAdmission, takeFirstLine, tokenOf } from '@musterhost/contract/edge'
 import { clientKey, isTrustedPeer, parseTrustedProxies, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
 import { type Handle, handleOf } from '../handles.ts'
@@ -28,8 +29,7 @@ import type { OpenPort } from './edge-ports.ts'
 import { createHostFilter } from './named-host.ts'
 import type { PortConnectionLimits } from './port-connection-limits.ts'
 import type { PortOwners } from './port-owners.ts'
-import { type Endpoint, proxyHeader, takeProxyHeader } from './proxy-protocol.ts'
-import { type StreamAdmission, takeFirstLine, tokenOf } from './stream-admission.ts'
+import { takeProxyHeader } from './proxy-protocol.ts'
 
 export type TcpOptions = {
   routes: Routes

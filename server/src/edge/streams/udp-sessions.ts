@@ -2,9 +2,10 @@
 // that the lobby can tell sources apart and its replies find the way back.
 //
 // A session begins unvalidated, unless its source is known to be where it claims (address-validation.ts). It becomes validated
-// by the handshake (udp-handshake.ts), or by a seat that its client took in the lobby (seats.ts). It ends when it has been
+// by the handshake (contract/src/edge/udp-handshake.ts), or by a seat that its client took in the lobby (seats.ts). It ends when it has been
 // silent, when its lobby has ended, or when another source needs the place.
 import type { RemoteInfo } from 'node:dgram'
+import { proxyHeader, type StreamAdmitted } from '@musterhost/contract/edge'
 import { clientKey } from '../../addresses/client-ip.ts'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
@@ -27,9 +28,7 @@ import type { LobbyConnections } from '../presence/lobby-connections.ts'
 import type { LobbyPort, StreamAddress } from '../routes/routes.ts'
 import { type Allowance, type AllowanceState, createAllowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
-import { proxyHeader } from './proxy-protocol.ts'
 import type { Seats } from './seats.ts'
-import type { StreamAdmitted } from './stream-admission.ts'
 import type { UdpSocket } from './udp-socket.ts'
 import { openUpstream, type UdpUpstream } from './udp-upstream.ts'
 

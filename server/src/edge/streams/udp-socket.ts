@@ -7,8 +7,9 @@ import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv6 } from 'node:net'
 import type { NetworkInterfaceInfo, networkInterfaces } from 'node:os'
+import { numberOfAddress } from '@musterhost/contract/edge'
 import type { Logger } from 'pino'
-import { numberOfAddress, type Range } from '../../config/lobby-network.ts'
+import type { Range } from '../../config/lobby-network.ts'
 import { UDP_ADDRESSES_MAX } from '../limits.ts'
 
 /**

@@ -1,8 +1,16 @@
 // Raw UDP: a datagram to one of the edge's ports is forwarded unchanged to the lobby that has the port. A source's first
-// datagram opens a session (udp-sessions.ts). On ports that require player tokens, the handshake does (udp-handshake.ts).
+// datagram opens a session (udp-sessions.ts). On ports that require player tokens, the handshake does
+// (contract/src/edge/udp-handshake.ts).
 import type { RemoteInfo, Socket } from 'node:dgram'
 import { networkInterfaces } from 'node:os'
 import { ApiError } from '@musterhost/contract'
+import {
+  ACCEPTED,
+  AddressHandshake,
+  isHandshakeMessage,
+  REFUSED,
+  type StreamAdmission,
+} from '@musterhost/contract/edge'
 import { clientKey } from '../../addresses/client-ip.ts'
 import { isLoopback } from '../../addresses/own-addresses.ts'
 import type { Context } from '../../context.ts'
@@ -12,8 +20,6 @@ import type { Players } from '../presence/players.ts'
 import type { LobbyPort, Routes } from '../routes/routes.ts'
 import { createAllowance } from './address-validation.ts'
 import type { OpenPort } from './edge-ports.ts'
-import type { StreamAdmission } from './stream-admission.ts'
-import { ACCEPTED, AddressHandshake, isHandshakeMessage, REFUSED } from './udp-handshake.ts'
 import {
   type Arrival,
   type DatagramFacts,

@@ -6,7 +6,8 @@
 // The number of a block is its first address divided by its size, so two platforms on one machine never share a block,
 // whatever their ranges are. The names of interfaces and namespaces contain this number.
 import { hash } from 'node:crypto'
-import { addressOfNumber, BLOCK_BITS, type Range } from '../../config/lobby-network.ts'
+import { addressOfNumber } from '@musterhost/contract/edge'
+import { BLOCK_BITS, type Range } from '../../config/lobby-network.ts'
 
 /** Addresses of one block. */
 const BLOCK_SIZE = 2 ** (32 - BLOCK_BITS)

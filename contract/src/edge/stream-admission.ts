@@ -3,17 +3,19 @@
 // with the fewest connections to the port is taken: an address proves no more than that.
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '@musterhost/contract'
-import {
-  ADDRESS_FREE_LOOKUPS_MAX,
-  ADDRESS_LOOKUP_PAUSE_MS,
-  ADDRESS_LOOKUPS_MAX,
-  TOKEN_LINE_BYTES_MAX,
-  TOKEN_MS_MAX,
-} from '../limits.ts'
-import type { LobbyConnections } from '../presence/lobby-connections.ts'
-import type { Admitted, PlayerId, Players } from '../presence/players.ts'
-import type { Seats } from './seats.ts'
+import { ApiError } from '../errors.ts'
+import type { Admitted, PlayerId, SeatHolders } from './players.ts'
+
+/** Milliseconds until a client has sent its player token. */
+const TOKEN_MS_MAX = 10_000
+/** Bytes of a first line with a player token. */
+const TOKEN_LINE_BYTES_MAX = 1_024
+/** Milliseconds between two look-ups of the players of an address: a seat becomes visible within a second. */
+const ADDRESS_LOOKUP_PAUSE_MS = 250
+/** Look-ups that wait for a player without a connection to the port, before players share connections. */
+const ADDRESS_FREE_LOOKUPS_MAX = 6
+/** Look-ups of the players of an address for one connection. */
+const ADDRESS_LOOKUPS_MAX = 12
 
 /** `port`: the edge's. `network`: of which players get addresses of their own; null: none. */
 type Entrance = { lobby_id: string; port: number; network: string | null }
@@ -21,14 +23,19 @@ type Entrance = { lobby_id: string; port: number; network: string | null }
 /** `is_by_address`: the client's address admitted the player, and no token. */
 export type StreamAdmitted = Admitted & { is_by_address: boolean }
 
+/** `playersAt`: the players of a client in a lobby, oldest first. */
+type AddressSeats = { playersAt: (lobby_id: string, client_key: string) => Promise<PlayerId[]> }
+/** Learns which clients without a seat were refused. */
+type Refusals = { refused: (lobby_id: string, client_key: string) => void }
+
 export class StreamAdmission {
-  readonly #players: Players
-  readonly #seats: Pick<Seats, 'playersAt'>
-  readonly #refusals: Pick<LobbyConnections, 'refused'>
+  readonly #players: SeatHolders
+  readonly #seats: AddressSeats
+  readonly #refusals: Refusals
   /** Connections that an address admitted, by port and player. */
   readonly #counts = new Map<string, number>()
 
-  constructor(players: Players, seats: Pick<Seats, 'playersAt'>, refusals: Pick<LobbyConnections, 'refused'>) {
+  constructor(players: SeatHolders, seats: AddressSeats, refusals: Refusals) {
     this.#players = players
     this.#refusals = refusals
     this.#seats = seats

@@ -1,7 +1,6 @@
 // Addresses under which players appear to a server that limits players by address. The address follows from the player, so
 // it is the same after a reconnect, also through another edge, unless another player of the lobby has it.
 import { createHash } from 'node:crypto'
-import { addressOfNumber, numberOfAddress } from '../../config/lobby-network.ts'
 
 /** `network`: an IPv4 network with more addresses than a lobby has players. `used`: those of the lobby's other players. */
 export function addressIn(network: string, player_id: string, used: ReadonlySet<string>): string {
@@ -14,4 +13,12 @@ export function addressIn(network: string, player_id: string, used: ReadonlySet<
     if (!used.has(candidate)) return candidate
   }
   throw new Error(`The network ${network} has no address left for another player.`)
+}
+
+export function numberOfAddress(address: string): number {
+  return address.split('.').reduce((number, octet) => number * 256 + Number(octet), 0)
+}
+
+export function addressOfNumber(number: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.')
 }

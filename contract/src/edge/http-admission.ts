@@ -2,58 +2,86 @@
 // a WebSocket subprotocol or a header. The token is removed from what the server receives, unless the port keeps it. The
 // server learns who the player is by X-Player-Id. A player is connected while a request is under way, or a client's
 // connection is open whose last request was the player's.
-import type { Admission } from '@musterhost/contract'
-import { isPreflight, preflightHeaders } from '../http/cors.ts'
-import type { AdmittedPlayer, Connection, Exchange } from '../http/exchange.ts'
-import { headerOf, linesOf, linesWithout } from '../http/headers.ts'
-import { sendResponse } from '../http/response.ts'
-import type { Flows } from '../presence/flows.ts'
-import type { Players } from '../presence/players.ts'
-import type { Address, LobbyPort } from '../routes/routes.ts'
-import { breakOff } from '../tls/tls.ts'
+import type { Socket } from 'node:net'
+import type { Admission } from '../admission-config.ts'
+import { headerOf, linesWithout } from './header-lines.ts'
+import type { Admitted, SeatHolders } from './players.ts'
+import { isPreflight, preflightHeaders } from './preflight.ts'
 
 const PLAYER_HEADER = 'x-player-id'
 const PROTOCOL_HEADER = 'sec-websocket-protocol'
 
-export class HttpAdmission {
-  readonly #players: Players
-  readonly #flows: Flows
-  /** Connections whose close ends the presence of their player. */
-  readonly #watched = new WeakSet<Connection>()
+/** The player of the last request of a client's connection. */
+type PlayerConnection = { readonly socket: Socket; player: Admitted | null }
 
-  constructor({ players, flows }: { players: Players; flows: Flows }) {
-    this.#players = players
-    this.#flows = flows
+/** What the admission reads of a request, and changes in it. `path`: with the query. */
+export type AdmissibleRequest = {
+  readonly method: string
+  readonly head: { lines: string; readonly is_upgrade: boolean }
+  readonly connection: PlayerConnection
+  path: string
+  /** Lines for the server about the admitted player. */
+  player_lines: string
+  /** The WebSocket subprotocol before a token that was removed; null: none was. */
+  token_protocol: string | null
+  /** Responded, or the client is gone: no response is wanted any more. */
+  is_over: boolean
+}
+
+type HttpAdmissionOptions<R extends AdmissibleRequest> = {
+  players: SeatHolders
+  /** Ends the player's WebSockets to the port. Resolves when they are closed towards the server. */
+  endWebSockets: (player_id: string, port_name: string) => Promise<void>
+  breakOff: (socket: Socket) => void
+  sendPreflight: (request: R, headers: string[]) => void
+}
+
+/** `player_network`: of which players get addresses of their own. */
+type AdmittingAddress = { admission: Admission; player_network?: string }
+
+export class HttpAdmission<R extends AdmissibleRequest> {
+  readonly #options: HttpAdmissionOptions<R>
+  /** Connections whose close ends the presence of their player. */
+  readonly #watched = new WeakSet<PlayerConnection>()
+
+  constructor(options: HttpAdmissionOptions<R>) {
+    this.#options = options
   }
 
   /** Returns the address to connect to. Null: the request was a preflight, and has its response. Throws the refusal. */
-  async admit(
-    exchange: Exchange,
-    { lobby_id, port_name }: LobbyPort,
-    address: Address & { admission: Admission },
-  ): Promise<Address | null> {
-    const { connection } = exchange
+  async admit<A extends AdmittingAddress>(
+    request: R,
+    { lobby_id, port_name }: { lobby_id: string; port_name: string },
+    address: A,
+  ): Promise<(A & { local_address?: string }) | null> {
+    const { players, endWebSockets, sendPreflight } = this.#options
+    const { connection } = request
     const { admission } = address
-    const token = takeToken(exchange, admission)
-    if (token === null && isPreflight(exchange)) {
-      sendResponse(exchange, 204, preflightHeaders(tokenHeader(admission)), null)
+    const token = takeToken(request, admission)
+    if (token === null && isPreflight(request)) {
+      sendPreflight(request, preflightHeaders(tokenHeader(admission)))
       return null
     }
-    const player = this.#players.playerOf(token, lobby_id)
+    const player = players.playerOf(token, lobby_id)
     const before = connection.player
     const is_same = before?.player_id === player.player_id && before.lobby_id === lobby_id
     const admitted = is_same
       ? before
-      : await this.#players.admit(player, () => endOf(exchange), address.player_network ?? null)
+      : await players.admit(player, () => this.#end(request), address.player_network ?? null)
     if (!is_same) this.#follow(connection, admitted)
-    exchange.player_lines = linesOf(['X-Player-Id', admitted.player_id])
-    if (exchange.head.is_upgrade && !admission.has_several_connections) {
-      await this.#flows.endOf(admitted.player_id, { number: null, port_name })
+    request.player_lines = `X-Player-Id: ${admitted.player_id}\r\n`
+    if (request.head.is_upgrade && !admission.has_several_connections) {
+      await endWebSockets(admitted.player_id, port_name)
     }
     return admitted.address === null ? address : { ...address, local_address: admitted.address }
   }
 
-  #follow(connection: Connection, admitted: AdmittedPlayer): void {
+  #end(request: R): void {
+    request.is_over = true
+    this.#options.breakOff(request.connection.socket)
+  }
+
+  #follow(connection: PlayerConnection, admitted: Admitted): void {
     connection.player?.leave()
     connection.player = admitted
     if (connection.socket.destroyed) {
@@ -66,22 +94,17 @@ export class HttpAdmission {
   }
 }
 
-function endOf(exchange: Exchange): void {
-  exchange.is_over = true
-  breakOff(exchange.connection.socket)
-}
-
-function leaveNow(connection: Connection): void {
+function leaveNow(connection: PlayerConnection): void {
   connection.player?.leave()
   connection.player = null
 }
 
 /** Returns the player token of a request, and removes what the server must not receive. */
-function takeToken(exchange: Exchange, admission: Admission): string | null {
+function takeToken(request: AdmissibleRequest, admission: Admission): string | null {
   const { by, name, keep_token } = admission
-  const { head } = exchange
+  const { head } = request
   const header = tokenHeader(admission)
-  const [path, query_token] = splitQuery(exchange.path, name)
+  const [path, query_token] = splitQuery(request.path, name)
   const tokens = {
     query: query_token,
     header: headerOf(head, header) ?? null,
@@ -94,12 +117,12 @@ function takeToken(exchange: Exchange, admission: Admission): string | null {
   head.lines = linesWithout(head.lines, (line) => line.replaceAll('_', '-') === PLAYER_HEADER)
   if (way === undefined) return null
   if (keep_token) return tokens[way]
-  exchange.path = path
+  request.path = path
   head.lines = linesWithout(head.lines, (line) => line === header)
   if (tokens.cookie !== null) head.lines = replaced(head.lines, 'cookie', (text) => withoutCookie(text, name))
   if (tokens.subprotocol !== null) {
     head.lines = replaced(head.lines, PROTOCOL_HEADER, (text) => withoutProtocol(text, name))
-    exchange.token_protocol = name
+    request.token_protocol = name
   }
   return tokens[way]
 }

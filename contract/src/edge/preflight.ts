@@ -1,8 +1,7 @@
 // CORS (Fetch standard, 3.2) of lobbies. Pages run under other origins than lobbies. The edge's own refusals can be read by
 // every page: they contain no secret. Where the edge checks the seats, it also responds to preflights, which show no token
 // and so may not reach the server. `*` covers no request with cookies, so a page can only use a token that it has.
-import type { Exchange } from './exchange.ts'
-import { headerOf } from './headers.ts'
+import { headerOf } from './header-lines.ts'
 
 const PREFLIGHT_AGE_S = 600
 
@@ -11,7 +10,7 @@ export const READABLE = ['access-control-allow-origin', '*', 'access-control-exp
 /** The same as a line, for a server that says nothing about it. */
 export const READABLE_LINE = 'Access-Control-Allow-Origin: *\r\n'
 
-export function isPreflight({ method, head }: Pick<Exchange, 'method' | 'head'>): boolean {
+export function isPreflight({ method, head }: { method: string; head: { lines: string } }): boolean {
   if (method !== 'OPTIONS' || headerOf(head, 'origin') === undefined) return false
   return headerOf(head, 'access-control-request-method') !== undefined
 }
