@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import {
+  createGameNamespaceTokenPublic,
   getGameById,
   listGameNamespaceTokensDevelopment,
   placeholderNames,
@@ -51,6 +52,9 @@ test('muster dev', async (t) => {
   await t.test('a server starts with the same arguments, variables and files as in a lobby', (t) => same(t, platform))
   await t.test('players are admitted as by the edge of the platform, over every protocol and in every way', (t) =>
     admits(t, platform),
+  )
+  await t.test('the lobby has the state, the tags and the config that its server and its players give it', (t) =>
+    keepsLobby(t, platform),
   )
   await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
   await t.test('after kill -9 the game server and the platform that it started end too', (t) => killed(t, platform))
@@ -106,10 +110,14 @@ async function greetingOf(url: string): Promise<string> {
   return `${response.status} ${await response.text()}`
 }
 
-async function tokensOf(platform: Platform, { game_id }: DeployedProject) {
+async function prodOf(platform: Platform, { game_id }: DeployedProject) {
   const { game } = await platform.client.call(getGameById, { params: { game_id } })
   const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
-  const params = { game_id, namespace_id }
+  return { game_id, namespace_id }
+}
+
+async function tokensOf(platform: Platform, project: DeployedProject) {
+  const params = await prodOf(platform, project)
   return (await platform.client.call(listGameNamespaceTokensDevelopment, { params })).tokens
 }
 
@@ -221,28 +229,38 @@ type Shown = {
   terminals: boolean[]
 }
 
-async function same(t: TestContext, platform: Platform): Promise<void> {
-  const names = [
-    ...placeholderNames([
-      { name: 'game', port_range: null },
-      { name: 'my-voice', port_range: null },
-    ]),
-  ]
-  const docker = {
-    args: ['node', 'server.mjs', '$${PORT}', ...names.map((name) => `${name}=\${${name}}`)],
-    ports: {
-      game: { protocol: 'http' },
-      'my-voice': { protocol: 'udp' },
+const PLACEHOLDERS = [
+  ...placeholderNames([
+    { name: 'game', port_range: null },
+    { name: 'my-voice', port_range: null },
+  ]),
+]
+const SHOWING_DOCKER = {
+  args: ['node', 'server.mjs', '$${PORT}', ...PLACEHOLDERS.map((name) => `${name}=\${${name}}`)],
+  ports: {
+    game: { protocol: 'http' },
+    'my-voice': { protocol: 'udp' },
+  },
+  env: { ADDRESS: 'http://${HOST}:${PORT_GAME}/', PORT: '1', MAP: 'shared' },
+  files: { 'server.cfg': 'port ${PORT_GAME} of ${GAME_MODE_NAME}', 'world/a/map.txt': '' },
+  terminal: true,
+}
+const SHOWING = {
+  game_modes: {
+    duel: {
+      max_players: 4,
+      max_players_direct: 6,
+      max_players_party: 5,
+      docker: { ...SHOWING_DOCKER, env: { ...SHOWING_DOCKER.env, MAP: 'own' } },
     },
-    env: { ADDRESS: 'http://${HOST}:${PORT_GAME}/', PORT: '1', MAP: 'shared' },
-    files: { 'server.cfg': 'port ${PORT_GAME} of ${GAME_MODE_NAME}', 'world/a/map.txt': '' },
-    terminal: true,
-  }
-  const mode = { max_players: 4, max_players_direct: 6, docker: { ...docker, env: { ...docker.env, MAP: 'own' } } }
+  },
+}
+
+async function same(t: TestContext, platform: Platform): Promise<void> {
   const project = await createProject(t, platform, {
     server: { 'server.mjs': SHOWING_SERVER },
     site: { 'index.html': '<h1>Page</h1>', 'Build/code.js': 'let a', 'notes.md': '# Notes', 'model.glb': 'glTF' },
-    matchmaker: `matchmaker: ${JSON.stringify({ game_modes: { duel: mode } })}\ncdn: ${JSON.stringify(CDN)}\n`,
+    matchmaker: `matchmaker: ${JSON.stringify(SHOWING)}\ncdn: ${JSON.stringify(CDN)}\n`,
   })
   // A tool of macOS may compose accents otherwise than a link does.
   project.write('site/docs/größe.txt'.normalize('NFD'), 'size')
@@ -296,7 +314,7 @@ async function same(t: TestContext, platform: Platform): Promise<void> {
   }
 }
 
-const ADMITTING = {
+const ADMITTING_DOCKER = {
   seats: 'edge',
   ready: 'listening',
   hold_ms: 60_000,
@@ -308,15 +326,20 @@ const ADMITTING = {
     raw: { protocol: 'tcp', proxy_protocol: true },
     kept: { protocol: 'tcp', keep_token: true, several_connections: true },
     old: { protocol: 'tcp', admit_by: ['address'] },
-    voice: { protocol: 'udp', proxy_protocol: true },
+    voice: { protocol: 'udp', proxy_protocol: true, require_player_token: true, same_number_as: 'raw' },
   },
+}
+
+const ADMITTING = {
+  game_modes: { default: { player_deadline_ms: 60_000 } },
+  docker: ADMITTING_DOCKER,
 }
 
 async function admits(t: TestContext, platform: Platform): Promise<void> {
   const project = await createProject(t, platform, {
     server: { 'server.mjs': PLAIN_SERVER },
     site: { 'index.html': '' },
-    matchmaker: `matchmaker: ${JSON.stringify({ game_modes: { default: {} }, docker: ADMITTING })}\n`,
+    matchmaker: `matchmaker: ${JSON.stringify(ADMITTING)}\n`,
   })
   const dev = await startDev(t, project)
   const developed = await connectAll(t, await seatOf(dev.url))
@@ -427,6 +450,7 @@ async function connectAll(t: TestContext, seat: Seat): Promise<string[]> {
   await tcp('old', 'stranger', 'stranger', '127.0.0.9')
   for (const one of kept) one.destroy()
   const voice = new URL(urlOf('voice'))
+  seen.push(`one number: ${voice.port === new URL(urlOf('raw')).port}`)
   udp.send('stranger', Number(voice.port), voice.hostname)
   seen.push(`udp forged: ${await handshake(udp, voice.href, `player.${'x'.repeat(64)}`)}`)
   seen.push(`udp: ${await handshake(udp, voice.href, token)}`)
@@ -435,6 +459,101 @@ async function connectAll(t: TestContext, seat: Seat): Promise<string[]> {
   const [echo] = (await heard) as [Buffer]
   seen.push(`udp: ${fromPlayer(echo.toString('latin1'))}`)
   return masked(seen)
+}
+
+const LOBBY_SERVER = `
+import { createServer } from 'node:http'
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PLATFORM_LOBBY_ID, PLATFORM_LOBBY_TAGS, PLATFORM_LOBBY_CONFIG, PORT } = process.env
+const call = async (method, path, body) => {
+  const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN, 'content-type': 'application/json' }
+  const response = await fetch(PLATFORM_API_URL + '/matchmaker' + path, { method, headers, body: JSON.stringify(body) })
+  return response.json()
+}
+createServer(async (request, response) => {
+  const { pathname, searchParams } = new URL(request.url, 'http://x')
+  if (pathname === '/close') await call('PUT', '/lobbies/closed', { is_closed: true })
+  if (pathname === '/connected') await call('POST', '/players/connected', { player_token: searchParams.get('token') })
+  if (pathname === '/disconnected') await call('POST', '/players/disconnected', { player_token: searchParams.get('token') })
+  response.end(await (async () => JSON.stringify(await call('GET', '/lobbies/' + PLATFORM_LOBBY_ID + '/state')))())
+}).listen(PORT, '127.0.0.1', async () => {
+  await call('PUT', '/lobbies/state', { tags: PLATFORM_LOBBY_TAGS, config: PLATFORM_LOBBY_CONFIG })
+  await call('POST', '/lobbies/ready', {})
+  console.log('LISTENING')
+})
+`
+
+const KEEPING = {
+  game_modes: {
+    default: {
+      taggable: true,
+      listable: true,
+      allow_dynamic_max_players: false,
+      actions: {
+        find: { enabled: true },
+        join: { enabled: true },
+        create: { enabled: true, enable_public: true, enable_private: false },
+      },
+    },
+  },
+  docker: { args: ['node', 'server.mjs'], ready: { log: '^LISTENING$' }, ports: { game: { protocol: 'http' } } },
+}
+
+async function keepsLobby(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': LOBBY_SERVER },
+    site: { 'index.html': '' },
+    matchmaker: `matchmaker: ${JSON.stringify(KEEPING)}\n`,
+  })
+  /** The status of a call for a seat, and what the server of that seat says after it. */
+  const seatIn = async (url: string, game: Record<string, unknown>, then: string[], path = 'find') => {
+    const body = JSON.stringify(
+      path === 'find' ? { game_modes: ['default'], ...game } : { game_mode: 'default', ...game },
+    )
+    const headers = {
+      'content-type': 'application/json',
+      ...(url === platform.edge_url && { authorization: `Bearer ${player}` }),
+    }
+    const response = await fetch(`${url}/matchmaker/lobbies/${path}`, { method: 'POST', headers, body })
+    const seat = (await response.json()) as Seat & { code: string }
+    if (response.status !== 200) return seat.code
+    let said = ''
+    for (const page of ['/', ...then]) {
+      said = await (await fetch(`${seat.ports.game!.url}${page}?token=${seat.player.token}`)).text()
+    }
+    return said
+  }
+  let player = ''
+  const play = async (url: string): Promise<string[]> => [
+    await seatIn(url, {}, []),
+    await seatIn(url, { tags: { map: 'dust' } }, []),
+    await seatIn(url, { tags: { map: 'dust' }, prevent_auto_create_lobby: true }, []),
+    await seatIn(url, { tags: { map: 'ice' }, prevent_auto_create_lobby: true }, []),
+    await seatIn(url, { lobby_config: { rounds: 3 }, tags: { map: 'own' } }, ['/close'], 'create'),
+    await seatIn(url, { tags: { map: 'own' }, prevent_auto_create_lobby: true }, []),
+    await seatIn(url, { max_players: 2 }, []),
+    await seatIn(url, { publicity: 'private' }, [], 'create'),
+  ]
+  const dev = await startDev(t, project)
+  await dev.shows(/^lobby: state \{\}$/m)
+  await dev.shows(/^lobby: ready$/m)
+  const developed = await play(dev.url)
+  await dev.shows(/^server starts \(new lobby with tags map: dust\)$/m)
+  await dev.shows(/^lobby: closed$/m)
+  // While players are in the one lobby, there is no other.
+  assert.match(await seatIn(dev.url, { tags: { map: 'ice' } }, ['/connected']), /"tags":"\{\\"map\\":\\"ice/)
+  assert.equal(await seatIn(dev.url, { tags: { map: 'sand' } }, []), 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  const listed = await fetch(`${dev.url}/matchmaker/lobbies/list?include_state=true`)
+  const { lobbies } = (await listed.json()) as { lobbies: { total_player_count: number; state: { tags: string } }[] }
+  assert.deepEqual(
+    [lobbies.length, lobbies[0]!.total_player_count, lobbies[0]!.state],
+    [1, 1, { tags: '{"map":"ice"}' }],
+  )
+  assert.equal(await dev.end(), 0, dev.output())
+
+  await project.deploy()
+  const params = await prodOf(platform, project)
+  player = (await platform.client.call(createGameNamespaceTokenPublic, { params })).token
+  assert.deepEqual(developed, await play(platform.edge_url))
 }
 
 async function keys(t: TestContext, platform: Platform): Promise<void> {

@@ -23,9 +23,10 @@ import type { Terminal } from '../terminal.ts'
 import { Bots } from './bots.ts'
 import { hasPlayerAddresses, openDevEdge, type PortNumbers } from './edge/edge.ts'
 import { clientKeyOf } from './edge/port.ts'
-import { firstModeOf, GameServer, LOBBY_ID, makesTerminals, plainProtocol, planServer } from './game-server.ts'
+import { firstModeOf, GameServer, makesTerminals, plainProtocol, planServer, type ServerPlan } from './game-server.ts'
 import { Guard } from './guard.ts'
 import { readKeys } from './keys.ts'
+import { DevLobby, FIRST_LOBBY, LOBBY_ID, type LobbyBeginning } from './lobby.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
 import { type Page, servePage } from './page.ts'
 import { readSecretsFile, saySecrets } from './secrets.ts'
@@ -113,22 +114,31 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   const { host } = options
   const edge = await openDevEdge({ mode, numbers: ports, host, lobby_id: LOBBY_ID, namespace_id, event })
   parts.push({ stop: () => edge.close() })
+  const lobby = new DevLobby({
+    ...{ mode, event, game_id: game.game_id },
+    connectionCount: () => edge.seats.connected_count,
+    begin: (beginning, reason) => server.restart(reason, planOf(beginning)),
+  })
   const page = await servePage({
     folder: project.site?.folder ?? null,
     cdn: project.version.cdn,
     platform_url: session.url,
     token: token.token,
     onSeat: (player_token, address) => edge.seats.give(player_token, clientKeyOf(address)),
-    ...{ game_id: game.game_id, namespace_id, port: options.port ?? 0 },
+    ...{ game_id: game.game_id, namespace_id, port: options.port ?? 0, lobby },
   })
   parts.push({ stop: () => page.close() })
   const log = { is_shown: true }
   const home = await mkdtemp(join(tmpdir(), 'muster-dev-'))
   parts.push({ stop: () => rm(home, { recursive: true, force: true }) })
   const of_lobby = { namespace, ports, home: join(home, 'home'), host, game_id: game.game_id, secrets }
-  const place = { api_url: session.url, token: token.token, ...of_lobby }
-  const server = new GameServer(planServer(mode, server_folder.folder, place, terminal.env), guard, {
+  // The calls of the server pass through the page server, which shows them to the lobby.
+  const place = { api_url: page.lobby_url, token: token.token, ...of_lobby }
+  const planOf = (beginning: LobbyBeginning): ServerPlan =>
+    planServer(mode, server_folder.folder, place, terminal.env, beginning)
+  const server = new GameServer(planOf(FIRST_LOBBY), guard, {
     line: (text) => log.is_shown && terminal.note(`  ${text}`),
+    starting: () => lobby.onServerStart(),
     event,
   })
   parts.push(server)

@@ -20,12 +20,10 @@ import { EXIT, Failure } from '../failure.ts'
 import type { PortNumbers } from './edge/edge.ts'
 import { SERVER_HOST } from './edge/port.ts'
 import type { Guard } from './guard.ts'
+import { LOBBY_ID, type LobbyBeginning, REGION } from './lobby.ts'
 
 /** The end of a server that was asked to end. */
 const STOP_MS_MAX = 5_000
-/** The lobby and the region of a development token. */
-export const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
-const REGION = { id: 'dev-lcl', name: 'Local' }
 /** Mode of the files of a lobby. */
 const FILE_MODE = 0o600
 /** Programs of Windows do not start without these. */
@@ -66,6 +64,7 @@ export function planServer(
   folder: string,
   place: LobbyPlace,
   env: Readonly<Record<string, string | undefined>>,
+  beginning: LobbyBeginning,
 ): ServerPlan {
   const { home, namespace, secrets } = place
   const facts = {
@@ -80,14 +79,14 @@ export function planServer(
     VERSION_NAME: 'dev',
     REGION_ID: REGION.id,
     REGION_NAME: REGION.name,
-    MAX_PLAYERS_NORMAL: String(mode.max_players_normal),
-    MAX_PLAYERS_DIRECT: String(mode.max_players_direct),
+    MAX_PLAYERS_NORMAL: String(beginning.max_players ?? mode.max_players_normal),
+    MAX_PLAYERS_DIRECT: String(beginning.max_players ?? mode.max_players_direct),
     MAX_PLAYERS_PARTY: String(mode.max_players_party),
     // The processors of this machine in thousandths of a core, and its memory in bytes.
     CPU: String(availableParallelism() * 1000),
     MEMORY: String(totalmem()),
-    LOBBY_CONFIG: null,
-    LOBBY_TAGS: null,
+    LOBBY_CONFIG: beginning.lobby_config,
+    LOBBY_TAGS: Object.keys(beginning.tags).length > 0 ? JSON.stringify(beginning.tags) : null,
   }
   const image = null
   const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: SERVER_HOST, image, secrets })
@@ -148,11 +147,12 @@ function makeHome({ home, files }: ServerPlan): void {
   }
 }
 
-type Output = { line(text: string): void; event(text: string): void }
+/** `starting`: called before each start. */
+type Output = { line(text: string): void; event(text: string): void; starting(): void }
 
 /** Starts, restarts and stops the process. Calls wait for each other. */
 export class GameServer {
-  readonly #plan: ServerPlan
+  #plan: ServerPlan
   readonly #guard: Guard
   readonly #output: Output
   #child: ChildProcess | null = null
@@ -168,9 +168,11 @@ export class GameServer {
     return this.#child !== null
   }
 
-  restart(reason: string): Promise<void> {
+  /** `plan`: of a new lobby. Default: that of the one before. */
+  restart(reason: string, plan: ServerPlan = this.#plan): Promise<void> {
     return this.#inTurn(async () => {
       await this.#end()
+      this.#plan = plan
       this.#start(reason)
     })
   }
@@ -188,6 +190,7 @@ export class GameServer {
   #start(reason: string): void {
     const { program, args, folder, env, has_terminal } = this.#plan
     const [command = '', ...rest] = has_terminal ? inTerminal([program, ...args]) : [program, ...args]
+    this.#output.starting()
     this.#output.event(`server starts (${reason})`)
     makeHome(this.#plan)
     const child = spawn(command, rest, {

@@ -3,14 +3,29 @@
 
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { readdir, realpath, stat } from 'node:fs/promises'
-import { createServer, type IncomingMessage, request as requestHttp, type Server, type ServerResponse } from 'node:http'
+import { realpath, stat } from 'node:fs/promises'
+import {
+  type ClientRequest,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as requestHttp,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { join, sep } from 'node:path'
-import { buffer } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createBrotliDecompress, createGunzip } from 'node:zlib'
-import type { findLobby, NotFound, ResponseOf, VersionConfig } from '@musterhost/contract'
+import {
+  ApiError,
+  errorBody,
+  type findLobby,
+  type NotFound,
+  type ResponseOf,
+  type VersionConfig,
+} from '@musterhost/contract'
 import {
   chooseForm,
   contentTypeOf,
@@ -27,12 +42,17 @@ import {
   type Substitute,
   substituteOf,
 } from '@musterhost/contract/site'
+import type { DevLobby } from './lobby.ts'
 
 /** Calls of a player's page. */
 const PASSED_PATHS = /^\/(matchmaker|v1|identity|parties|kv)(\/|$)/
 const NOT_ASCII = /[^\0-\x7f]/
 /** Calls whose response has the token of a player with a seat. */
-const SEAT_PATHS = /^\/(matchmaker|v1)\/lobbies\/(find|join|create)$/
+const SEAT_PATHS: readonly string[] = ['/lobbies/find', '/lobbies/join', '/lobbies/create']
+/** Calls about the lobby of the server: `$1` is the path without the service. */
+const LOBBY_PATHS = /^\/(?:matchmaker|v1)(\/(?:lobbies|players)\/.*)$/
+/** Bytes of such a call: more than the platform accepts. */
+const LOBBY_CALL_BYTES_MAX = 256 * 1024
 const LOOPBACK = '127.0.0.1'
 /** Headers that belong to one connection. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'host', 'origin', 'cookie']
@@ -46,13 +66,16 @@ export type PageOptions = {
   token: string
   /** Called with each player token that the platform returns, before the client has it. */
   onSeat: (player_token: string, address: string | undefined) => void
+  /** Sees calls about the lobby before and after the platform. */
+  lobby: Pick<DevLobby, 'before' | 'after'>
   game_id: string
   namespace_id: string
   /** 0: a free one. */
   port: number
 }
 
-export type Page = { url: string; close(): Promise<void> }
+/** `lobby_url`: the same address for the server of the lobby, which may know no name `localhost`. */
+export type Page = { url: string; lobby_url: string; close(): Promise<void> }
 
 export async function servePage(options: PageOptions): Promise<Page> {
   let url = ''
@@ -65,8 +88,9 @@ export async function servePage(options: PageOptions): Promise<Page> {
   })
   server.listen(options.port, LOOPBACK)
   await once(server, 'listening')
-  url = `http://localhost:${(server.address() as { port: number }).port}`
-  return { url, close: () => closeServer(server) }
+  const { port } = server.address() as { port: number }
+  url = `http://localhost:${port}`
+  return { url, lobby_url: `http://${LOOPBACK}:${port}`, close: () => closeServer(server) }
 }
 
 async function closeServer(server: Server): Promise<void> {
@@ -106,44 +130,80 @@ function isOwnHost(host: string | undefined, url: string): boolean {
   return host === `localhost:${port}` || host === `${LOOPBACK}:${port}`
 }
 
-async function passOn(
-  { platform_url, token, onSeat }: PageOptions,
-  incoming: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const target = new URL(incoming.url ?? '/', platform_url)
-  const headers = Object.fromEntries(
-    Object.entries(incoming.headers).filter(([name]) => !CONNECTION_HEADERS.includes(name)),
-  )
-  // A player with an identity has a token of its own.
-  headers.authorization ??= `Bearer ${token}`
-  const outgoing = (target.protocol === 'https:' ? requestHttps : requestHttp)(target, {
-    method: incoming.method,
-    headers,
-  })
-  // A player who closes the page gives up the wait.
-  response.once('close', () => outgoing.destroy())
-  const arrived = once(outgoing, 'response') as Promise<[IncomingMessage]>
-  await Promise.all([
-    pipeline(incoming, outgoing),
-    arrived.then(([answer]) => {
-      const passed = Object.entries(answer.headers).filter(([name]) => !CONNECTION_HEADERS.includes(name))
-      response.writeHead(answer.statusCode ?? 502, Object.fromEntries(passed))
-      if (answer.statusCode !== 200 || !SEAT_PATHS.test(target.pathname)) return pipeline(answer, response)
-      return passSeat(answer, response, (player_token) => onSeat(player_token, incoming.socket.remoteAddress))
-    }),
-  ])
+async function passOn(options: PageOptions, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname, searchParams: query } = new URL(incoming.url ?? '/', options.platform_url)
+  const [, path] = LOBBY_PATHS.exec(pathname) ?? []
+  const { authorization } = incoming.headers
+  // A player with an identity has a token of its own, and gets a seat in a lobby of the platform.
+  const is_server = authorization === `Bearer ${options.token}`
+  if (path === undefined || (authorization !== undefined && !is_server)) {
+    const { answer, sent } = askPlatform(options, incoming, response)
+    await Promise.all([pipeline(incoming, sent), answer.then((arrived) => sendOn(arrived, response))])
+    return
+  }
+  const body = await readBody(incoming)
+  if (body === null) return fail(response, 413, `A call about a lobby has at most ${LOBBY_CALL_BYTES_MAX} bytes.`)
+  const call = { method: incoming.method ?? 'GET', path, query, text: body.toString(), is_server }
+  try {
+    await options.lobby.before(call)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const refusal = errorBody(error, { ray_id: '', main_url: options.platform_url })
+    response.writeHead(error.status, { 'content-type': 'application/json; charset=utf-8' })
+    response.end(JSON.stringify(refusal))
+    return
+  }
+  const { answer, sent } = askPlatform(options, incoming, response)
+  sent.end(body)
+  const arrived = await answer
+  if (arrived.statusCode !== 200) return sendOn(arrived, response)
+  const received = await text(arrived)
+  if (SEAT_PATHS.includes(path)) {
+    const seat = JSON.parse(received) as ResponseOf<typeof findLobby>
+    options.onSeat(seat.player.token, incoming.socket.remoteAddress)
+  }
+  const changed = Buffer.from(options.lobby.after(call, received) ?? received)
+  response.writeHead(200, { ...passedHeaders(arrived.headers), 'content-length': changed.length })
+  response.end(changed)
 }
 
-async function passSeat(
-  answer: IncomingMessage,
+/** Sends the head of a call to the platform. `sent`: takes its body. */
+function askPlatform(
+  { platform_url, token }: PageOptions,
+  incoming: IncomingMessage,
   response: ServerResponse,
-  onSeat: (player_token: string) => void,
-): Promise<void> {
-  const bytes = await buffer(answer)
-  const seat = JSON.parse(bytes.toString()) as ResponseOf<typeof findLobby>
-  onSeat(seat.player.token)
-  response.end(bytes)
+): { sent: ClientRequest; answer: Promise<IncomingMessage> } {
+  const target = new URL(incoming.url ?? '/', platform_url)
+  const headers = passedHeaders(incoming.headers)
+  headers.authorization ??= `Bearer ${token}`
+  // What the command reads is not compressed.
+  headers['accept-encoding'] = 'identity'
+  const sent = (target.protocol === 'https:' ? requestHttps : requestHttp)(target, { method: incoming.method, headers })
+  // A player who closes the page gives up the wait.
+  response.once('close', () => sent.destroy())
+  const answer = once(sent, 'response').then(([arrived]) => arrived as IncomingMessage)
+  return { sent, answer }
+}
+
+async function sendOn(arrived: IncomingMessage, response: ServerResponse): Promise<void> {
+  response.writeHead(arrived.statusCode ?? 502, passedHeaders(arrived.headers))
+  await pipeline(arrived, response)
+}
+
+function passedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.includes(name)))
+}
+
+/** Null: it is too long. */
+async function readBody(incoming: IncomingMessage): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    length += chunk.length
+    if (length > LOBBY_CALL_BYTES_MAX) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 type PageFile = { on_disk: string; content_length: number; content_type: string; content_encoding: SiteEncoding | null }
