@@ -12,6 +12,7 @@ import {
   placeholderNames,
   removeGameSecret,
   setGameSecret,
+  VersionConfig,
 } from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { get } from '../../server/test/edge/get.ts'
@@ -59,6 +60,92 @@ test('muster dev', async (t) => {
   await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
   await t.test('after kill -9 the game server and the platform that it started end too', (t) => killed(t, platform))
   await t.test('without a platform it starts one, and Ctrl-C leaves no process', (t) => ownPlatform(t, platform))
+})
+
+/** Members of the version config that `muster dev` has no equal of, and why. */
+const WITHOUT_EQUAL: Readonly<Record<string, string>> = {
+  kv: 'Calls pass to the platform, which has the version that is deployed.',
+  'cdn.site_id': 'A deploy fills it in. The page server has the folder.',
+  'mode.captcha': 'A development token needs no captcha.',
+  'mode.regions': 'The machine of the developer is the only region.',
+  'mode.tier': 'The server has the whole machine.',
+  'mode.idle_lobbies': 'There is one lobby, which always runs.',
+  'mode.idle_grace_ms': 'The lobby ends with the command.',
+  'mode.ready_deadline_ms': 'A server that is not ready is seen on the terminal.',
+  'docker.image_id': 'A deploy fills it in. The server has the folder.',
+  'docker.image': 'No images are run.',
+  'docker.entrypoint': 'No images are run.',
+  'docker.working_folder': 'No images are run.',
+  'docker.user': 'No images are run.',
+  'docker.stop_signal': 'No images are run.',
+  'docker.network_mode': 'The server has the network of the machine.',
+  'docker.network': 'The server has the network of the machine.',
+  'docker.standard_input': 'Nobody writes to the input of the server from the hub.',
+  'docker.ports.*.port': 'The deployed lobby needs a network of its own. In dev the server listens at this number too.',
+  'docker.ports.*.port_range': 'Players connect to the server itself, as on the platform.',
+  'docker.ports.*.proxy': 'It only confirms the port range.',
+  'mode.actions.*.identity_requirement': 'The platform checks no player of a development token.',
+  'mode.actions.*.verification': 'The platform checks no player of a development token.',
+  'mode.actions.*.verification_config': 'The platform checks no player of a development token.',
+  'mode.actions.*.max_lobbies_per_identity': 'There is one lobby.',
+}
+
+/** A part of the config under the name that it has wherever it is inherited. */
+function memberName(path: string): string {
+  return path
+    .replace(/^matchmaker\.(game_modes\.\*\.)?/, 'mode.')
+    .replace(/^mode\.docker/, 'docker')
+    .replace(/^mode\.actions\.(find|join|create)\.(?!enable)/, 'mode.actions.*.')
+}
+
+type Schema = {
+  properties?: Record<string, Schema>
+  patternProperties?: Record<string, Schema>
+  items?: Schema
+  anyOf?: Schema[]
+}
+
+/** The members of a schema that have no members themselves. Of maps and arrays, `*` stands for each. */
+function membersOf(schema: Schema, path = ''): string[] {
+  const inside = (name: string) => (path === '' ? name : `${path}.${name}`)
+  const below = [
+    ...Object.entries(schema.properties ?? {}).flatMap(([name, part]) => membersOf(part, inside(name))),
+    ...Object.values(schema.patternProperties ?? {}).flatMap((part) => membersOf(part, inside('*'))),
+    ...(schema.items === undefined ? [] : membersOf(schema.items, inside('*'))),
+    ...(schema.anyOf ?? []).flatMap((part) => membersOf(part, path)),
+  ]
+  return below.length === 0 ? [path] : [...new Set(below)]
+}
+
+function isSet(config: unknown, names: readonly string[]): boolean {
+  const [name, ...rest] = names
+  if (name === undefined) return true
+  if (typeof config !== 'object' || config === null) return name === '*'
+  const parts = name === '*' ? Object.values(config) : [(config as Record<string, unknown>)[name]]
+  return parts.some((part) => part !== undefined && isSet(part, rest))
+}
+
+test('each member of the version config is the same in dev and deployed, or has no equal for a reason', () => {
+  const configs = [{ matchmaker: SHOWING, cdn: CDN }, { matchmaker: ADMITTING }, { matchmaker: KEEPING }]
+  const members = membersOf(VersionConfig as Schema)
+  const compared = new Set(
+    members.filter((path) => configs.some((config) => isSet(config, path.split('.')))).map(memberName),
+  )
+  const isExcused = (name: string) =>
+    Object.keys(WITHOUT_EQUAL).some((known) => name === known || name.startsWith(`${known}.`))
+  const names = [...new Set(members.map(memberName))]
+  assert.deepEqual(
+    names.filter((name) => !compared.has(name) && !isExcused(name)),
+    [],
+    'a member without a decision: set it in one of the configs that both run, or state why dev has no equal',
+  )
+  const known = Object.keys(WITHOUT_EQUAL)
+  const isThere = (one: string) => names.some((name) => name === one || name.startsWith(`${one}.`))
+  assert.deepEqual(
+    known.filter((one) => !isThere(one) || compared.has(one)),
+    [],
+    'these need no reason',
+  )
 })
 
 async function startDev(t: TestContext, project: DeployedProject, env: Record<string, string> = {}) {
