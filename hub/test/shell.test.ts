@@ -49,7 +49,7 @@ test('the frame of the hub', async (t) => {
       [`/games/${game_id}/namespaces/${namespace_id}/lobbies/nope`, 'lobby'],
       ['/groups/nope', 'group'],
       ['/invites/nope', 'invite'],
-    ]) {
+    ] as const) {
       await page.goto(`${hub.url}${path}`)
       await page.getByText(`There is no such ${what}.`).first().waitFor()
       assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0, path)

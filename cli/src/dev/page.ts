@@ -3,7 +3,7 @@
 
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { realpath, stat } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import {
   type ClientRequest,
   createServer,

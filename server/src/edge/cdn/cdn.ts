@@ -3,11 +3,10 @@
 // files come from memory; large ones are streamed as fast as the client reads. A response whose parts are all in memory is
 // sent without a turn of the event loop.
 import { ApiError } from '@musterhost/contract'
+import { headerOf, isPreflight } from '@musterhost/contract/edge'
 import { fileOfPathname, folderLocation } from '@musterhost/contract/site'
-import { headerOf } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
-import { isPreflight } from '../http/cors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
