@@ -80,7 +80,7 @@ await writePart('docs/README.md', 'commands', await writeCommandPages(ROOT))
 await writePart('docs/configuration.md', 'settings', settingsTable())
 await writePart('docs/muster-yaml.md', 'members', membersTable())
 const limits = await readLimits(ROOT)
-await writePart('docs/design/limits.md', 'limits', limitsTables(limits))
+await writePart('docs/design/constants.md', 'limits', limitsTables(limits))
 const undescribed = limits.filter(({ description }) => description === '')
 if (undescribed.length > 0) {
   console.error(`${undescribed.length} of ${limits.length} limits have no comment that describes them:`)

@@ -1,4 +1,4 @@
-// What docs/design/limits.md is made of.
+// What docs/design/constants.md is made of.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { limitsOf } from './limits.ts'
