@@ -47,7 +47,7 @@ export type GameModeConfig = {
   /** Name of an image in a registry. Null: the build of `image_id`. */
   registry_image: string | null
   args: readonly string[]
-  /** Of a container image. */
+  /** How the server of a container image starts in another way than the image says. */
   image: ImageOverrides
   env: Readonly<Record<string, string>>
   /** Text files by their path within the lobby's writable folder. */

@@ -48,12 +48,12 @@ export type Context = {
   lobby_credentials: CredentialSource
   /** Opens the keys of certificates that the edge serves. */
   certificate_keys: CertificateKeys
-  /** For secrets that lie in the database. */
+  /** Seals and opens secrets that the database stores. */
   seals: Seals
   /** The tokens that are not valid any more, whatever their signature says. */
   revoked: Revoked
   token_uses: TokenUses
-  /** Whose certificates outgoing calls believe. */
+  /** Certificate authorities that outgoing calls trust. */
   trust: CertificateAuthorities
   /** What lobbies have written. */
   lobby_logs: LobbyChannels

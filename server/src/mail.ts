@@ -14,13 +14,13 @@ export type Mailer = {
 
 /** Mails that are being sent at once. */
 const MAILS_AT_ONCE_MAX = 8
-/** Being sent or waiting, of all clients together and of one client. */
+/** Mails of all clients that are being sent or wait for their turn. */
 const MAILS_MAX = 256
-/** Of these, mails that one client caused. */
+/** Mails of one client that are being sent or wait for their turn. */
 const CLIENT_MAILS_MAX = 8
 /** A mail waits this long for its turn. */
 const WAIT_MS_MAX = 10_000
-/** To connect to the mail server, and for its greeting. */
+/** Time to connect to the mail server, and for its greeting. */
 const CONNECT_MS_MAX = 5_000
 /** Silence of the mail server during a mail. */
 const SILENCE_MS_MAX = 10_000

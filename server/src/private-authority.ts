@@ -40,9 +40,9 @@ export type Leaf = {
 
 export const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 export const DAY_MS = 24 * 60 * 60_000
-/** Of an authority's own certificate. */
+/** Lifetime of an authority's own certificate. */
 export const AUTHORITY_LIFETIME_MS = 3_650 * DAY_MS
-/** Clocks of machines differ. */
+/** How long before its issue a certificate begins to be valid: clocks of machines differ. */
 const BEFORE_NOW_MS = DAY_MS
 
 /** Opens the authority, or makes it. Concurrent processes get the same one. Throws when its file is damaged. */

@@ -32,10 +32,10 @@ const ENDED_EVERY_POLLS = 4
 const FINDS_MAX = 6
 /** Lines of the server's log in a failure. */
 const LOG_LINES_MAX = 10
-/** Of a lobby that never had a process, or whose exit code is unknown. */
+/** Exit code that the platform reports for a lobby that never had a process, or whose exit code is unknown. */
 const UNKNOWN_EXIT_CODE = -1
 const GO_BACK = 'The version is deployed. Correct the server and deploy again, or go back: muster rollback'
-/** An address of documentation (RFC 5737), which no player has: limits of players do not count it with one. */
+/** Address reserved for documentation (RFC 5737). No player has it, so the request counts for no player's limits. */
 const PROBE_ADDRESS = '192.0.2.1'
 
 export type Deployed = { game_id: string; namespace_id: string; version_id: string; config: VersionConfig }

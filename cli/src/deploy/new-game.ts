@@ -4,7 +4,7 @@ import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** Of a group that is created, as a newcomer has none. */
+/** Name of the group that is created for a newcomer, who has none. */
 const GROUP_NAME = 'Developers'
 /** Groups that an error lists. */
 const GROUPS_SHOWN_MAX = 12

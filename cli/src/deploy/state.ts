@@ -14,9 +14,9 @@ export type UploadState = {
   url: string
   game_id: string
   kind: 'build' | 'site'
-  /** Of all files (contentHashOf). */
+  /** Hash of all files (contentHashOf). */
   content_hash: string
-  /** Of the build or the site. */
+  /** Id of the build or the site. */
   id: string
   upload_id: string
 }

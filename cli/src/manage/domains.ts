@@ -15,7 +15,7 @@ type Domain = ResponseOf<typeof getGameNamespaceById>['namespace']['config']['cd
 
 /** The platform checks a new claim about once a minute. */
 const CHECK_PAUSE_MS = 5000
-/** Of the column of record types. */
+/** Width of the column of record types. */
 const TYPE_WIDTH = 'CNAME'.length
 
 export async function listDomains(terminal: Terminal, options: GlobalOptions): Promise<void> {

@@ -9,13 +9,13 @@ import type { PlatformRules } from './platform-rules.ts'
 
 /** Characters of a header name of a verification request. */
 const HEADER_NAME_LENGTH_MAX = 128
-/** Of one endpoint, names and values together. */
+/** Bytes of all headers of one endpoint, names and values together. */
 const HEADER_BYTES_MAX = 8 * 1024
 /** RFC 9110: a token. */
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
 /** Visible characters of Latin-1, with blanks between them. */
 const VALUE = /^[\x21-\x7e\xa0-\xff](?:[\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa0-\xff])?$/
-/** How the message ends and where it goes is ours to say. */
+/** Headers that say how the message ends and where it goes: the platform sets them. */
 const FORBIDDEN = new Set([
   ...['host', 'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect', 'http2-settings'],
   ...['content-length', 'content-encoding', 'accept-encoding'],

@@ -15,7 +15,7 @@ type Network = {
   key: string
   factor: number
   count: number
-  /** Those that may be given to another client: the longest held first, those that were found busy last. */
+  /** Places that may be given to another client: the longest held first, places that were found busy last. */
   displaceable: Set<HeldPlace>
 }
 

@@ -17,7 +17,7 @@ export type { AddressFacts, Coordinates } from './ip-data/facts.ts'
 export type IpIntelligence = {
   /** As of now. `address` is in canonical form, as a request has it. */
   factsOf: (address: string) => AddressFacts
-  /** Until the data have been read for the first time, what to wait for (some seconds at most); then null. */
+  /** Returns what to wait for (some seconds at most) until the data have been read for the first time; then null. */
   opening: () => Promise<void> | null
   close: () => Promise<void>
 }
@@ -29,7 +29,7 @@ const OPENING_MS_MAX = 5_000
 const KNOWN_MAX = 50_000
 
 export type IpIntelligenceOptions = {
-  /** Of the operator. It need not be there. */
+  /** Folder with the operator's own address data. It may be missing. */
   folder: string
   /** Whether the AS numbers that come with the platform are read. */
   has_seed: boolean

@@ -17,7 +17,7 @@ import { type Series, seriesIds } from './series.ts'
 import { factsOfRows, readTail, type Tail } from './tail.ts'
 
 const FOLD_EVERY_MS = 2_000
-/** Of a shard in one transaction. */
+/** Journal rows of one shard that one transaction aggregates. */
 const ROWS_MAX = 50
 /** Transactions of one round; the next round does the rest. */
 const ROUND_MAX = 100

@@ -135,7 +135,7 @@ function ratesOf({ starts, secondsOf }: Numbers, counts: readonly number[]): num
   return counts.map((count, bucket) => count / secondsOf(starts[bucket]!))
 }
 
-/** Of the buckets that have something to take it of. */
+/** Returns the mean of each bucket that counted something; the other buckets have none. */
 function means(starts: readonly number[], sums: readonly number[], counts: readonly number[]) {
   const buckets = [...starts.keys()].filter((bucket) => counts[bucket] !== 0)
   return {
@@ -195,7 +195,7 @@ function byLine<Name extends string, L extends { names: Record<Name, unknown> }>
   }
 }
 
-/** Of all buckets. */
+/** Mean play duration of each line over all buckets. Lines in which no play has ended are left out. */
 function playedByLine<Name extends string>(
   lines: readonly (Pick<PartLine, 'of'> & { names: Record<Name, string> })[],
   names: readonly Name[],

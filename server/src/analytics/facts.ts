@@ -37,9 +37,9 @@ export type Fact = {
   difference: Partial<Gauges>
   /** From creation to ready; or how long a player who leaves was connected: null for one who never was. */
   duration_ms: number | null
-  /** Of a stop. */
+  /** Whether the lobby has failed; null for all facts but the stop of a lobby. */
   failed: boolean | null
-  /** Of an exit. */
+  /** Exit code of the process; null for all facts but an exit. */
   exit_code: number | null
 }
 

@@ -85,7 +85,7 @@ type LobbyRow = Omit<StandingLobby, 'series' | 'create_ms' | 'stop_ms'> &
   Series & { create_ts: Date; stop_ts: Date | null }
 type PlayerRow = { player_id: string; lobby_id: string; connect_ts: Date | null; played_ms: number | null }
 
-/** What the tables know of all that these rows of the journal speak of. */
+/** Reads the lobbies and players that these journal rows refer to from the tables. */
 export async function readStanding(db: ClientBase, rows: readonly Row[]): Promise<Standing> {
   const { lobby_ids, stopped_ids, player_ids } = idsIn(rows)
   const players = await db.query<PlayerRow>({
@@ -114,7 +114,10 @@ export async function readStanding(db: ClientBase, rows: readonly Row[]): Promis
   )
 }
 
-/** Those that a row itself creates are asked for too: they are not there. */
+/**
+ * Returns the ids that the rows refer to. They include lobbies and players that the rows themselves create: the tables
+ * do not have these yet.
+ */
 function idsIn(rows: readonly Row[]) {
   const lobby_ids = new Set<string>()
   const stopped_ids = new Set<string>()

@@ -3,9 +3,9 @@
 import { ApiError } from '@musterhost/contract'
 import { Semaphore } from '../flow/semaphore.ts'
 
-/** Of the ten connections of the pool (database/connect.ts). */
+/** Reads that run at once. Each takes one of the ten connections of the pool (database/connect.ts). */
 export const READS_AT_ONCE_MAX = 3
-/** Four tabs with a page that requests each data set on its own. */
+/** Reads that wait for their turn: those of four tabs whose page requests each data set separately. */
 export const READS_WAITING_MAX = 64
 /** A read waits this long for its turn. */
 const WAIT_MS_MAX = 20_000

@@ -35,7 +35,7 @@ type ColumnOf<K extends LineKind> = (typeof KINDS)[K]['gauges' | 'sums'][number]
 
 /** `of`: a number for each bucket that has begun. */
 export type Line<Column extends string = string> = {
-  /** Of the kind's names, in their order. */
+  /** Values of the kind's names, in their order. */
   names: readonly string[]
   of: Record<Column, number[]>
 }
@@ -145,8 +145,8 @@ function changesSql({ names, only, gauges, sums }: Kind, reading: Reading): stri
 }
 
 /**
- * Those of the window, of each row of `lines`, by its key: `offset 0` keeps the planner from reading those of all lines
- * for a part of them, or a day for a minute (factsSql).
+ * Joins each row of `lines` with its roll-ups of the window, by their key. `offset 0` keeps the planner from reading the
+ * roll-ups of all lines for a part of them, or a day for a minute (factsSql).
  */
 function rollUpsSql(table: string, columns: readonly string[], width: number): string {
   return `cross join lateral (

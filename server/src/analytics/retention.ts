@@ -9,7 +9,7 @@ import { DAY_S, HOUR_S, ROLL_UP_WIDTHS } from './buckets.ts'
 
 const DAY_MS = DAY_S * 1_000
 const TABLES = ['analytics_roll_ups', 'analytics_exit_codes'] as const
-/** Of one sweep. */
+/** Deleted namespaces whose numbers one sweep removes. */
 const NAMESPACES_AT_ONCE_MAX = 100
 
 type Kept = Pick<Context, 'config' | 'now'>

@@ -22,7 +22,7 @@ export type Sums = Record<keyof typeof SUMS, number>
 export const SUM_NAMES = Object.keys(SUMS) as (keyof typeof SUMS)[]
 /** Changes of the gauges, as columns. */
 const CHANGES = GAUGES.map((gauge) => `${gauge}_change`)
-/** Of a roll-up, and of a fact read as one. */
+/** Summed columns of a roll-up, and of a fact that is read as one. */
 const SUMMED = [...CHANGES, ...SUM_NAMES]
 
 /** What a fact adds to a column of roll-ups, as a column of that name. */

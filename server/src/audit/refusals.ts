@@ -17,7 +17,7 @@ const WRITE_EVERY_MS = 1_000
 /** Refusals in memory. One window has at most these, and one summary for each client that reached its maximum. */
 const WAITING_MAX = 2 * REFUSALS_MAX
 
-/** Of a window. `last`: the latest refusal that was dropped; it is written when the window ends. */
+/** Refusals in a window. `last`: the latest refusal that was dropped; it is written when the window ends. */
 type Count = { count: number; max: number; dropped_count: number; last: Refusal | null }
 
 /** Makes the event when it is written; most of a flood are never made. */

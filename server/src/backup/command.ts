@@ -115,7 +115,7 @@ export async function restore(env: NodeJS.ProcessEnv, where: BackupPlace): Promi
   return { lines, is_good: true }
 }
 
-/** Of a backup; null: of the data folder and the database of the settings. */
+/** Verifies a backup; without one (null), the data folder and the database of the settings. */
 export async function verify(env: NodeJS.ProcessEnv, where: BackupPlace | null): Promise<Outcome & { report: Report }> {
   const report =
     where === null ? await verifyPlatform(env) : await withBackup(env, where, (backup) => verifyBackup(env, backup))

@@ -12,10 +12,10 @@ export type CopiedObjects = {
   /** Objects that `to` has now, and their bytes. */
   object_count: number
   object_bytes: number
-  /** Of them, those that this call has copied. */
+  /** Objects that this call has copied, and their bytes. */
   copied_count: number
   copied_bytes: number
-  /** In the order of their keys. */
+  /** Objects that are missing or damaged, in the order of their keys. */
   lacking_objects: LackingObject[]
 }
 
@@ -58,7 +58,7 @@ async function copyOne(
   if (there !== null && there.sha256 === file.sha256 && there.content_length === content_length) {
     return { sha256: there.sha256, is_new: false }
   }
-  // Of a very old upload no hash is recorded.
+  // A very old upload has no recorded hash.
   const sha256 = file.sha256 ?? (await from.stat(object_key))?.sha256 ?? null
   if (sha256 === null) return 'missing'
   try {

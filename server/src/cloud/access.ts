@@ -1,5 +1,5 @@
-// Whose a group and a game is, and who of its members may do what. Every function on a group, a game, or on something
-// below one, begins here. What an operation asks of a member stands in the contract and comes with the caller.
+// Checks who a group or a game belongs to, and which of its members may do what. Every function on a group, a game, or on
+// something below one, begins here. What an operation asks of a member stands in the contract and comes with the caller.
 import assert from 'node:assert'
 import { ApiError, type ErrorCode, GROUP_ROLES, type GroupRole } from '@musterhost/contract'
 import type { Kysely, Transaction } from 'kysely'

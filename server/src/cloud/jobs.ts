@@ -9,7 +9,7 @@ import type { Schema } from '../database/schema.ts'
 
 /** Jobs that one api runs at once. */
 const JOBS_AT_ONCE_MAX = 2
-/** Of a job that failed through a fault of ours; the pause between them grows. */
+/** Attempts of a job that fails through a fault of the platform. The pause between attempts grows. */
 const ATTEMPTS_MAX = 20
 const RESTART_MS = 2_000
 /**

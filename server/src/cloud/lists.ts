@@ -4,7 +4,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 /** Items of a list of the cloud API, unless the operation has a smaller maximum. */
 export const LIST_MAX = 1_000
 
-/** Of rows of which one more than `count_max` was asked for. */
+/** Cuts rows to `count_max`. The query requested one row more, which shows that there are more. */
 export function cut<Row>(rows: readonly Row[], count_max = LIST_MAX): { rows: Row[]; is_cut: boolean } {
   return { rows: rows.slice(0, count_max), is_cut: rows.length > count_max }
 }

@@ -5,7 +5,7 @@ export function timestamp(date: Date): string {
   return date.toISOString()
 }
 
-/** Of a text of the contract's format `instant`. */
+/** Returns the milliseconds since the epoch of a text in the contract's format `instant`. */
 export function instantOf(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : Date.parse(text)
 }

@@ -80,7 +80,7 @@ function readBlock(cidr: string): Block | null {
   return { address, family: version === 4 ? 'ipv4' : 'ipv6', bits }
 }
 
-/** Of two blocks that overlap, one contains the first address of the other. */
+/** Whether the block overlaps with loopback. When two blocks overlap, one contains the first address of the other. */
 function hasLoopback({ address, family, bits }: Block): boolean {
   const block = new BlockList()
   block.addSubnet(address, bits, family)

@@ -8,14 +8,14 @@ import Type, { type Static } from 'typebox'
 import { positionText } from '../text/text-position.ts'
 import { parseToml, type Toml, TomlSyntaxError } from '../text/toml.ts'
 
-/** In the order and with the members of the answer to GET /cloud/region-tiers. */
+/** Tier with the members of the response to GET /cloud/region-tiers, in their order. */
 export type RegionTier = {
   tier_name_id: string
   platform_cores_numerator: number
   platform_cores_denominator: number
   /** MHz. */
   cpu: number
-  /** These three in MB. */
+  /** Memory, disk and bandwidth are in MB. */
   memory: number
   disk: number
   bandwidth: number
@@ -112,15 +112,15 @@ const PORTIONS = [
   [1, 8],
   [1, 16],
 ] as const
-/** Of the machine's memory: the rest is the platform's and the operating system's. */
+/** Share of the machine's memory that lobbies may use: the rest is for the platform and the operating system. */
 const MEMORY_FOR_LOBBIES = 0.9
-/** Of a whole core; a number to compare tiers by, which nothing enforces. */
+/** Disk of a tier with one whole core, for the comparison of tiers. Disk and bandwidth are not enforced. */
 const DISK_MB_PER_CORE = 40_960
 const BANDWIDTH_MB_PER_CORE = 750_000
 const MICROS = 1_000_000
-/** Some machines do not say how fast they are. */
+/** Clock rate of a machine that does not report one, in MHz. */
 const CPU_MHZ_ELSEWHERE = 2_000
-/** Size of `muster.toml`. */
+/** Bytes of `muster.toml`. */
 const FILE_BYTES_MAX = 1024 * 1024
 
 export function thisMachine(): Machine {
@@ -246,7 +246,7 @@ function fillIn(table: Static<typeof TierTable>, machine: Machine): RegionTier {
   }
 }
 
-/** What the lobbies of a machine may use together, when nobody says otherwise. */
+/** What the lobbies of a machine may use together, unless a setting says otherwise. */
 export function machineCapacity(machine: Machine): { cpu_cores: number; memory_mb: number } {
   return { cpu_cores: machine.cores, memory_mb: Math.floor(machine.memory_mb * MEMORY_FOR_LOBBIES) }
 }

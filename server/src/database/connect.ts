@@ -12,13 +12,16 @@ import { explainTls, readTarget, type UrlSetting } from './tls.ts'
 
 /** Connections of a role to the database. */
 const CONNECTIONS_MAX = 10
-/** Kept open for the next request. */
+/** Connections that are kept open for the next request. */
 const CONNECTIONS_MIN = 2
-/** Nothing the platform asks takes longer; a migration or a report lifts it for its own transaction. */
+/**
+ * Time of a statement. No statement of the platform takes longer; a migration or a report lifts the limit for its
+ * transaction.
+ */
 const STATEMENT_MS_MAX = 10_000
 /** A transaction without a statement is ended by the database after this time. */
 const IDLE_IN_TRANSACTION_MS_MAX = 10_000
-/** To open a connection. */
+/** Time to open a connection. */
 const CONNECT_MS_MAX = 5_000
 /** A connection that was unused for this time is closed. */
 const IDLE_MS_MAX = 30_000
@@ -27,7 +30,7 @@ const KEEP_ALIVE_AFTER_MS = 10_000
 const CLOSE_MS_MAX = 5_000
 
 export type ConnectOptions = {
-  /** Of one server or of several. */
+  /** URL of one server or of several. */
   url: string
   /** How the connection is called in pg_stat_activity. */
   application_name: string

@@ -36,7 +36,7 @@ export async function makeDayPartitions(db: ClientBase, table: string, times_ms:
   for (const partition of missing) await makeDayPartition(db, partition)
 }
 
-/** Of two who want the same one, the second finds it. */
+/** Makes the partition unless it exists. The second of two concurrent calls finds the partition of the first. */
 export async function makeDayPartition(db: ClientBase, partition: DayPartition): Promise<void> {
   const { table, day_ms } = partition
   const name = partitionName(partition)

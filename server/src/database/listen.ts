@@ -33,7 +33,7 @@ export type Listener = Pick<DatabaseListener, 'on' | 'notify' | 'close'>
 
 type ListenerOptions = {
   url: string
-  /** Of the pool that connects to the same servers. Without one the listener searches for its own. */
+  /** Primary of the pool that connects to the same servers. Without one the listener searches for the primary. */
   primary?: Primary
   log: Logger
   /** Where the URL was written. Default: DATABASE_URL. */

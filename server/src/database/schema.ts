@@ -240,7 +240,7 @@ type UserSessionTable = {
   refresh_ts: Date
   expire_ts: Date
   end_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
-  /** Of its last use; null in old sessions. */
+  /** Client of the last use of the session; null in old sessions. */
   client_ip: ColumnType<string | null, string | null | undefined, string | null>
   user_agent: ColumnType<string | null, string | null | undefined, string | null>
 }
@@ -672,9 +672,9 @@ type LobbyTable = {
   memory_mb: Generated<number>
   /** The numbers at which the edge serves its tcp and udp ports. */
   edge_ports: ColumnType<EdgePortNumber[], string | undefined, never>
-  /** Whose custom lobby it is. */
+  /** Identity that created the custom lobby; null when none did. */
   creator_identity_id: string | null
-  /** Of the request that started it. */
+  /** Ray of the request that started the lobby. */
   ray_id: string | null
 }
 
@@ -851,16 +851,19 @@ type LobbyRunTable = {
   listening: ColumnType<Listening | null, string | null | undefined, string | null>
   /** The last lines that a server wrote which failed; null of all others. */
   log_tail: ColumnType<string[] | null, string | null | undefined, string | null>
-  /** The time of one core that it used; null while it runs, and where nobody counted. */
+  /** The time of one core that it used; null while it runs, and where it was not counted. */
   cpu_ms: ColumnType<number | null, number | null | undefined, number | null>
-  /** What it may use, and whose: runs are kept when their lobby, and even their namespace, is gone. Null in old rows only. */
+  /**
+   * Namespace and resources of the run: it is kept when its lobby, and even its namespace, is gone. Null in old rows
+   * only.
+   */
   namespace_id: string | null
   region: string | null
   cpu_cores: number | null
-  /** Whose it was when it began. */
+  /** Game and group that the run belonged to when it began. */
   game_id: string | null
   group_id: string | null
-  /** What it runs on; null when nothing does. */
+  /** Build that the run uses; null when it uses none. */
   build_id: string | null
 }
 
@@ -875,7 +878,7 @@ type RunnerTable = {
   memory_mb: number | null
   /** Local ports that no lobby has. */
   port_count: Generated<number>
-  /** Of the program. */
+  /** Version of the program. */
   version: Generated<string>
   /** Why it starts no lobby (runner/drivers/driver.ts); null: it does. */
   refusal: 'no_manager' | 'not_available' | null

@@ -29,7 +29,7 @@ export async function isServed(
   return row !== undefined
 }
 
-/** Of an edge that players reach at a host of its own. */
+/** Whether this is the host of an edge that players reach at a host of its own. */
 async function isEdgeHost(db: Kysely<Schema>, host: string): Promise<boolean> {
   const row = await db.selectFrom('edges').where('public_host', '=', host).select('edge_id').executeTakeFirst()
   return row !== undefined

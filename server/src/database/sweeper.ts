@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 import { failureOf, type JobContext, JobRecorder, type JobRun } from './job-runs.ts'
 
 export type SweepStep = {
-  /** Of what: a word for the log. */
+  /** What the step removes: a word for the log. */
   what: string
-  /** Removes some, and returns how many. */
+  /** Makes the step: removes some rows or files, and returns how many. */
   remove: () => Promise<number>
 }
 

@@ -42,7 +42,10 @@ async function examineServer(config: Config, url: string): Promise<Finding[]> {
   }
 }
 
-/** Of several servers: who the primary is, who does not respond, and whether a failover loses what was acknowledged. */
+/**
+ * Examines several servers: which is the primary, which do not respond, and whether a failover loses acknowledged
+ * writes.
+ */
 async function examineStandbys(url: string): Promise<Finding[]> {
   const servers = serversOf(url)
   if (servers.length === 1) return []

@@ -30,7 +30,7 @@ export type Links = {
 
 /** In the data folder: where the unix sockets are. The supervisor of a joined node has the first one for its own. */
 const FOLDER_FILES = { platform: 'link-folder', node: 'edge-link-folder' } as const
-/** Of the name of the folder of one edge. */
+/** Random bytes in the name of the folder of one edge. */
 const FOLDER_BYTES = 4
 
 type LinksOptions = {

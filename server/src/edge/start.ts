@@ -68,7 +68,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   const socket_path = handOverPath(ctx)
   const predecessor = socket_path === null ? null : await Predecessor.find(ctx, socket_path)
   opened.defer(() => predecessor?.close())
-  /** Those of the settings, until the servers listen. */
+  /** Ports of the settings, until the servers listen; then the ports at which they listen. */
   const ports = { http: ctx.config.edge_http_port, https: ctx.config.edge_https_port }
   const parts = await openEdge(ctx, opened, {
     limits,

@@ -36,13 +36,13 @@ const HEADERS_TIMEOUT_MS = 10_000
 /** How often Node looks for connections that are past a timeout. */
 const TIMEOUTS_CHECK_MS = 5_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
-/** Path parameters are ids; the longest are object keys. */
+/** Characters of a path parameter. Path parameters are ids; the longest are object keys. */
 const PATH_PARAMETER_LENGTH_MAX = 512
 /** Clients that one rate limiter remembers. */
 const RATE_LIMIT_KEYS_MAX = 100_000
-/** Requests under way that did not come through the edge, and those of one client or lobby. */
+/** Requests under way that did not come through the edge. */
 const DIRECT_MAX = 16_384
-/** Of these, requests of one client or lobby. */
+/** Requests under way of one client or lobby that did not come through the edge. */
 const DIRECT_PER_CLIENT_MAX = 4_096
 /** The roles whose processes call this one from other machines. */
 const CALLING_ROLES = ['matchmaker', 'edge'] as const

@@ -112,7 +112,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
   ]
 }
 
-/** Of all operations of the api, pages of games call only these. */
+/** Operations of the api that pages of games call. They call no others. */
 export function pageOperations(kv: Kv, records: WatchedRecords): Implementation[] {
   return [...kvEntries(kv), ...profile(records)]
 }

@@ -26,9 +26,9 @@ import { groundsOfToken, noPlace } from './watches.ts'
 
 /** WebSockets of a role. */
 const SOCKETS_MAX = 20_000
-/** Of one client: a school's network may have many players. */
+/** WebSockets of one client: a school's network may have many players. */
 const CLIENT_SOCKETS_MAX = 256
-/** Messages of clients are not read. */
+/** Bytes of a message of a client. The content of such messages is not read. */
 const MESSAGE_BYTES_MAX = 1_024
 /** Messages, fragments, pings and pongs of a client between two pings of the server. */
 const MESSAGES_MAX = 32
@@ -139,7 +139,7 @@ class Sockets {
   readonly #service: RayService
   readonly #routes: readonly KnownRoute[]
   readonly #server = new WebSocketServer(SERVER_OPTIONS)
-  /** Of requests whose upgrade is accepted, for the head of the response. */
+  /** Ray ids of requests whose upgrade is accepted, for the head of the response. */
   readonly #ray_ids = new WeakMap<IncomingMessage, string>()
   readonly #subscribers = new Map<WebSocket, Subscriber>()
   readonly #share = new ClientShare({ places_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })

@@ -18,7 +18,7 @@ export const LINK_VERSION_MIN = 1
 
 /** Roles that a joined node can run. */
 export const NODE_ROLES = ['runner', 'edge'] as const
-/** Of an invitation that names none. */
+/** Roles of an invitation that names none. */
 export const NODE_ROLES_DEFAULT: readonly (typeof NODE_ROLES)[number][] = ['runner']
 
 /**
@@ -29,9 +29,9 @@ export const RETIRE_PATH = '/retire'
 
 /** Bytes of a JSON body between the two ends. The text of muster.toml is the largest part. */
 export const JSON_BYTES_MAX = 1024 ** 2
-/** For one call that is not a stream. */
+/** Time for one call that is not a stream. */
 export const CALL_MS_MAX = 15_000
-/** Until a connection has been upgraded, and until its TLS handshake is over. */
+/** Time for the upgrade of a connection, and for its TLS handshake. */
 export const HANDSHAKE_MS_MAX = 10_000
 /** How often each end sends a ping. */
 export const PING_MS = 5_000

@@ -12,12 +12,12 @@ import { CALL_MS_MAX, type ConnectionKind, JSON_BYTES_MAX, PING_MS, PING_MS_MAX,
 const CALLS_MAX = 1_024
 /** Connections and UDP sources of players to the lobbies of one node, and the same through its edge. */
 const STREAMS_MAX = 8_192
-/** Of a stream over `calls`: builds must arrive fast over a long way. */
+/** Window of a stream over `calls`: builds must arrive fast over a long way. */
 const CALL_WINDOW_BYTES = 1024 ** 2
 const STREAM_WINDOW_BYTES = 64 * 1024
-/** Of a connection: more than its streams can have unread. */
+/** Window of a connection: more than its streams can have unread. */
 const CONNECTION_WINDOW_BYTES = 1024 ** 3
-/** Units of 10^6 bytes. Beyond it Node refuses new streams. */
+/** Memory of a session, in units of 10^6 bytes. Beyond it Node refuses new streams. */
 const SESSION_MEMORY_MB_MAX = 1_024
 
 /** The HTTP/2 options of either end of a connection. */

@@ -14,12 +14,12 @@ export const STEP_MS_MIN = 5_000
 export type LobbyMetrics = {
   start_ts: number
   step_ms: number
-  /** Of one core. */
+  /** Time of one core that each step used. */
   cpu_ms: number[]
   memory_bytes: number[]
   seen_ts: number
   seen_cpu_ms: number
-  /** In each step; null, or absent, where nothing was counted, as in files of an older release. */
+  /** Bytes of each step; null, or absent, where nothing was counted, as in files of an older release. */
   bytes_in?: (number | null)[]
   bytes_out?: (number | null)[]
   /** The highest count of each step. */
@@ -113,7 +113,7 @@ export function busyCores({ start_ts, step_ms, cpu_ms, seen_ts }: LobbyMetrics):
   })
 }
 
-/** Of a lobby's folder; null when nothing of it is kept. */
+/** Reads the metrics in a lobby's folder; null when none are kept there. */
 export async function readMetrics(folder: string): Promise<LobbyMetrics | null> {
   try {
     return JSON.parse(await readFile(join(folder, METRICS_FILE), 'utf8')) as LobbyMetrics

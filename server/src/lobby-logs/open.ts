@@ -13,7 +13,7 @@ import { createFarLogs, type FarRun } from './remote.ts'
 /** `writeInput` writes to the standard input of a lobby that runs; its runner does so, on this machine too. */
 export type LobbyChannels = LobbyLogs & { writeInput: (lobby_id: string, input: LobbyInput) => Promise<InputResult> }
 
-/** Those of this machine are read from its disk, those of others asked for. */
+/** Logs of lobbies of this machine are read from its disk, logs of other machines are requested from their runners. */
 export function createLobbyLogs({
   config,
   pool,

@@ -40,7 +40,7 @@ export function directUploadUrl({ s3, objects }: ObjectsConfig, options: S3Optio
   return upload_endpoint + client.pathOf(incomingPathOf(newObjectKey()))
 }
 
-/** Of files on their way to a bucket or from it. They can be lost. */
+/** Folder of files on their way to a bucket or from it. They can be lost. */
 export function transferFolder(data_dir: string): string {
   return join(data_dir, 'cache', 'transfer')
 }

@@ -10,15 +10,15 @@ export const MARKS_MAX = 32
 export const LABEL_LENGTH_MAX = 64
 
 export type RayService = 'edge' | 'api' | 'matchmaker' | 'runner'
-/** Whose request it was. Null: nobody's who is known; administrators see it. */
+/** Owner of the request. Null: it has no known owner; administrators see its ray. */
 export type RayOwner = { kind: 'namespace' | 'game' | 'user'; id: string } | null
 
-/** As api and matchmaker tell it to the edge. */
+/** Text of the owner, as api and matchmaker send it to the edge. */
 export function ownerText(owner: RayOwner): string {
   return owner === null ? 'nobody' : `${owner.kind} ${owner.id}`
 }
 
-/** Null where it is nobody's, or is no such text. */
+/** Reads the text of an owner; null when the request has no owner, and for any other text. */
 export function readOwner(text: string): RayOwner {
   const [kind, id = ''] = text.split(' ')
   return kind === 'namespace' || kind === 'game' || kind === 'user' ? { kind, id } : null

@@ -13,12 +13,12 @@ export const SLOW_MS = 500
 const FLUSH_EVERY_MS = 1_000
 /** Parts of rays that wait to be written; further ones are dropped. */
 const GATHERED_MAX = 500
-/** Failures, slow ones and starts of one owner in a second. */
+/** Rays of one owner that are kept in a second: those of failures, slow requests and starts. */
 const OWNER_RAYS_MAX = 20
-/** The newest of an owner; older ones are removed. */
+/** Parts of rays of one owner that are kept. The oldest are removed. */
 export const OWNER_PARTS_MAX = 10_000
 const TRIM_EVERY_MS = 60_000
-/** Of what belongs to nobody. */
+/** Owner id of rays without an owner. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
 
 /** A service's part of a ray, as it is written and read. Offsets are microseconds after `ts_us`. */

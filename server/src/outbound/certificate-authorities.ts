@@ -1,8 +1,8 @@
-// Whose certificates outgoing calls believe: the authorities that come with Node, and those of the settings. What the
+// Certificate authorities that outgoing calls trust: those that come with Node, and those of the settings. What the
 // environment of a process adds (NODE_EXTRA_CA_CERTS, a system's own store) is for others.
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 
-/** Made when it is first asked for: reading all authorities takes some milliseconds. */
+/** Returns the context, which the first call makes: reading all authorities takes some milliseconds. */
 export type CertificateAuthorities = () => SecureContext
 
 export function readCertificateAuthorities(authorities: readonly string[]): CertificateAuthorities {

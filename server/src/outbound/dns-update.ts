@@ -15,12 +15,12 @@ import {
 } from './dns-message.ts'
 import { signMessage, TsigFailure, verifyResponse } from './tsig.ts'
 
-/** For the whole update, from connecting to the response. */
+/** Time for the whole update, from connecting to the response. */
 const CALL_MS_MAX = 10_000
 /** The length that a message over TCP begins with has two bytes. */
 const LENGTH_BYTES = 2
 const DNS_PORT = 53
-/** Of the records that are added: they live for minutes, and a resolver must not keep an older set. */
+/** TTL of the records that are added: they live for minutes, and a resolver must not keep an older set. */
 const TTL_S = 60
 const RESPONSE_CODES: Readonly<Record<number, string>> = {
   1: 'FORMERR',

@@ -66,7 +66,7 @@ export type FetchRules = {
   calls_localhost?: boolean
   /** Whether this machine's own addresses are refused too. */
   own_addresses?: 'refused'
-  /** Whose certificates are believed; absent: the well-known authorities. */
+  /** Certificate authorities that are trusted; absent: the well-known ones. */
   trust?: CertificateAuthorities
 }
 

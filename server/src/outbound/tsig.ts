@@ -10,13 +10,13 @@ const HASHES: Readonly<Record<TsigAlgorithm, string>> = {
   'hmac-sha384': 'sha384',
   'hmac-sha512': 'sha512',
 }
-/** Of the TSIG record, beside those of the header (RFC 8945, 3). */
+/** Error codes of the TSIG record, beside those of the header (RFC 8945, 3). */
 const ERRORS: Readonly<Record<number, string>> = { 16: 'BADSIG', 17: 'BADKEY', 18: 'BADTIME', 22: 'BADTRUNC' }
 const COUNT_OF_ADDITIONALS = 10
 
 /** The name server does not accept the signature, or its own signature cannot be believed. */
 export class TsigFailure extends Error {
-  /** The name server says so itself. */
+  /** Whether the name server itself reports the failure. */
   readonly is_refusal: boolean
   constructor(message: string, is_refusal = false) {
     super(message)
@@ -50,7 +50,7 @@ export function verifyResponse(response: Buffer, key: TsigKey, request_mac: Buff
   const record = additionals.at(-1)
   if (record?.type !== DNS_TYPE.TSIG) throw new TsigFailure('The response of the name server is not signed.')
   const { algorithm, mac, original_id, ...variables } = readTsig(record.data)
-  // These two come without a signature: the name server could make none.
+  // A response with one of these errors has no signature: the name server could make none.
   const error = ERRORS[variables.error]
   if (error === 'BADKEY' || error === 'BADSIG') {
     throw new TsigFailure(`The name server does not accept the key ${key.name} (${error}).`, true)

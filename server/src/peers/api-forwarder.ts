@@ -16,9 +16,9 @@ import { bareHost } from '../text/bare-host.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../wire/headers.ts'
 
-/** Requests being forwarded, in all and of one lobby. The api allows one client as many long polls of entries. */
+/** Requests that are being forwarded. */
 const FORWARDED_MAX = 4_096
-/** Of these, requests of one lobby. */
+/** Requests of one lobby that are being forwarded. The api allows one client as many long polls of entries. */
 const FORWARDED_PER_LOBBY_MAX = 512
 /** Idle connections to the api. */
 const FREE_SOCKETS_MAX = 64

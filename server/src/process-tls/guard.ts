@@ -12,9 +12,9 @@ import { type ProcessTls, TLS_VERSION } from './process-tls.ts'
 
 /** The first byte of a TLS record that begins a handshake. */
 const HANDSHAKE = 0x16
-/** Until the first byte of a connection. The edge sends it at once. */
+/** Time until the first byte of a connection. The edge sends it at once. */
 const FIRST_BYTE_MS_MAX = 10_000
-/** Until the handshake is over. */
+/** Time for the handshake. */
 const HANDSHAKE_MS_MAX = 10_000
 /** Connections of other machines that have not proven themselves. */
 const UNPROVEN_MAX = 256
@@ -23,7 +23,7 @@ const LOG_EVERY_MS = 60_000
 
 export type GuardOptions = {
   tls: ProcessTls
-  /** Whose certificates are accepted. */
+  /** Roles whose certificates are accepted. */
   roles: readonly ProcessRole[]
   own_addresses: OwnAddresses
   /** CIDR blocks of other machines whose connections may be plain. */

@@ -23,7 +23,7 @@ const SAMPLE_EVERY_MS_MAX = 60_000
 /** Rows of ended runs that one sweep removes. */
 const ENDED_ROWS_MAX = 10_000
 
-/** Of lobbies that still run: a sample may be stored after the end of its lobby. */
+/** Stores the samples of lobbies that still run: a sample may come after the end of its lobby. */
 const STORE_SQL = `
   insert into lobby_usage (lobby_id, namespace_id, cpu_cores, memory_bytes)
   select lobby_id, namespace_id, used.cpu_cores, used.memory_bytes

@@ -9,7 +9,7 @@ const SERVERS_MAX = 9
 const PARTS = /^(?<before>postgres(?:ql)?:\/\/(?:[^/?#]*@)?)(?<hosts>[^/?#@]*)(?<after>.*)$/s
 const HOST = /^(?<host>\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(?<port>\d{1,5}))?$/
 
-/** Those of libpq, and the driver's own, which encrypts and does not check the certificate. */
+/** TLS modes of libpq, and the driver's own `no-verify`, which encrypts and does not check the certificate. */
 const TLS_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
 const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'] as const
 

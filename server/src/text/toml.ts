@@ -37,7 +37,7 @@ function findPlace(places: ReadonlyMap<string, TextPosition>, path: readonly str
 /** The first place of each path, by its names with NUL between them. */
 function placesOf(program: AST.TOMLProgram): Map<string, TextPosition> {
   const places = new Map<string, TextPosition>()
-  // Of the nodes around the one that is visited.
+  // Paths of the nodes around the one that is visited.
   const around: string[][] = []
   traverseNodes(program, {
     enterNode(node, parent) {

@@ -3,10 +3,13 @@
 // client's address is worth nothing.
 import type { Keys } from './keys.ts'
 
-/** Of Keys.mac. */
+/** Purpose of the proof, for Keys.mac. */
 export const EDGE_PROOF_PURPOSE = 'edge'
 
-/** The same for the life of the keys. It goes to api and matchmaker only, over the internal address. */
+/**
+ * Returns the proof, which is the same for the life of the keys. It goes to api and matchmaker only, over the internal
+ * address.
+ */
 export function edgeProof(keys: Keys): string {
   return keys.mac(EDGE_PROOF_PURPOSE, 'forwarded').toString('base64url')
 }

@@ -19,7 +19,7 @@ export function workTogether(one: number, other: number): boolean {
 export const HAND_OVER_VERSION = 3
 export const HAND_OVER_VERSION_MIN = 2
 
-/** Of a program that does not name them: it was made before they were negotiated. */
+/** Hand-over versions of a program that does not name them: it was made before they were negotiated. */
 export const HAND_OVER_BEFORE: HandOverVersions = { min: 2, max: 2 }
 
 export type HandOverVersions = { min: number; max: number }

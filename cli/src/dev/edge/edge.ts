@@ -7,7 +7,10 @@ import { DevSeats } from './seats.ts'
 import { openTcpPort } from './tcp-port.ts'
 import { openUdpPort } from './udp-port.ts'
 
-/** Of which players get addresses, as where lobbies share the network of a machine. Other systems have one loopback address. */
+/**
+ * Loopback network in which each player gets an address, as where lobbies share the network of a machine. Only Linux has
+ * it: other systems have one loopback address.
+ */
 const PLAYER_NETWORK = '127.64.0.0/10'
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1']
 

@@ -41,7 +41,7 @@ export default function DeployDialog(props: DeployDialogProps) {
     done: `${namespace.display_name} runs ${name} from now on.`,
     onDone: () => {
       onClose()
-      // That page shows the progress of the deploy.
+      // The page of the namespace shows the progress of the deploy.
       void navigate({ to: namespaceLink(game_id, namespace.namespace_id) })
     },
     shows_errors: true,

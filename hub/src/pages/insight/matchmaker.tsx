@@ -344,7 +344,7 @@ function Outcome({ find: { outcome, code, lobby_id } }: { find: LiveFind }) {
 type Refused = { code: string; ray_id: string; ts: string }
 type CodeRow = { code: string; requests: number; newest_ray_id: string }
 
-/** Those before the page was opened are read once; the others arrive. */
+/** Refusals of the last hour. `arrived` has those since the page was opened; the earlier ones are read once. */
 function Refusals({ arrived }: { arrived: readonly LiveFind[] }) {
   const { game, params } = useNamespace()
   const [start_ms] = useState(() => Date.now() - HOUR_MS)

@@ -66,7 +66,7 @@ export async function openFeeds(options: FeedsOptions): Promise<Feeds> {
     await rename(`${path}.new`, path)
   }
 
-  /** Of those that are due, one after the other. */
+  /** Fetches the feeds that are due, one after the other. */
   async function refresh(signal: AbortSignal): Promise<void> {
     for (const state of states) {
       if (signal.aborted || state.due_ms > elapsed()) continue

@@ -1,7 +1,7 @@
 // AS numbers of providers whose customers are machines. Each was chosen by the name in the registries and by what the
-// provider sells; a better known name follows in brackets. Networks with people behind them are left out on purpose.
-// These are networks that carry access and hosting under one number, and content networks through which private relays reach
-// the internet (Cloudflare, Akamai's own, Fastly). Google's own number is left out because its consumer VPN uses it.
+// provider sells; a better known name follows in brackets. Networks with people behind them are left out on purpose:
+// networks that carry access and hosting under one number, and content networks through which private relays reach the
+// internet (Cloudflare, Akamai's own, Fastly). Google's own number is left out because its consumer VPN uses it.
 
 export const HOSTING_AS_NUMBERS: ReadonlyMap<number, string> = new Map([
   // The large clouds.

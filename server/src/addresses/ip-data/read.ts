@@ -14,7 +14,7 @@ export type ReaderAnswer = { list: ParsedList } | { as_numbers: RangeTable } | {
 
 /** What the npm package of the platform has in place of the files. A checkout has no such file. */
 const PACKED_SEED = new URL('../../../as-numbers.bin', import.meta.url)
-/** Of the thread that parses. */
+/** Heap of the thread that parses, in MB. */
 const READER_MEMORY_MB_MAX = 1_024
 
 /** Throws an Error with a sentence. */

@@ -19,7 +19,7 @@ import { cut } from '../lists.ts'
 import { instantOf, timestamp } from '../times.ts'
 import { type AuditWindow, type EventRow, selectEvents } from './rows.ts'
 
-/** Of events that the platform caused without a request. */
+/** Address of events that the platform caused without a request. */
 const PLATFORM_ADDRESS = '-'
 
 type Filters = Omit<QueryOf<typeof listAuditEvents>, 'group_id'>

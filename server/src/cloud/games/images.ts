@@ -18,7 +18,7 @@ import { deleteUploads } from '../sweep/removed-objects.ts'
 import { dropTaken, keepTaken, type TakenFiles, takeArrived } from '../uploads/take-arrived.ts'
 import { prepareUpload } from '../uploads/uploads.ts'
 
-/** Of one kind and game; preparing one more abandons the oldest. */
+/** Prepared uploads of one kind of image of one game. Preparing one more abandons the oldest. */
 const PREPARED_MAX = 8
 
 /** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */

@@ -75,7 +75,7 @@ async function searchId(ctx: Context, owner_ids: string[], id: string): Promise<
   return listsOf(players, lobbies, rays)
 }
 
-/** Of the lobby with this id. */
+/** Returns the ray of the request that started the lobby with this id, in a list of at most one. */
 async function startingRay(ctx: Context, owner_ids: string[], lobby_id: string): Promise<string[]> {
   const { rows } = await ctx.pool.query<{ ray_id: string }>(
     'select ray_id from lobbies where lobby_id = $1 and namespace_id = any($2) and ray_id is not null',

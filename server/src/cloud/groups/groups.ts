@@ -54,7 +54,7 @@ export async function createGroup(
   return { group_id }
 }
 
-/** Those of the caller; an administrator's are all, a cloud token's the one that has its game. Newest first. */
+/** Lists the caller's groups, newest first: an administrator sees all groups, a cloud token the group of its game. */
 export async function listGroups(ctx: Context, caller: Caller): Promise<{ groups: Summary[]; is_cut: boolean }> {
   const found = await summaries(ctx, caller)
     .$if(caller.kind === 'user', (query) =>

@@ -6,12 +6,12 @@ import { listNamespaces } from '../namespaces/namespaces.ts'
 import { timestamp } from '../times.ts'
 import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
-/** Of one question, and of one file. */
+/** Rows of one query. */
 const ROWS_AT_ONCE = 1_000
 /** Rows of an exported history. */
 const ROWS_MAX = 1_000_000
 
-/** From the first moment up to, and without, the second. */
+/** Lobbies that were created at `query_start` or later, and before `query_end`. */
 export type Window = { game_id: string; query_start: number; query_end: number }
 
 type CsvRow = LobbyRow & {
@@ -49,7 +49,7 @@ const CELLS: readonly (readonly [name: string, cell: (row: CsvRow) => string])[]
   ['failed', (row) => String(row.stop_ts !== null && hasFailed(row))],
 ]
 
-/** Of those behind a lobby, the oldest first. */
+/** Selects the lobbies of a namespace that were created after a lobby, the oldest first. */
 const SQL = `
   select ${LOBBY_COLUMNS}, n.name_id as namespace, l.version_id, v.display_name as version, l.publicity, l.is_custom,
     l.max_players_normal, l.tags::text as tags,

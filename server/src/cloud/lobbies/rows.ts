@@ -19,14 +19,14 @@ export type LobbyRow = {
   exit_reason: string | null
 }
 
-/** Of `lobbies l` and, where there is one, `lobby_runs r`. */
+/** Columns of `lobbies l` and, where there is one, `lobby_runs r`. */
 export const LOBBY_COLUMNS = `l.lobby_id, l.namespace_id, l.game_mode, l.region, l.create_ts, l.ready_ts, l.stop_ts, l.stop_reason,
   l.player_count, l.is_closed, l.is_stalled,
   l.version_id is distinct from (select version_id from namespaces n where n.namespace_id = l.namespace_id) as is_outdated,
   r.start_ts, r.exit_ts, r.exit_code, r.exit_reason`
 
 /**
- * Whether its server ended on its own, otherwise than with exit code 0 after it was ready. A server that ends before it is
+ * Whether the server of the lobby ended on its own, otherwise than with exit code 0 after it was ready. A server that ends before it is
  * ready has failed its players, with any exit code: such starts lead to the pauses of a version.
  */
 export function hasFailed({ stop_reason, exit_reason, exit_code, ready_ts }: LobbyRow): boolean {

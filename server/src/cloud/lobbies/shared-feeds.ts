@@ -1,11 +1,11 @@
-// Feeds that many subscribers share: one copy of the state of a namespace in memory, which is kept for as long as somebody
-// listens. A client that opens many feeds takes no place from other clients.
+// Feeds that many subscribers share: one copy of the state of a namespace in memory, which is kept for as long as a
+// subscriber listens. A client that opens many feeds takes no place from other clients.
 import { ApiError } from '@musterhost/contract'
 import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
 
-/** Each follows tables. Of one client: a developer has that many namespaces open in pages. */
+/** Namespaces whose feed is open at once. Each feed follows tables. */
 const FEEDS_MAX = 256
-/** Of these, namespaces whose feed one client opened. */
+/** Namespaces whose feed one client opened: a developer has that many open in pages. */
 const CLIENT_FEEDS_MAX = 32
 const RETRY_AFTER_S = 5
 
@@ -25,7 +25,7 @@ export type OpenFeed<L> = { live: () => L; wakes: Set<() => void>; close: () => 
 export type Feeds<L> = {
   /**
    * The caller that enters it leaves it. A feed that has to be opened is the client's. Throws NAMESPACE_NOT_FOUND, and
-   * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or everybody, has too many.
+   * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or all clients together, have too many.
    */
   enter(namespace_id: string, client_key: string): Promise<{ feed: Feed<L>; leave: () => void }>
 }

@@ -102,8 +102,8 @@ async function tableEvents(ctx: Context, lobby_id: string, after: Key, rows_max:
 }
 
 /**
- * Of lobby $1, the first $5 events after the key of $2, $3 and $4. The first request about a player took the seat. The runner checks in intervals whether a server listens,
- * so a server may have called ready before that check.
+ * Selects the first $5 events of lobby $1 after the key of $2, $3 and $4. The first request about a player took the seat.
+ * The runner checks in intervals whether a server listens, so a server may have called ready before that check.
  */
 const EVENTS_SQL = `
   with lobby as (select * from lobbies where lobby_id = $1), run as (select * from lobby_runs where lobby_id = $1),

@@ -85,7 +85,7 @@ async function checkSome(ctx: Context, pace: (bytes: number) => Promise<void>): 
   return count
 }
 
-/** Those that were not checked for longest first; without those that are marked. */
+/** Reads the files whose check is due, the one checked longest ago first, without files that are marked as damaged. */
 async function readDue(ctx: Context, before: Date): Promise<StoredFile[]> {
   return ctx.db
     .selectFrom('upload_files')

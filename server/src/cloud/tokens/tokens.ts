@@ -16,15 +16,15 @@ import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 
 export const CLOUD_TOKEN_LIFETIME_MS = CLOUD_TOKEN_TTL_MS_MAX
-/** It is built into games that are out there: 15 years, as their developers are used to. */
+/** Lifetime of a public token: 15 years, as developers are used to. It is built into games that players have installed. */
 const PUBLIC_TOKEN_LIFETIME_MS = 15 * 365 * 24 * 60 * 60_000
 
-/** Whose tokens: of a game as a whole, or of one of its namespaces. */
+/** Owner of the listed tokens: a game as a whole, or one of its namespaces. */
 export type TokenList =
   | { kind: 'cloud'; game_id: string }
   | { kind: 'public' | 'development'; game_id: string; namespace_id: string }
 
-/** For CI: acts for this game only. Throws GAME_NOT_FOUND. */
+/** Creates a token for CI, which acts for this game only. Throws GAME_NOT_FOUND. */
 export async function createCloudToken(
   ctx: ChangeContext,
   caller: Caller,

@@ -217,7 +217,7 @@ function wholeFiles(parts: readonly Part[], before: Hashes, joined: readonly Who
   ]
 }
 
-/** Of the files of more than one block. Throws UPLOAD_INCOMPLETE for a file that is not what arrived. */
+/** Hashes the blocks of files of more than one block. Throws UPLOAD_INCOMPLETE for a file that is not what arrived. */
 async function hashBlocks(ctx: Context, recorded: readonly Recorded[]): Promise<BlockHashes> {
   const block_hashes = new Map<string, Buffer>()
   for (const file of recorded.filter(({ content_length }) => hasBlockHashes(content_length))) {

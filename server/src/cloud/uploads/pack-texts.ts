@@ -19,7 +19,7 @@ import { requireDisk } from './disk.ts'
 
 /** A longer file is sent as it was uploaded: its compressed form is held in memory until its length is known. */
 const PACKED_FILE_BYTES_MAX = 64 * 1024 * 1024
-/** Of all files of one upload together: the developer waits for them. */
+/** Bytes of the files of one upload that are compressed, before compression: the developer waits for it. */
 const PACKED_UPLOAD_BYTES_MAX = 256 * 1024 * 1024
 /** A compressed form that is not at least this much smaller is not kept. */
 const SAVING_MIN = 0.25

@@ -221,7 +221,7 @@ function awaiting(db: Kysely<Schema>, { object_key, content_length }: AwaitedObj
     .where('upload_files.content_length', '=', content_length)
 }
 
-/** Of an upload that is complete now, with its parts joined. */
+/** Whether the object was a part of an upload that is complete now, with its parts joined. */
 async function wasPart(db: Kysely<Schema>, { object_key }: AwaitedObject): Promise<boolean> {
   const row = await db
     .selectFrom('removed_objects')

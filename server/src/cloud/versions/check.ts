@@ -111,7 +111,7 @@ function onlyOfImages(path: string[], image_id: string): ErrorDetail {
   return { path, reason: 'needs_image', message }
 }
 
-/** Of builds whose files are known. Game modes that share a docker block have one error. */
+/** Checks the programs of builds whose files are known. Game modes that share a docker block have one error. */
 async function checkPrograms(
   ctx: Context,
   game_id: string,

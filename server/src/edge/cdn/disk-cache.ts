@@ -18,9 +18,9 @@ import { isObjectKey } from '../../objects/objects.ts'
 import { SITE_FETCHES_AT_ONCE_MAX, SITE_FETCHES_WAITING_MAX, SITE_SEGMENT_BYTES } from '../limits.ts'
 
 export type SiteFiles = {
-  /** Of a short file. Rejects with ObjectDamaged. */
+  /** Reads a short file. Rejects with ObjectDamaged. */
   readWhole: (file: Recorded) => Promise<Buffer>
-  /** Of a long file, in blocks. The caller closes it. Rejects with ObjectDamaged. */
+  /** Opens a long file, which is read in blocks. The caller closes it. Rejects with ObjectDamaged. */
   open: (file: Recorded, block_hashes: Buffer) => Promise<OpenSiteFile>
   close: () => Promise<void>
 }

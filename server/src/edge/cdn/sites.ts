@@ -23,7 +23,7 @@ export type SiteFile = {
   content_length: number
   content_type: string
   content_encoding: 'br' | 'gzip' | null
-  /** Of all bytes, in hex. */
+  /** Hash of all bytes of the file, in hex. */
   sha256: string | null
   /** Compressed by the platform, and not uploaded. */
   is_packed: boolean

@@ -47,7 +47,7 @@ export class HandOverOffer {
   readonly #server: Server
   #is_giving = false
   #is_closed = false
-  /** Of the next connection that is sent to the successor. */
+  /** Id of the next connection that is sent to the successor. */
   #next_id = 0
 
   /** `path`: of the socket. Nothing may listen there. */

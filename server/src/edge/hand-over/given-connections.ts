@@ -57,7 +57,7 @@ export class GivenConnections {
     }
   }
 
-  /** These stay here: the successor had no place for them, and has closed its descriptors. */
+  /** Keeps connections that the successor has refused: it had no room for them, and has closed its descriptors. */
   keep(ids: readonly number[]): void {
     for (const id of ids) this.#given.delete(id)
   }

@@ -27,7 +27,7 @@ export function createRoles(
   const edge_id = randomUUID()
   /** By keyOf() their address. A process replaces the channel of an edge by a later one, so there is one to each address. */
   const channels = new Map<string, ParkingChannel<ForwardedRequest>>()
-  /** Of a matchmaker that is gone: its requests are lost with its process. */
+  /** Closes the channels to matchmakers that are gone: their requests are lost with their processes. */
   const closeOld = (current: readonly Address[]): void => {
     const keys = new Set(current.map(keyOf))
     for (const [key, channel] of channels) {

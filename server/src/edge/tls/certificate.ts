@@ -42,7 +42,7 @@ function namesOf(certificate: X509Certificate): string[] {
 
 export type CertificatesByName = ReadonlyMap<string, Certificate>
 
-/** Of two certificates for the same name, the one that expires later is used. */
+/** Returns the certificate for each name: of two for the same name, the one that expires later. */
 export function byName(certificates: Iterable<Certificate>): CertificatesByName {
   const found = new Map<string, Certificate>()
   for (const certificate of certificates) {

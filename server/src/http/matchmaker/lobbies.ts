@@ -23,7 +23,7 @@ import { createSeat, findSeat, joinSeat } from '../../matchmaker/seats/seats.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement, type OperationRequest } from '../implement.ts'
 
-/** Of a player, or of a game's backend. */
+/** Call of a player, or of a game's backend. */
 type Call<O extends Operation> = OperationRequest<O, 'namespace' | 'cloud'>
 
 export const lobbies = (matchmaker: Matchmaker): Implementation[] => {

@@ -58,7 +58,7 @@ async function carryConnection(stream: ServerHttp2Stream, host: string, port: nu
   joinStreams(stream, socket)
 }
 
-/** Of HTTP/2: the connection could not be made. */
+/** Error code of HTTP/2 (CONNECT_ERROR): the connection could not be made. */
 const CONNECT_ERROR = 0xa
 
 /** Null when the lobby does not listen, or the player is gone. */

@@ -70,7 +70,7 @@ export async function renewRole(pool: Pool, role: string, node_roles: readonly s
   return password
 }
 
-/** Of all nodes that were removed. */
+/** Drops the database roles of all nodes that were removed. */
 export async function dropRevokedRoles({ pool, db }: Pick<Context, 'pool' | 'db'>): Promise<void> {
   const { rows } = await pool.query<{ node_id: string; database_role: string }>({
     name: 'revoked-links',

@@ -9,7 +9,7 @@ import { CERTIFICATE_LIFETIME_MS, type JoinResponse, NODE_ROLES } from '../proto
 import { LinkRefusal } from '../streams.ts'
 import { dropRevokedRoles, newRoleName } from './database-role.ts'
 
-/** Of audit events. It is no operation of the API. */
+/** Operation that the audit events of a join name. It is no operation of the API. */
 const JOIN_OPERATION = 'nodes.join'
 
 export type JoinAttempt = { secret: string; public_key: string; version: string; client_ip: string }
@@ -36,7 +36,7 @@ async function useInvitation(
 ): Promise<JoinResponse> {
   const now_ms = ctx.now()
   const key = Buffer.from(public_key, 'base64')
-  // Of a removed node with this name: its role must not be forgotten.
+  // A removed node with this name may still have a role, which must not be forgotten.
   await dropRevokedRoles(ctx)
   const { after, certificate } = await changes(ctx, {}, async (trx) => {
     const invitation = await trx

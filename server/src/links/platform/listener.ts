@@ -46,7 +46,7 @@ const NODES_RETURN_MS_MAX = 5_000
 /** Streams that a retired listener does not wait for: they last, and the node opens others over its next link. */
 const LASTING_PATHS: ReadonlySet<string> = new Set(['/postgres', '/link'])
 
-/** That every linked node has. */
+/** Connections that every linked node has. */
 const LINKED_KINDS: readonly ConnectionKind[] = ['muster-calls', 'muster-streams']
 
 const SWITCHING =
@@ -78,13 +78,13 @@ export class LinkListener {
   readonly #checks: Poller
   readonly #stop_listening: () => void
   readonly #timer: NodeJS.Timeout
-  /** By node. */
+  /** Sessions by node. */
   readonly #sessions = new Map<string, NodeSessions>()
   readonly #guests = new Set<Duplex>()
   #opened: Promise<Opened> | null = null
-  /** Until then nodes of the edge before may come; on the monotonic clock. */
+  /** Time until which nodes of the previous edge may connect, on the monotonic clock. */
   readonly #return_end_ms: number
-  /** Those who wait for the link of a node. */
+  /** Callers that wait for the link of a node. */
   readonly #waiting = new Set<{ node_id: string; wake: () => void }>()
   #retired_ms: number | null = null
   /** Connections of players at the edge of a node, and other calls that end. */

@@ -6,7 +6,7 @@ import { KINDS, type Step, type StepKind, steps } from '../../../test/matchmaker
 
 const RUNS = 10_000
 const kind = (name: StepKind): number => KINDS.indexOf(name)
-/** Of two empty lobbies of a draining version, the one with the longer grace was empty first. */
+/** Steps with two empty lobbies of a draining version: the one with the longer grace was empty first. */
 const LONGER_GRACE: Step[] = [
   [kind('find'), 288_897_312, 446_188_294, 0],
   [kind('closed'), 0, 0, 0],

@@ -91,7 +91,7 @@ test('a namespace that is full of parties that nobody plays in takes another one
   const first = parties.get('party of person 0') ?? [...parties.all()][0]!
   const honest = grant(parties, make(parties, member('203.0.113.1', START_MS + PARTIES_MAX)))
   assert.ok(parties.get(honest.party_id)!.end_ms === null && parties.get(first.party_id)!.end_ms !== null)
-  // Those that play stay: then it is full.
+  // Parties that play stay: when all play, the namespace is full.
   for (const party of [...parties.all()]) {
     if (party.end_ms === null) for (const change of parties.renew(party, START_MS + PARTIES_MAX)) apply(parties, change)
   }

@@ -10,7 +10,7 @@ import type { Book } from '../book/state.ts'
 
 /** Lobbies that are compared with the request. */
 const COMPARED_MAX = 1_024
-/** Of one explanation; the most telling ones come first. */
+/** Candidates of one explanation; the most telling ones come first. */
 const CANDIDATES_MAX = 32
 /** Regions and game modes of a find that are shown. */
 const PLACES_MAX = 32

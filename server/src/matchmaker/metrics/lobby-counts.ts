@@ -12,7 +12,7 @@ const STEP_MAX = 2_000
 const LOBBY_STATES = ['starting', 'ready', 'closed', 'stalled'] as const
 const PLAYER_STATES = ['reserved', 'connected'] as const
 
-/** Of one game mode in one region of a namespace. */
+/** Counts of one game mode in one region of a namespace. */
 export type LobbyCount = {
   namespace_id: string
   region: string

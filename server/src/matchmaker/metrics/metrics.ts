@@ -15,7 +15,7 @@ export type MatchmakerParts = {
   connectionCount: () => number
 }
 
-/** Of the shards that this process has: the sums over all processes are those of the platform. */
+/** Registers the metrics of the shards that this process has: their sums over all processes are the platform's. */
 export function registerMetrics({ metrics, health }: Context, parts: MatchmakerParts): void {
   const { books, projection, leases } = parts
   metrics.gauge(

@@ -31,10 +31,10 @@ export type Requester = {
 export type SeatCall<Body extends BackendMembers = BackendMembers> = {
   caller: CallerOf<'namespace' | 'cloud'>
   body: Body
-  /** Of the caller, which may be a backend. */
+  /** Address of the caller, which may be a backend. */
   address: string
   client: string
-  /** What was done of the call already (steps.ts). Changed as it goes on. */
+  /** Steps of the call that were done already (steps.ts). Changed as the call goes on. */
   steps: Record<string, unknown>
 } & Omit<Requester, 'namespace_id' | 'identity_id' | 'is_backend' | 'client_ip' | 'client_key'>
 

@@ -6,9 +6,9 @@ import type { Change } from '../../journal/changes.ts'
 import type { Book } from '../book/state.ts'
 import type { Patience } from './seat-waiters.ts'
 
-/** Of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
+/** Waiting callers of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
 const WATCHERS_MAX = 80_000
-/** Tabs and devices of one identity. */
+/** Waiting callers of one identity: its tabs and devices. */
 const IDENTITY_WATCHERS_MAX = 8
 /** How often callers whose time is over are woken. */
 const TICK_MS = 250

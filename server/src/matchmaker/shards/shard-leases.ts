@@ -51,7 +51,7 @@ export class ShardLeases {
   readonly #peers: PeerWatch
   /** Shards with a lease of this process, whose books are in it and count as served. */
   readonly #served = new Set<number>()
-  /** Of these: their leases do not say yet that they are served. */
+  /** Served shards whose leases do not say so yet. */
   readonly #unmarked = new Set<number>()
   /** Shards of this process that another one has had meanwhile. */
   readonly #regained = new Set<number>()

@@ -82,7 +82,7 @@ export class Shard {
   #books = new Map<string, Book>()
   /** The name under which this process appends; new with each takeover. */
   #writer = ''
-  /** Of the last row. */
+  /** Sequence number of the last journal row. */
   #seq = 0
   #time_ms = 0
   /** The time of the last row: everything that happened until then is durable. */

@@ -29,7 +29,7 @@ export class TarBlocks {
   readonly content_lengths: number[] = []
   /** The position of the data of each of these entries. */
   readonly content_starts: number[] = []
-  /** Of the last header of an entry; null: there was none. Long names are shortened. */
+  /** Name in the last header of an entry; null: there was none. Long names are shortened. */
   last_name: string | null = null
   /** Called with the length of every entry as soon as it is known. */
   readonly #expect: (bytes: number, entry: string) => void

@@ -31,7 +31,7 @@ export type ImageConfig = {
   /** Name of a signal. */
   stop_signal: NodeJS.Signals
   user: string
-  /** Of each layer: the SHA-256 of its uncompressed tar. */
+  /** SHA-256 of the uncompressed tar of each layer. */
   diff_ids: string[]
 }
 

@@ -28,7 +28,7 @@ export type S3Bucket = {
 export type S3Options = {
   /** The wall clock: signatures carry the time. */
   now: () => number
-  /** Whose certificates are believed. Default: Node's. */
+  /** Certificate authorities that are trusted. Default: Node's. */
   trust?: () => SecureContext
 }
 

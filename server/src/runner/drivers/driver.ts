@@ -73,7 +73,7 @@ export type DriverNode = {
 /** The machines of a driver whose lobbies run elsewhere. Each is a node of the platform. */
 export type DriverNodes = {
   ids: readonly string[]
-  /** Those that respond now. */
+  /** Nodes that respond now. */
   here(): DriverNode[]
   /** Why no machine starts a lobby, also one that does not respond; null: some may. */
   refusalOfAll(): NodeRefusal | null

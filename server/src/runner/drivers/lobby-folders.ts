@@ -10,7 +10,7 @@ import { platformLine } from '../logs/lines.ts'
 export type LobbyFoldersOptions = {
   now: () => number
   log: Logger
-  /** Of a folder. Others may enter it where a lobby is another user of this machine. */
+  /** Mode of a lobby's folder. Others may enter the folder where a lobby is another user of this machine. */
   mode: number
 }
 

@@ -174,7 +174,7 @@ class Logger {
 
   #housekeep(): void {
     for (const state of this.#streams.values()) state.flushDropped()
-    // Of two loggers started at once the later one stays. The other one finds another pid in the file.
+    // When two loggers start at once, the later one stays. The other one finds another pid in the file.
     if (readPid(this.#lobbies_folder) !== process.pid) process.exit(0)
     this.#endIfIdle(IDLE_MS_MAX)
   }

@@ -21,7 +21,7 @@ export async function releaseBlock(block: Block): Promise<void> {
   await ipBatch([`link del ${block.interface}`], { is_forced: true }).catch(() => undefined)
 }
 
-/** Those of all platforms in this network namespace. */
+/** Lists the blocks of all platforms in this network namespace. */
 export async function listBlocks(): Promise<BlockLink[]> {
   const text = await run(['ip', '-json', 'link', 'show', 'type', 'bridge'])
   const links = text.trim() === '' ? [] : (JSON.parse(text) as { ifname?: string; address?: string }[])

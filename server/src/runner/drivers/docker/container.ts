@@ -136,14 +136,17 @@ export type ContainerPlan = {
   cgroup_parent: string | null
   /** The mount of the writable folder where it begins with files (scratch-files.ts); null: an empty folder in memory. */
   scratch_mount: object | null
-  /** As the engine names it. */
+  /** Network mode, as the engine names it. */
   network_mode: string
   /** The folder with the ETC_FILES of lobbies with a network of their own; null: no lobby has one. */
   etc_folder: string | null
   is_podman: boolean
 }
 
-/** Whose the writable folders are: the lobby's own user, or the user of a container image. Null: that of the base image. */
+/**
+ * Owner of the writable folders: the lobby's own user, or the user of a container image. Null: the user of the base
+ * image.
+ */
 export type Owner = { uid: number; gid: number } | null
 
 export function ownerOf({ image }: Pick<RunSpec, 'image'>, { uid }: ContainerFacts): Owner {

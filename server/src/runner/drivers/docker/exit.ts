@@ -17,7 +17,7 @@ const REFUSED_FORK =
 /** A shell's exit code for a signal is this plus the number of the signal. */
 const SIGNAL_CODE = 128
 const SIGNALS_MAX = 64
-/** That of SIGKILL. */
+/** Exit code of a process that SIGKILL ended. */
 const KILLED_CODE = 137
 /** The engine's exit code of a container that it found dead after a restart of the machine. */
 const UNKNOWN_CODE = 255

@@ -150,7 +150,7 @@ async function enter({ pid, socket, error }: Opened, namespace: string): Promise
 /** The engine's frames have a header of eight bytes. */
 const printable = (text: string): string => withoutControls(text).trim() || 'no output'
 
-/** Of the container and of its image. */
+/** Name of the container and of its image. */
 const nameOf = (platform: string): string => `${platform}-network`
 
 /** An image of empty folders. */

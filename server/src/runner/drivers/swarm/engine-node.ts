@@ -51,9 +51,9 @@ export class EngineNode {
   #presence = new AbortController()
   readonly #platform: string
   readonly #now: () => number
-  /** Of the last check: all that belong to the platform. */
+  /** Containers of the platform, as of the last check. */
   #containers: ContainerSummary[] = []
-  /** Of the last check: the running ones, by lobby id. */
+  /** Ids of the lobbies that run, as of the last check and of what was noted since. */
   readonly #running = new Set<string>()
   #checks = 0
   #reading_facts: Promise<void> | null = null

@@ -19,15 +19,15 @@ const STOP_GRACE_NS = 5_000_000_000
 export type ServicePlan = {
   spec: RunSpec
   facts: ContainerFacts
-  /** Of the container and of the service. */
+  /** Labels of the container and of the service. */
   labels: Readonly<Record<string, string>>
-  /** By digest. */
+  /** Reference to the image by its digest. */
   image: string
   program: string
   owner: Owner
   swarm_id: string
   place: RunPlace
-  /** Of the volume, on the machine. */
+  /** Path of the volume's folder on the machine. */
   volume_folder: string
   start_id: string
 }
