@@ -24,7 +24,8 @@ const LONG = `${'word '.repeat(SENTENCE_WORDS_MAX)}end.`
 for (const rule of WORDS) {
   test(`the rule ${rule.pattern} finds its example and not its counter-examples`, () => {
     const file = `${rule.within?.[0] ?? ''}notes.md`
-    const finds = (text: string) => checkPassage(file, { kind: 'document', line: 1, text })
+    const kind = rule.only === undefined ? 'document' : 'comment'
+    const finds = (text: string) => checkPassage(file, { kind, line: 1, text })
     assert.ok(finds(rule.example).some(({ advice }) => advice.includes(rule.instead)))
     for (const text of rule.counter_examples ?? []) assert.deepEqual(finds(text), [], text)
     assert.ok(rule.why !== '')
@@ -59,6 +60,18 @@ test('comments of every kind of file are read, with their lines', () => {
     '3: all the same',
     '5: all the same',
   ])
+})
+
+test('a comment of a source begins with a noun or a verb', () => {
+  for (const word of ['Of', 'That', 'Those', 'Them', 'Whose']) {
+    const words = `${word} the last row.`
+    for (const comment of [`// ${words}`, `/** ${words} */`, `/**\n * ${words}\n * More.\n */`]) {
+      const line = comment.includes('\n') ? 2 : 1
+      assert.deepEqual(found('server/src/a.ts', `${comment}\nexport const a = 1\n`), [`${line}: ${word}`])
+    }
+    assert.deepEqual(found('server/src/a.ts', `// Rows. ${words}\nfail('${words}')\n`), [])
+    assert.deepEqual(found('server/test/a.ts', `// ${words}\n`), [])
+  }
 })
 
 test('messages are read whole, also where they are added up or have values in them', () => {

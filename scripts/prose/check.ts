@@ -36,9 +36,10 @@ export function checkPassage(file: string, passage: Passage): Finding[] {
       found: `${beginningOf(passage.text.slice(offset, offset + text.length))} ...`,
       advice: `is a sentence of ${words} words: ${SENTENCE_WORDS_MAX} at most, 25 is the aim`,
     }))
+  const beginnings = passage.kind === 'comment' ? sentences.slice(0, 1) : []
   const words = WORDS.filter(({ within, allowed }) => holdsIn(file, within) && !isAllowed(file, allowed)).flatMap(
-    ({ pattern, instead }) =>
-      sentences.flatMap(({ text, offset }) =>
+    ({ pattern, instead, only }) =>
+      (only === undefined ? sentences : beginnings).flatMap(({ text, offset }) =>
         [...text.matchAll(overLines(pattern))].map((match) => ({
           file,
           line: lineAt(offset + match.index),

@@ -8,6 +8,8 @@ export type WordRule = {
   /** A sentence that breaks the rule, and sentences that keep it: the test reads them. */
   example: string
   counter_examples?: readonly string[]
+  /** Present: the rule reads the first sentence of each paragraph of a comment, and no other text. */
+  only?: 'beginning_of_comment'
   /** Folders or files that the rule holds in; without: all. */
   within?: readonly string[]
   allowed?: readonly { file: string; why: string }[]
@@ -16,8 +18,18 @@ export type WordRule = {
 const SUBJECT = 'A sentence names its subject: the client, the caller, the server of the lobby, the request.'
 const FILLER = 'The sentence says the same without it.'
 const METAPHOR = 'A metaphor must be learnt room by room, and nobody searches for it.'
+const SOURCES = ['contract/src/', 'server/src/', 'cli/src/', 'sdk/src/', 'hub/src/']
 
 export const WORDS: readonly WordRule[] = [
+  {
+    pattern: /^(?:Of|That|Those|Them|Whose)\b/,
+    instead: 'a noun or a verb: "Rows of one shard that one transaction writes."',
+    why: 'Such a comment has its subject in the code below or in the comment above, and reads as a riddle without them.',
+    example: 'Of a shard in one transaction.',
+    counter_examples: ['Rows of one shard. Of these, few are new.', 'Offline players.'],
+    only: 'beginning_of_comment',
+    within: SOURCES,
+  },
   {
     pattern: /^Answers\b|\banswers (?:whether|how|what|which|where|null|true|false|undefined|nothing)\b/,
     instead: 'returns',
