@@ -1,6 +1,6 @@
 // The difference of two JSON documents, as lines that people read: one for each member that was added, removed or changed.
 
-export type Change = { path: string; kind: 'added' | 'removed' | 'changed'; before?: unknown; after?: unknown }
+type Change = { path: string; kind: 'added' | 'removed' | 'changed'; before?: unknown; after?: unknown }
 
 /** Changes that are printed; the rest is counted. */
 const CHANGES_SHOWN_MAX = 100

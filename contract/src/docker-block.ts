@@ -38,7 +38,7 @@ function hasMember(docker: DockerBlock, [name = '', variable]: readonly string[]
   return Object.hasOwn(docker, name)
 }
 
-export type Replacement = { path: string[]; message: string }
+type Replacement = { path: string[]; message: string }
 
 /** Members of `matchmaker.docker` that do not apply to a game mode, because its own block has them or another build. */
 export function replacedDockerMembers(matchmaker: Matchmaker): Replacement[] {
