@@ -5,7 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT, Failure } from './failure.ts'
 
-export type Platform = { url: string; token: string }
+type Platform = { url: string; token: string }
 export type Platforms = { current: string | null; platforms: Record<string, Platform> }
 
 type Env = Readonly<Record<string, string | undefined>>

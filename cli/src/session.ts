@@ -14,8 +14,8 @@ import { type ProjectAddress, readProjectAddress } from './project/address.ts'
 import type { Terminal } from './terminal.ts'
 
 export type GameFull = ResponseOf<typeof getGameById>['game']
-export type Game = { game_id: string; name_id: string }
-export type Namespace = { namespace_id: string; name_id: string }
+type Game = { game_id: string; name_id: string }
+export type SessionNamespace = { namespace_id: string; name_id: string }
 
 export type Session = {
   url: string
@@ -26,7 +26,7 @@ export type Session = {
   game(): Promise<Game>
   /** The game as it is now, with its namespaces and versions. */
   gameFull(): Promise<GameFull>
-  namespace(): Promise<Namespace>
+  namespace(): Promise<SessionNamespace>
 }
 
 /** What a session reads. A command may give it another environment than its own. */
@@ -241,7 +241,7 @@ async function findGame(client: Client, wanted: string | undefined): Promise<Gam
   })
 }
 
-function chooseNamespace(game: GameFull, wanted: string | undefined): Namespace {
+function chooseNamespace(game: GameFull, wanted: string | undefined): SessionNamespace {
   const { namespaces } = game
   const name = wanted ?? NAMESPACE_DEFAULT
   const found =

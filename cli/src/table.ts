@@ -4,7 +4,7 @@ import { visibleText } from '@musterhost/contract/visible-text'
 import stringWidth from 'string-width'
 import type { Terminal } from './terminal.ts'
 
-export type Column<Row> = {
+export type TableColumn<Row> = {
   title: string
   text: (row: Row) => string
   align?: 'right'
@@ -21,7 +21,7 @@ const ELLIPSIS = '…'
 export function printTable<Row>(
   terminal: Terminal,
   rows: readonly Row[],
-  columns: readonly Column<Row>[],
+  columns: readonly TableColumn<Row>[],
   empty: string,
 ): void {
   if (terminal.is_json) return

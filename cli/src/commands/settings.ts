@@ -2,7 +2,7 @@
 import { Argument, type Command, Option } from 'commander'
 import type { AuditOptions } from '../manage/audit.ts'
 import type { GroupOptions } from '../manage/groups.ts'
-import type { Page } from '../manage/open.ts'
+import type { PageName } from '../manage/open.ts'
 import type { RemovalOptions } from '../manage/removal.ts'
 import type { TokenOptions } from '../manage/tokens.ts'
 import {
@@ -27,7 +27,7 @@ const OUTCOMES = ['done', 'begun', 'failed', 'refused'] as const
 /** As in the contract, which is loaded later: CLOUD_TOKEN_TTL_MS_MAX. */
 const CLOUD_TOKEN_DAYS_MAX = 365
 const TOKEN_KINDS = ['cloud', 'public', 'development'] as const
-const PAGES: readonly Page[] = ['site', 'docs', 'api']
+const PAGES: readonly PageName[] = ['site', 'docs', 'api']
 
 export function addTokenCommands(program: Command, terminal: Terminal): void {
   const load = () => import('../manage/tokens.ts')
@@ -201,7 +201,7 @@ export function addOpenCommand(program: Command, terminal: Terminal): void {
     .description('Print an address, and open it in the browser: the site of a namespace, or the docs of the platform.')
     .addArgument(new Argument('[page]', 'what to open').choices(PAGES).default('site'))
     .option('--no-browser', 'only print the address')
-    .action(async (page: Page, options: GlobalOptions & { browser: boolean }) =>
+    .action(async (page: PageName, options: GlobalOptions & { browser: boolean }) =>
       (await import('../manage/open.ts')).openPage(terminal, page, options),
     )
 }

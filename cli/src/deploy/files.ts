@@ -16,7 +16,7 @@ const HASHES_AT_ONCE_MAX = 4
 /** Bytes read at once. */
 const READ_BYTES = 256 * 1024
 
-export type LocalFile = {
+export type FolderFile = {
   /** Relative to the folder, with `/`. */
   path: string
   /** Where it is read: absolute. */
@@ -25,7 +25,7 @@ export type LocalFile = {
   mtime_ms: number
   is_executable: boolean
 }
-export type HashedFile = LocalFile & { sha256: string }
+export type HashedFile = FolderFile & { sha256: string }
 
 type Walk = {
   folder: string
@@ -33,7 +33,7 @@ type Walk = {
   rules: IgnoreRules
   files_max: number
   has_marks: boolean
-  files: LocalFile[]
+  files: FolderFile[]
 }
 
 /**
@@ -45,7 +45,7 @@ export async function listFiles(
   rules: IgnoreRules,
   files_max: number,
   has_marks = HAS_PROGRAM_MARKS,
-): Promise<LocalFile[]> {
+): Promise<FolderFile[]> {
   const walk: Walk = { folder, real_folder: await realFolder(folder), rules, files_max, has_marks, files: [] }
   const waiting = ['']
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
@@ -136,7 +136,7 @@ const replaceLink = (path: string): string =>
   `Put a copy in its place, or leave it out with the line /${path} in .musterignore.`
 
 /** The same files with their SHA-256, in the same order. Throws a Failure when a file changes meanwhile. */
-export async function hashFiles(files: readonly LocalFile[], signal: AbortSignal): Promise<HashedFile[]> {
+export async function hashFiles(files: readonly FolderFile[], signal: AbortSignal): Promise<HashedFile[]> {
   const hashed = new Array<HashedFile>(files.length)
   let next = 0
   const work = Array.from({ length: HASHES_AT_ONCE_MAX }, async () => {
@@ -154,7 +154,7 @@ export async function hashFiles(files: readonly LocalFile[], signal: AbortSignal
 
 /** Exactly `length` bytes from `start`. Throws a Failure when the file is no longer the one that was listed. */
 export async function* readLocalFile(
-  file: LocalFile,
+  file: FolderFile,
   { start, length, signal }: { start: number; length: number; signal: AbortSignal },
 ): AsyncGenerator<Buffer> {
   const handle = await open(file.source, 'r').catch((error: unknown) => Promise.reject(unreadable(file.path, error)))
@@ -174,7 +174,7 @@ export async function* readLocalFile(
   }
 }
 
-function requireUnchanged(file: LocalFile, { size, mtimeMs }: Stats): void {
+function requireUnchanged(file: FolderFile, { size, mtimeMs }: Stats): void {
   if (size !== file.bytes || mtimeMs !== file.mtime_ms) throw changed(file.path)
 }
 
@@ -209,6 +209,6 @@ export function contentHashOf(files: readonly HashedFile[]): string {
   return hash.digest('hex')
 }
 
-export function bytesOf(files: readonly LocalFile[]): number {
+export function bytesOf(files: readonly FolderFile[]): number {
   return files.reduce((sum, { bytes }) => sum + bytes, 0)
 }

@@ -11,7 +11,7 @@ import { EXIT, Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
 import type { Terminal } from '../terminal.ts'
 import { codeOf, unreadable } from './file-errors.ts'
-import { type HashedFile, hashFiles, type LocalFile, listFiles, PACKED_FILES_MAX, readLocalFile } from './files.ts'
+import { type FolderFile, type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX, readLocalFile } from './files.ts'
 
 /** Entries of a tar of an image that are read to find its manifest. */
 const ENTRIES_READ_MAX = 10_000
@@ -19,7 +19,7 @@ const MAGIC_BYTES = 4
 /** What an OCI image layout consists of. */
 const LAYOUT_PATH = /^(?:oci-layout|index\.json|blobs(?:\/.*)?)$/
 
-export type ImageKind = 'docker_image' | 'oci_bundle'
+export type ContainerImageKind = 'docker_image' | 'oci_bundle'
 /** `path`: as a user knows it. */
 export type ServerImage = { path: string } & ({ file: HashedFile } | { layout: HashedFile[] })
 
@@ -40,7 +40,7 @@ export async function readImage(terminal: Terminal, path: string): Promise<Serve
     })
   }
   const { size: bytes, mtimeMs: mtime_ms } = stats
-  const file: LocalFile = { path: basename(path), source: path, bytes, mtime_ms, is_executable: false }
+  const file: FolderFile = { path: basename(path), source: path, bytes, mtime_ms, is_executable: false }
   return { path, file: { ...file, sha256: await hashImage(terminal, file) } }
 }
 
@@ -54,7 +54,7 @@ async function readLayout(terminal: Terminal, folder: string): Promise<HashedFil
   })
 }
 
-async function hashImage(terminal: Terminal, file: LocalFile): Promise<string> {
+async function hashImage(terminal: Terminal, file: FolderFile): Promise<string> {
   const hash = createHash('sha256')
   const bar = terminal.progress('read server', file.bytes)
   try {
@@ -71,7 +71,7 @@ async function hashImage(terminal: Terminal, file: LocalFile): Promise<string> {
 }
 
 /** `manifest.json` is that of `docker save`, whose newer releases also write the `index.json` of an OCI image layout. */
-export async function imageKindOf(file: LocalFile, signal: AbortSignal): Promise<ImageKind> {
+export async function imageKindOf(file: FolderFile, signal: AbortSignal): Promise<ContainerImageKind> {
   const names = new Set<string>()
   try {
     await readNames(file, signal, (name) => {
@@ -88,7 +88,7 @@ export async function imageKindOf(file: LocalFile, signal: AbortSignal): Promise
   throw notAnImage(file, 'has neither a manifest.json nor an index.json')
 }
 
-function notAnImage({ source }: LocalFile, why: string): Failure {
+function notAnImage({ source }: FolderFile, why: string): Failure {
   return new Failure(`server.image: ${source} ${why}.`, {
     exit_code: EXIT.usage,
     remedy: 'Save the image again: docker save IMAGE > FILE, or buildah push IMAGE oci-archive:FILE',
@@ -96,7 +96,7 @@ function notAnImage({ source }: LocalFile, why: string): Failure {
 }
 
 /** Calls `take` for each entry until it returns false. */
-async function readNames(file: LocalFile, signal: AbortSignal, take: (name: string) => boolean): Promise<void> {
+async function readNames(file: FolderFile, signal: AbortSignal, take: (name: string) => boolean): Promise<void> {
   const found = new AbortController()
   const bytes = Readable.from(readLocalFile(file, { start: 0, length: file.bytes, signal }))
   const extract = tar.extract()
@@ -118,7 +118,7 @@ async function readNames(file: LocalFile, signal: AbortSignal, take: (name: stri
 }
 
 /** What decompresses the file. Null: it is not compressed. */
-async function readMagic(file: LocalFile, signal: AbortSignal) {
+async function readMagic(file: FolderFile, signal: AbortSignal) {
   const length = Math.min(MAGIC_BYTES, file.bytes)
   let magic = ''
   for await (const chunk of readLocalFile(file, { start: 0, length, signal })) magic += chunk.toString('hex')
@@ -126,7 +126,7 @@ async function readMagic(file: LocalFile, signal: AbortSignal) {
   return magic === '28b52ffd' ? createZstdReader(file) : null
 }
 
-function createZstdReader({ source }: LocalFile): zlib.ZstdDecompress {
+function createZstdReader({ source }: FolderFile): zlib.ZstdDecompress {
   // Node has it from 22.15 on, and the command runs on older ones too.
   const { createZstdDecompress }: Partial<typeof zlib> = zlib
   if (createZstdDecompress !== undefined) return createZstdDecompress()

@@ -10,7 +10,7 @@ import { createGzip } from 'node:zlib'
 import tar, { type Pack } from 'tar-stream'
 import { Failure } from '../failure.ts'
 import { codeOf, isMissing } from './file-errors.ts'
-import { type HashedFile, type LocalFile, readLocalFile } from './files.ts'
+import { type FolderFile, type HashedFile, readLocalFile } from './files.ts'
 
 const EPOCH = new Date(0)
 const FILE_MODE = 0o644
@@ -85,6 +85,6 @@ async function hashArchive(source: string, signal: AbortSignal): Promise<HashedF
   const hash = createHash('sha256')
   await pipeline(createReadStream(source), hash, { signal })
   const { size: bytes, mtimeMs: mtime_ms } = await stat(source)
-  const file: LocalFile = { path: 'server.tar.gz', source, bytes, mtime_ms, is_executable: false }
+  const file: FolderFile = { path: 'server.tar.gz', source, bytes, mtime_ms, is_executable: false }
   return { ...file, sha256: hash.digest('hex') }
 }

@@ -12,7 +12,7 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import { EXIT, Failure } from '../failure.ts'
-import type { GameFull, Namespace, Session } from '../session.ts'
+import type { GameFull, Session, SessionNamespace } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { durationText } from '../times.ts'
 import type { DeployTarget } from './target.ts'
@@ -105,7 +105,7 @@ async function branchName({ env, cwd }: Terminal): Promise<string> {
 }
 
 type Preview = { terminal: Terminal; session: Session; name_id: string; ttl_ms: number; message: string | undefined }
-type Found = Namespace & { version_id: string; expire_ts: string }
+type Found = SessionNamespace & { version_id: string; expire_ts: string }
 
 function findPreview({ namespaces }: GameFull, name_id: string): Found | null {
   const found = namespaces.find((one) => one.name_id === name_id)
@@ -129,7 +129,7 @@ async function prolong({ terminal, session, ttl_ms }: Preview, found: Found): Pr
 }
 
 /** Another deploy may have created the preview meanwhile, and an expired one of this name may still be there. */
-async function put(preview: Preview, version_id: string): Promise<Namespace> {
+async function put(preview: Preview, version_id: string): Promise<SessionNamespace> {
   const { terminal, session, name_id } = preview
   const deadline_ms = performance.now() + DELETION_WAIT_MS_MAX
   for (let attempt = 0; ; attempt++) {
@@ -145,7 +145,7 @@ async function put(preview: Preview, version_id: string): Promise<Namespace> {
   }
 }
 
-async function update(preview: Preview, found: Found, version_id: string): Promise<Namespace> {
+async function update(preview: Preview, found: Found, version_id: string): Promise<SessionNamespace> {
   const { session, message } = preview
   const { game_id } = await session.game()
   await prolong(preview, found)
@@ -155,7 +155,7 @@ async function update(preview: Preview, found: Found, version_id: string): Promi
   return { namespace_id: found.namespace_id, name_id: found.name_id }
 }
 
-async function create(preview: Preview, version_id: string): Promise<Namespace> {
+async function create(preview: Preview, version_id: string): Promise<SessionNamespace> {
   const { terminal, session, name_id, ttl_ms, message } = preview
   const { game_id } = await session.game()
   const expire_ts = new Date(terminal.now() + ttl_ms).toISOString()

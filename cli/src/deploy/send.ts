@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
-import type { LocalFile } from './files.ts'
+import type { FolderFile } from './files.ts'
 import { readLocalFile } from './files.ts'
 
 /** Requests at once. */
@@ -27,7 +27,7 @@ const RESPONSE_BYTES_MAX = 64 * 1024
 
 /** A part of a file, and where it is sent. `content_type`: as it was prepared. */
 export type Sending = {
-  file: LocalFile
+  file: FolderFile
   url: string
   byte_offset: number
   content_length: number
@@ -150,7 +150,7 @@ const BODY_TOO_LARGE = 413
 type Refusal = { status: number; text: string; ray_id: string | undefined; responder: string }
 
 /** Something in front of the platform accepts only shorter bodies than this one. */
-export class BodyTooLarge extends Failure {
+export class BodyTooLargeFailure extends Failure {
   readonly body_bytes: number
 
   constructor(sentence: string, body_bytes: number) {
@@ -167,7 +167,10 @@ function refusalOf({ file, content_length }: Sending, { status, text, ray_id, re
   const why =
     ray_id === undefined ? `status ${status} from ${responder}, not from Muster` : (message ?? `status ${status}`)
   if (ray_id === undefined && status === BODY_TOO_LARGE) {
-    return new BodyTooLarge(`${file.path} was refused: ${why}. ${sizeText(content_length)} were sent.`, content_length)
+    return new BodyTooLargeFailure(
+      `${file.path} was refused: ${why}. ${sizeText(content_length)} were sent.`,
+      content_length,
+    )
   }
   // A full disk does not empty within seconds.
   const is_full = reason === 'disk_full'

@@ -10,7 +10,7 @@ const FILE_MODE = 0o600
 /** Uploads that are remembered: those of several games, platforms and branches. */
 const UPLOADS_MAX = 32
 
-export type UploadState = {
+type UploadState = {
   url: string
   game_id: string
   kind: 'build' | 'site'

@@ -23,9 +23,9 @@ import { sizeText } from '../progress.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { bytesOf, contentHashOf, type HashedFile, withNormalNames } from './files.ts'
-import { type ImageKind, imageKindOf, type ServerImage } from './image.ts'
+import { type ContainerImageKind, imageKindOf, type ServerImage } from './image.ts'
 import { packFiles } from './pack.ts'
-import { BodyTooLarge, type Sending, sendAll } from './send.ts'
+import { BodyTooLargeFailure, type Sending, sendAll } from './send.ts'
 import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
 
 /** Parts of an upload that are read. */
@@ -50,7 +50,7 @@ export type Uploaded = { id: string; sent_bytes: number }
 /** `files`: those of an archive. */
 export type ServerSource = { files: readonly HashedFile[] } | ServerImage
 
-type BuildKind = 'archive' | ImageKind
+type BuildKind = 'archive' | ContainerImageKind
 /** `tag`: of builds with the same content. */
 type Source = { tag: string; text: string; prepare: () => Promise<{ kind: BuildKind; file: HashedFile }> }
 
@@ -153,8 +153,8 @@ async function sendInParts(
     try {
       return { id, upload_id, sent_bytes: await sendFiles(ctx, title, files, presigned) }
     } catch (error) {
-      const shorter = error instanceof BodyTooLarge ? shorterPartBytes(error.body_bytes) : undefined
-      if (!(error instanceof BodyTooLarge) || shorter === undefined) throw error
+      const shorter = error instanceof BodyTooLargeFailure ? shorterPartBytes(error.body_bytes) : undefined
+      if (!(error instanceof BodyTooLargeFailure) || shorter === undefined) throw error
       ctx.terminal.note(`${title}: ${error.message} Parts of ${sizeText(shorter)} are tried.`)
       upload = await create(shorter)
     }

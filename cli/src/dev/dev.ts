@@ -28,7 +28,7 @@ import { Guard } from './guard.ts'
 import { readKeys } from './keys.ts'
 import { DevLobby, FIRST_LOBBY, LOBBY_ID, type LobbyBeginning } from './lobby.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
-import { type Page, servePage } from './page.ts'
+import { type ServedPage, servePage } from './page.ts'
 import { readSecretsFile, saySecrets } from './secrets.ts'
 import { watchFolder } from './watch.ts'
 import { whenEnded } from './when-ended.ts'
@@ -224,7 +224,7 @@ function sayDifferences(terminal: Terminal, { ports, terminal: writes_to_termina
   }
 }
 
-type Handled = { dev: Dev; page: Page; server: GameServer; bots: Bots; log: { is_shown: boolean } }
+type Handled = { dev: Dev; page: ServedPage; server: GameServer; bots: Bots; log: { is_shown: boolean } }
 
 function keyHandler({ dev, page, server, bots, log }: Handled): (key: string) => void {
   const { terminal } = dev

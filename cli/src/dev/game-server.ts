@@ -48,7 +48,7 @@ export function firstModeOf(version: VersionConfig): GameModeConfig {
 }
 
 /** `host`: of this machine, as players reach it. `ports`: where the server listens and players connect, by name. `secrets`: in place of those of the game. */
-export type LobbyPlace = {
+type LobbyPlace = {
   api_url: string
   token: string
   game_id: string

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 const PROGRAM = fileURLToPath(new URL('./guard-program.ts', import.meta.url))
 const HAS_GROUPS = process.platform !== 'win32'
 
-export type GuardOptions = {
+type GuardOptions = {
   /** Whether the signals go to the whole group of the process, which must lead one. */
   is_group: boolean
   /** The request to end. */

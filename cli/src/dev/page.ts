@@ -75,9 +75,9 @@ export type PageOptions = {
 }
 
 /** `lobby_url`: the same address for the server of the lobby, which may know no name `localhost`. */
-export type Page = { url: string; lobby_url: string; close(): Promise<void> }
+export type ServedPage = { url: string; lobby_url: string; close(): Promise<void> }
 
-export async function servePage(options: PageOptions): Promise<Page> {
+export async function servePage(options: PageOptions): Promise<ServedPage> {
   let url = ''
   const server = createServer((request, response) => {
     respond(options, url, request, response).catch((error: Error) => {

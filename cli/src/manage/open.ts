@@ -6,11 +6,11 @@ import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
-export type Page = 'site' | 'docs' | 'api'
+export type PageName = 'site' | 'docs' | 'api'
 
 export async function openPage(
   terminal: Terminal,
-  page: Page,
+  page: PageName,
   options: GlobalOptions & { browser: boolean },
 ): Promise<void> {
   const session = await openSession(terminal, options)

@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { sizeText } from '../progress.ts'
 import { openSession } from '../session.ts'
-import { type Column, printTable } from '../table.ts'
+import { printTable, type TableColumn } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { ago } from '../times.ts'
 import { confirmRemoval, type RemovalOptions } from './removal.ts'
@@ -85,7 +85,7 @@ export async function removeSite(
   terminal.note(`Deleted the site ${wanted}.`)
 }
 
-function columns<Row extends Stored>(terminal: Terminal): Column<Row>[] {
+function columns<Row extends Stored>(terminal: Terminal): TableColumn<Row>[] {
   return [
     { title: 'NAME', text: ({ display_name }) => display_name },
     { title: 'SIZE', text: ({ content_length }) => sizeText(content_length), align: 'right' },

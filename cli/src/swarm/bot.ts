@@ -8,17 +8,17 @@ const CLOSE_MS_MAX = 2_000
 /** Bytes of one message of a game that a bot receives and drops. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 
-export type Seat = { ports: Record<string, { url: string }>; player: { token: string } }
+export type BotSeat = { ports: Record<string, { url: string }>; player: { token: string } }
 
 export type BotOptions = {
-  find: () => Promise<Seat>
+  find: () => Promise<BotSeat>
   /** Path and query of the game's WebSocket. `{token}` stands for the player's token. */
   path: string
   /** Name of the port; null: the first one with an HTTP address. */
   port: string | null
 }
 
-export type Connection = {
+export type BotConnection = {
   find_ms: number
   connect_ms: number
   /** Resolves when the server closes the connection, with the reason. */
@@ -27,7 +27,7 @@ export type Connection = {
 }
 
 /** Throws what refused the seat, or an Error that names the connection. */
-export async function play({ find, path, port }: BotOptions): Promise<Connection> {
+export async function play({ find, path, port }: BotOptions): Promise<BotConnection> {
   const began_ms = performance.now()
   const seat = await find()
   const found_ms = performance.now()
@@ -51,7 +51,7 @@ export async function play({ find, path, port }: BotOptions): Promise<Connection
   }
 }
 
-function addressOf({ ports, player }: Seat, wanted: string | null, path: string): string {
+function addressOf({ ports, player }: BotSeat, wanted: string | null, path: string): string {
   const names = Object.keys(ports)
   const name = wanted ?? names.find((candidate) => /^https?:/.test(ports[candidate]!.url))
   const port = name === undefined ? undefined : ports[name]

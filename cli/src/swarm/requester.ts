@@ -4,25 +4,25 @@
 import { randomUUID } from 'node:crypto'
 import { createGameNamespaceTokenPublic, findLobby } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
-import type { Seat } from './bot.ts'
+import type { BotSeat } from './bot.ts'
 
 /** The network for benchmarks (RFC 2544), which is not routed: 198.18.0.0/15. */
 const ADDRESSES = { first: [198, 18], count: 2 ** 17 } as const
 
-export type Target = { game_id: string; namespace_id: string; url: string; token: string; game_mode: string }
+type SwarmTarget = { game_id: string; namespace_id: string; url: string; token: string; game_mode: string }
 
 /** Resolves to the function that requests one seat. It throws an ApiError when the seat is refused. */
 export async function openRequester(
   client: Client,
-  target: Target,
+  target: SwarmTarget,
   signal: AbortSignal,
-): Promise<{ kind: 'backend' | 'player'; find: () => Promise<Seat> }> {
+): Promise<{ kind: 'backend' | 'player'; find: () => Promise<BotSeat> }> {
   const { namespace_id, game_mode } = target
   const request = { game_modes: [game_mode] }
   const headers = (): Record<string, string> => ({ 'idempotency-key': randomUUID() })
   if (kindOf(target.token) === 'cloud') {
     let players = 0
-    const find = (): Promise<Seat> => {
+    const find = (): Promise<BotSeat> => {
       const clients = [{ address: addressOf(players++), user_agent: 'muster swarm' }]
       return client.call(findLobby, { body: { ...request, namespace_id, clients }, headers: headers(), signal })
     }
@@ -39,7 +39,7 @@ export function isPlayerToken(token: string): boolean {
 }
 
 /** A public or development token is used as it is. */
-async function playerToken(client: Client, { game_id, namespace_id, token }: Target): Promise<string> {
+async function playerToken(client: Client, { game_id, namespace_id, token }: SwarmTarget): Promise<string> {
   if (isPlayerToken(token)) return token
   return (await client.call(createGameNamespaceTokenPublic, { params: { game_id, namespace_id } })).token
 }

@@ -6,7 +6,7 @@ import { openSession } from '../session.ts'
 import { counted } from '../table.ts'
 import { withBackend } from '../temporary-token.ts'
 import type { Terminal } from '../terminal.ts'
-import type { Seat } from './bot.ts'
+import type { BotSeat } from './bot.ts'
 import { DURATION_MS_MAX, type Pattern } from './patterns.ts'
 import { isPlayerToken, openRequester } from './requester.ts'
 import { Swarm, type SwarmReport } from './swarm.ts'
@@ -44,7 +44,7 @@ function runBots(
   terminal: Terminal,
   bots: number,
   { pattern, duration, path, port }: Options,
-  find: () => Promise<Seat>,
+  find: () => Promise<BotSeat>,
 ): Promise<SwarmReport> {
   let shown_ms = performance.now()
   return new Swarm({

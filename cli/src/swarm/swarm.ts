@@ -6,7 +6,7 @@
 //
 // A refusal is counted by its code. A bot that was refused tries again after a pause, until the end.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type BotOptions, type Connection, play } from './bot.ts'
+import { type BotConnection, type BotOptions, play } from './bot.ts'
 import { type Limit, limitOf } from './limits.ts'
 import type { Pattern } from './patterns.ts'
 
@@ -46,7 +46,7 @@ export type SwarmReport = {
   find_ms: Percentiles | null
   connect_ms: Percentiles | null
 }
-export type Percentiles = { p50: number; p95: number; max: number }
+type Percentiles = { p50: number; p95: number; max: number }
 
 export class Swarm {
   readonly #options: SwarmOptions
@@ -90,7 +90,7 @@ export class Swarm {
     const stay_ms = pattern === 'idle' ? duration_ms : duration_ms * STAY_SHARE
     // The duration ends the loop.
     while (!this.#ending.aborted) {
-      let connection: Connection
+      let connection: BotConnection
       try {
         connection = await play(this.#options)
       } catch (error) {
@@ -107,7 +107,7 @@ export class Swarm {
     }
   }
 
-  #enter({ find_ms, connect_ms }: Connection): void {
+  #enter({ find_ms, connect_ms }: BotConnection): void {
     this.#players += 1
     this.#players_max = Math.max(this.#players_max, this.#players)
     this.#seats += 1

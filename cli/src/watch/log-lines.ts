@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline'
 
 export type StreamName = 'std_out' | 'std_err'
-export type LogLine = { lobby_id: string; stream: StreamName; ts: string; text: string }
+export type LobbyLogLine = { lobby_id: string; stream: StreamName; ts: string; text: string }
 
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof LEVELS)[number]
@@ -26,12 +26,12 @@ const WORD = /^[^\p{L}]{0,40}(\p{L}{3,8})\b/u
 /** Numbers of pino and bunyan. */
 const NUMBER_STEP = { debug: 20, info: 30, warn: 40 } as const
 
-export function isAtLeast(line: LogLine, level: Level): boolean {
+export function isAtLeast(line: LobbyLogLine, level: Level): boolean {
   return LEVELS.indexOf(levelOf(line)) >= LEVELS.indexOf(level)
 }
 
 /** Lines of standard error without a level count as warnings. */
-function levelOf({ text, stream }: Pick<LogLine, 'text' | 'stream'>): Level {
+function levelOf({ text, stream }: Pick<LobbyLogLine, 'text' | 'stream'>): Level {
   const of_stream = stream === 'std_err' ? 'warn' : 'info'
   if (text.startsWith('{')) return levelOfJson(text) ?? of_stream
   return WORDS[WORD.exec(text)?.[1]?.toLowerCase() ?? ''] ?? of_stream
@@ -58,7 +58,7 @@ export async function* exportedLines(
   body: NodeJS.ReadableStream,
   lobby_id: string,
   stream: StreamName,
-): AsyncGenerator<LogLine> {
+): AsyncGenerator<LobbyLogLine> {
   for await (const line of createInterface({ input: body })) {
     if (line === '') continue
     const end = line.indexOf(' ')
@@ -67,8 +67,8 @@ export async function* exportedLines(
 }
 
 /** The last `count_max` of the lines. No more than twice as many are in memory. */
-export async function lastOf(lines: AsyncIterable<LogLine>, count_max: number): Promise<LogLine[]> {
-  const kept: LogLine[] = []
+export async function lastOf(lines: AsyncIterable<LobbyLogLine>, count_max: number): Promise<LobbyLogLine[]> {
+  const kept: LobbyLogLine[] = []
   for await (const line of lines) {
     kept.push(line)
     if (kept.length >= 2 * count_max) kept.splice(0, count_max)

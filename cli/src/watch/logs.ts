@@ -16,7 +16,7 @@ import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { type LobbyFilter, requireKnown } from './lobby-filter.ts'
 import { findLobbyId, shortIds } from './lobby-ids.ts'
-import { exportedLines, isAtLeast, type Level, type LogLine, lastOf, type StreamName } from './log-lines.ts'
+import { exportedLines, isAtLeast, type Level, type LobbyLogLine, lastOf, type StreamName } from './log-lines.ts'
 
 export type LogOptions = GlobalOptions &
   LobbyFilter & {
@@ -66,7 +66,7 @@ export async function followLobby(
   await view.follow(async () => [lobby_id], false)
 }
 
-type Match = (line: LogLine) => boolean
+type Match = (line: LobbyLogLine) => boolean
 
 class LogView {
   readonly #terminal: Terminal
@@ -98,7 +98,7 @@ class LogView {
       options.until !== undefined ||
       options.filter !== undefined ||
       options.level !== undefined
-    const lines: LogLine[] = []
+    const lines: LobbyLogLine[] = []
     for (const lobby_id of lobby_ids) {
       for (const stream of STREAMS) {
         const last = await this.#last(lobby_id, stream)
@@ -158,7 +158,7 @@ class LogView {
     }
   }
 
-  async #last(lobby_id: string, stream: StreamName): Promise<LogLine[]> {
+  async #last(lobby_id: string, stream: StreamName): Promise<LobbyLogLine[]> {
     const params = { game_id: this.#params.game_id, lobby_id }
     const response = await this.#session.client.call(getLobbyLogs, { params, query: { stream, format: 'text' } })
     this.#positions.set(`${lobby_id}/${stream}`, response.watch.index)
@@ -167,7 +167,7 @@ class LogView {
   }
 
   /** The last matching lines of the whole log, which is read line by line. */
-  async #whole(lobby_id: string, stream: StreamName, count_max: number): Promise<LogLine[]> {
+  async #whole(lobby_id: string, stream: StreamName, count_max: number): Promise<LobbyLogLine[]> {
     const params = { game_id: this.#params.game_id, lobby_id }
     const { url } = await this.#session.client.call(exportLobbyLogs, { params, body: { stream } })
     const response = await fetch(url, { signal: this.#terminal.signal })
@@ -175,13 +175,13 @@ class LogView {
       throw new Failure(`The log of ${lobby_id} cannot be fetched (status ${response.status}).`)
     }
     const matches = this.#matches
-    async function* matching(lines: AsyncIterable<LogLine>): AsyncGenerator<LogLine> {
+    async function* matching(lines: AsyncIterable<LobbyLogLine>): AsyncGenerator<LobbyLogLine> {
       for await (const line of lines) if (matches(line)) yield line
     }
     return lastOf(matching(exportedLines(Readable.fromWeb(response.body), lobby_id, stream)), count_max)
   }
 
-  #print(line: LogLine): void {
+  #print(line: LobbyLogLine): void {
     if (this.#terminal.is_json) {
       this.#terminal.json(line)
       return
@@ -197,7 +197,7 @@ function linesOf(
   lobby_id: string,
   stream: StreamName,
   { lines, timestamps }: { lines: readonly string[]; timestamps: readonly string[] },
-): LogLine[] {
+): LobbyLogLine[] {
   return lines.map((text, index) => ({ lobby_id, stream, ts: timestamps[index]!, text }))
 }
 
