@@ -2,24 +2,24 @@
 // which is valid for minutes, in memory, and exchanges the cookie for a new one before it expires.
 import { CallError, errorOf } from './call-error.ts'
 
-export type Session = { state: 'unknown' } | { state: 'signed_out' } | { state: 'signed_in'; identity_id: string }
+export type SignInState = { state: 'unknown' } | { state: 'signed_out' } | { state: 'signed_in'; identity_id: string }
 
 type UserToken = { token: string; expire_ms: number; identity_id: string }
 
 /** A token with less time left is exchanged first. */
 const TOKEN_LEFT_MS_MIN = 60_000
 
-let session: Session = { state: 'unknown' }
+let session: SignInState = { state: 'unknown' }
 let user_token: UserToken | null = null
 let exchange: Promise<UserToken | null> | null = null
 const listeners = new Set<() => void>()
 
-function setSession(next: Session): void {
+function setSession(next: SignInState): void {
   session = next
   for (const listener of listeners) listener()
 }
 
-export function readSession(): Session {
+export function readSession(): SignInState {
   return session
 }
 

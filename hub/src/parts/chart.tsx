@@ -5,7 +5,7 @@ import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { instant } from './numbers.ts'
 
-export type Line = {
+type Line = {
   label: string
   values: readonly (number | null)[]
   is_dashed?: boolean

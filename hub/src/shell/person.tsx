@@ -4,7 +4,7 @@ import { createContext, type ReactNode, use, useSyncExternalStore } from 'react'
 import type { Described } from '../api/describe.ts'
 import { getGames, getSelfProfile } from '../api/operations.gen.ts'
 import { useCall } from '../api/queries.ts'
-import { onSessionChange, readSession, type Session } from '../api/session.ts'
+import { onSessionChange, readSession, type SignInState } from '../api/session.ts'
 
 /** Games and groups change seldom. */
 const GAMES_EVERY_MS = 30_000
@@ -15,7 +15,7 @@ export type Person = { identity_id: string; display_name: string; is_admin: bool
 
 const PersonContext = createContext<Person | null>(null)
 
-export function useSession(): Session {
+export function useSession(): SignInState {
   return useSyncExternalStore(onSessionChange, readSession)
 }
 

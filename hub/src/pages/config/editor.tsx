@@ -17,9 +17,9 @@ import type { ErrorDetail } from '@musterhost/contract'
 import { VersionConfig } from '@musterhost/contract'
 import { useEffect, useRef } from 'react'
 import { isAtName, pathAt, rangeOf } from './json-path.ts'
-import { emptyValueOf, membersOf, type Schema, schemasAt, valuesOf } from './schema.ts'
+import { type ConfigSchema, emptyValueOf, membersOf, schemasAt, valuesOf } from './schema.ts'
 
-const SCHEMA = VersionConfig as unknown as Schema
+const SCHEMA = VersionConfig as unknown as ConfigSchema
 /** The platform checks the text when the person pauses. */
 const CHECK_AFTER_MS = 400
 

@@ -3,7 +3,7 @@ import type { getGroupQuotas, ResponseOf } from '@musterhost/contract'
 import { Meter } from '../../parts/meter.tsx'
 import { bytes, count } from '../../parts/numbers.ts'
 
-export type Quota = ResponseOf<typeof getGroupQuotas>['quotas'][number]
+type Quota = ResponseOf<typeof getGroupQuotas>['quotas'][number]
 
 /** A quota as people read it: "Storage", "Games". */
 export function quotaName({ quota }: Quota): string {

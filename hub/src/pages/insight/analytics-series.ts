@@ -4,9 +4,9 @@ import type { AnalyticsDataSet, AnalyticsVariant } from '@musterhost/contract'
 
 export type Period = { start_ms: number; end_ms: number }
 export type SplitBy = '' | 'region' | 'game_mode'
-export type Series = { label: string; values: (number | null)[]; is_before: boolean }
+export type ChartSeries = { label: string; values: (number | null)[]; is_before: boolean }
 
-export type Subject = {
+export type AnalyticsSubject = {
   id: string
   title: string
   lead: string
@@ -22,7 +22,7 @@ export type Subject = {
   has_gaps?: boolean
 }
 
-export const SUBJECTS: readonly Subject[] = [
+export const SUBJECTS: readonly AnalyticsSubject[] = [
   {
     id: 'players',
     title: 'Players',
@@ -159,11 +159,11 @@ function sumOf(line: readonly (number | null)[]): number {
 
 /** The lines of a chart. `before`: the same for the previous period, in its own buckets. */
 export function seriesOf(
-  subject: Subject,
+  subject: AnalyticsSubject,
   now: DataSets,
   before: DataSets | null,
   by: SplitBy,
-): { series: Series[]; left_out: number } {
+): { series: ChartSeries[]; left_out: number } {
   const { variant, member, split, has_gaps = false } = subject
   if (by !== '' && split !== undefined) {
     const lines = [...now.lines(split[by], member, by)]
@@ -171,7 +171,7 @@ export function seriesOf(
     return { series, left_out: lines.length - series.length }
   }
   const shown = [{ member, label: subject.label ?? subject.title }, ...(subject.more ?? [])]
-  const series: Series[] = shown.map((line) => ({
+  const series: ChartSeries[] = shown.map((line) => ({
     label: line.label,
     values: now.line(variant, line.member, !has_gaps),
     is_before: false,

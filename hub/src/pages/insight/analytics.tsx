@@ -22,12 +22,12 @@ import { useUrlState } from '../../shell/url-state.ts'
 import { versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import {
+  type AnalyticsSubject,
+  type ChartSeries,
   DataSets,
   type Period,
-  type Series,
   type SplitBy,
   SUBJECTS,
-  type Subject,
   seriesOf,
   variantsOf,
 } from './analytics-series.ts'
@@ -246,7 +246,7 @@ function queryOf({ game_id, namespace_id }: ChartsProps['ids'], { start_ms, end_
 }
 
 type OneChartProps = {
-  subject: Subject
+  subject: AnalyticsSubject
   sets: DataSets
   before: DataSets | null
   by: SplitBy
@@ -308,7 +308,7 @@ function OneChart({ subject, sets, before, by, marks, onRange }: OneChartProps) 
   )
 }
 
-const FORMATS: Record<Subject['unit'], (value: number) => string> = {
+const FORMATS: Record<AnalyticsSubject['unit'], (value: number) => string> = {
   count: (value) => count(Math.round(value * 100) / 100),
   rate: (value) => `${Number(value.toPrecision(3))} / s`,
   duration,
@@ -322,9 +322,9 @@ function ValueTable({
   series,
   format,
 }: {
-  subject: Subject
+  subject: AnalyticsSubject
   times_ms: readonly number[]
-  series: readonly Series[]
+  series: readonly ChartSeries[]
   format: (value: number) => string
 }) {
   const rows = times_ms.map(
@@ -359,7 +359,7 @@ function ValueTable({
 }
 
 /** Whole numbers and names of columns as in the API, so that the file is for programs. */
-function saveSeries({ id }: Subject, times_ms: readonly number[], series: readonly Series[]): void {
+function saveSeries({ id }: AnalyticsSubject, times_ms: readonly number[], series: readonly ChartSeries[]): void {
   saveCsv(`${id}.csv`, [
     ['time', ...series.map(({ label }) => label)],
     ...times_ms.map((at_ms, bucket) => [

@@ -10,7 +10,7 @@ const MONTHS_MAX = 24
 
 export type Month = { value: string; start: Date; end: Date }
 
-export type Usage = {
+export type MonthlyUsage = {
   month: string
   game_id: string
   region_id: string
@@ -60,7 +60,7 @@ export function useUsage(group_id: string, months: readonly Month[]) {
   const lines = reads.flatMap(({ data }, at) =>
     (data?.games ?? []).flatMap(({ game_id, regions }) =>
       regions.map(
-        ({ region_id, uptime, cost_micros }): Usage => ({
+        ({ region_id, uptime, cost_micros }): MonthlyUsage => ({
           month: months[at]!.value,
           game_id,
           region_id,
@@ -83,8 +83,8 @@ export function useUsage(group_id: string, months: readonly Month[]) {
 }
 
 /** Adds up the lines that agree in every member of `splits`. Other members of a sum are empty. */
-export function sumBy(lines: readonly Usage[], splits: readonly Split[]): Usage[] {
-  const sums = new Map<string, Usage>()
+export function sumBy(lines: readonly MonthlyUsage[], splits: readonly Split[]): MonthlyUsage[] {
+  const sums = new Map<string, MonthlyUsage>()
   for (const line of lines) {
     const month = splits.includes('month') ? line.month : ''
     const game_id = splits.includes('game') ? line.game_id : ''

@@ -13,7 +13,15 @@ import { saveCsv } from '../../parts/save-csv.ts'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { mayCall, useGames, useRole } from '../../shell/person.tsx'
 import { useUrlState } from '../../shell/url-state.ts'
-import { monthsBefore, monthsBetween, type Split, sumBy, type Usage, useUsage, windowOf } from './billing-months.ts'
+import {
+  type MonthlyUsage,
+  monthsBefore,
+  monthsBetween,
+  type Split,
+  sumBy,
+  useUsage,
+  windowOf,
+} from './billing-months.ts'
 
 const HOUR_MS = 3_600_000
 const MICROS = 1_000_000
@@ -191,7 +199,7 @@ function isShown(column: string, splits: readonly Split[]): boolean {
   return column === 'time' || column === 'cost' || splits.includes(column as Split)
 }
 
-function columnsOf({ gameName, regionName }: Names, currency: string | undefined): Column<Usage>[] {
+function columnsOf({ gameName, regionName }: Names, currency: string | undefined): Column<MonthlyUsage>[] {
   return [
     {
       id: 'month',
@@ -227,12 +235,12 @@ function columnsOf({ gameName, regionName }: Names, currency: string | undefined
 /** Ids and whole numbers as in the API, so that the file is for programs; names beside them. */
 function saveUsage(
   file_name: string,
-  rows: readonly Usage[],
+  rows: readonly MonthlyUsage[],
   splits: readonly Split[],
   { gameName, regionName }: Names,
   currency = '',
 ): void {
-  const columns: [is_shown: boolean, title: string, textOf: (row: Usage) => string][] = [
+  const columns: [is_shown: boolean, title: string, textOf: (row: MonthlyUsage) => string][] = [
     [splits.includes('month'), 'month', ({ month }) => month],
     [splits.includes('game'), 'game_id', ({ game_id }) => game_id],
     [splits.includes('game'), 'game', ({ game_id }) => gameName(game_id)],

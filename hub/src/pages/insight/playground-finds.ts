@@ -17,9 +17,9 @@ import { showToast } from '../../toasts.ts'
 
 export type Ids = { game_id: string; namespace_id: string }
 export type FindBody = BodyOf<typeof find>
-export type Seat = ResponseOf<typeof find>
+type Seat = ResponseOf<typeof find>
 /** What one find returned. `seat` is null after a refusal. */
-export type Outcome = { seat: Seat | null; error: CallError | null; ray_id: string | null; took_ms: number }
+export type FindOutcome = { seat: Seat | null; error: CallError | null; ray_id: string | null; took_ms: number }
 
 /** Fake players of one page. */
 export const FAKE_PLAYERS_MAX = 32
@@ -32,7 +32,7 @@ const SEARCH_PAUSE_MS = 500
 const FAKE_NETWORK = '198.18'
 
 /** As a player's browser does: with a public token. Limits and captcha hold for the address of this browser. */
-export async function findAsPlayer(ids: Ids, body: FindBody): Promise<Outcome> {
+export async function findAsPlayer(ids: Ids, body: FindBody): Promise<FindOutcome> {
   const { tokens: before } = await call(listGameNamespaceTokensPublic, { params: ids })
   const { token } = await call(createGameNamespaceTokenPublic, { params: ids })
   try {
@@ -48,7 +48,7 @@ export async function findAsBackend(
   { game_id, namespace_id }: Ids,
   body: FindBody,
   addresses: readonly string[],
-  onOutcome: (outcome: Outcome, address: string) => void,
+  onOutcome: (outcome: FindOutcome, address: string) => void,
 ): Promise<void> {
   const params = { game_id }
   const { tokens: before } = await call(listGameCloudTokens, { params })
@@ -76,7 +76,7 @@ async function revokeNew(
   if (fresh.length === 1) await revoke(fresh[0]!.token_id)
 }
 
-async function findWith(token: string, body: FindBody): Promise<Outcome> {
+async function findWith(token: string, body: FindBody): Promise<FindOutcome> {
   const start_ms = performance.now()
   const took = (): number => performance.now() - start_ms
   try {

@@ -19,7 +19,7 @@ import { useMay } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { ExplanationView } from './explanation.tsx'
 import { FakePlayers } from './fake-players.tsx'
-import { type FindBody, findAsPlayer, type Outcome, showFailure } from './playground-finds.ts'
+import { type FindBody, type FindOutcome, findAsPlayer, showFailure } from './playground-finds.ts'
 import { useRay } from './use-ray.ts'
 import { Waterfall } from './waterfall.tsx'
 
@@ -54,7 +54,7 @@ function Tries() {
   const { params } = useNamespace()
   const modes = useModes()
   const [choice, setChoice] = useState<Choice>({ mode: '', region: '', tags: '', captcha: '', provider: 'hcaptcha' })
-  const [outcome, setOutcome] = useState<Outcome | null>(null)
+  const [outcome, setOutcome] = useState<FindOutcome | null>(null)
   const [is_busy, setBusy] = useState(false)
   if (modes === null) return <Loading what="Loading the game modes" />
   if (modes.length === 0)
@@ -190,7 +190,7 @@ function musterOf({ region, tags }: Choice, mode: string): string {
   ].join(' ')
 }
 
-function OutcomeView({ outcome: { seat, error, ray_id, took_ms } }: { outcome: Outcome }) {
+function OutcomeView({ outcome: { seat, error, ray_id, took_ms } }: { outcome: FindOutcome }) {
   const { game, params } = useNamespace()
   return (
     <>

@@ -16,9 +16,9 @@ export function stateOf(lobby: LobbyFlags): Exclude<LobbyState, 'outdated'> {
   return lobby.is_idle ? 'idle' : 'ready'
 }
 
-export type LobbyFilter = { state: string; mode: string; region: string; text: string }
+export type LiveLobbyFilter = { state: string; mode: string; region: string; text: string }
 
-function passes(lobby: LiveLobby, { state, mode, region, text }: LobbyFilter): boolean {
+function passes(lobby: LiveLobby, { state, mode, region, text }: LiveLobbyFilter): boolean {
   if (state !== '' && (state === 'outdated' ? !lobby.is_outdated : stateOf(lobby) !== state)) return false
   if (mode !== '' && lobby.lobby_group_name_id !== mode) return false
   if (region !== '' && lobby.region_id !== region) return false
@@ -45,7 +45,7 @@ export const SORTS: Readonly<Record<string, (lobby: LiveLobby) => string | numbe
 /** The lobbies that pass, sorted; those with the same value, oldest first. `before`: the ids of the last time, in their order. */
 export function arrange(
   lobbies: ReadonlyMap<string, LiveLobby>,
-  filter: LobbyFilter,
+  filter: LiveLobbyFilter,
   sort: { column: string; is_down: boolean },
   before: readonly string[],
 ): LiveLobby[] {

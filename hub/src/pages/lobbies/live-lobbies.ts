@@ -10,7 +10,7 @@ export type LiveLobby = LobbySummaryAnalytics
 /** People do not read faster, and a phone stays cool. */
 const DRAW_EVERY_MS = 100
 
-export class LiveLobbies {
+export class LiveLobbyStore {
   readonly lobbies = new Map<string, LiveLobby>()
   feed: FeedState = 'connecting'
   /** Whether the first snapshot has arrived. */
@@ -68,9 +68,9 @@ export class LiveLobbies {
 }
 
 /** Follows a namespace while the component is shown. `revision` says when the lobbies have changed. */
-export function useLiveLobbies(game_id: string, namespace_id: string): { live: LiveLobbies; revision: number } {
+export function useLiveLobbies(game_id: string, namespace_id: string): { live: LiveLobbyStore; revision: number } {
   // biome-ignore lint/correctness/useExhaustiveDependencies: another namespace has lobbies of its own.
-  const live = useMemo(() => new LiveLobbies(), [game_id, namespace_id])
+  const live = useMemo(() => new LiveLobbyStore(), [game_id, namespace_id])
   useEffect(
     () =>
       openFeed<typeof of, LiveMessage>({

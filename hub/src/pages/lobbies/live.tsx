@@ -18,8 +18,8 @@ import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
 import { useMay, versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
-import { arrange, LOBBY_STATES, type LobbyFilter, SORTS, type Totals, totalsOf } from './arrange.ts'
-import { type LiveLobby, type LiveLobbies as Store, useLiveLobbies } from './live-lobbies.ts'
+import { arrange, type LiveLobbyFilter, LOBBY_STATES, SORTS, type Totals, totalsOf } from './arrange.ts'
+import { type LiveLobby, type LiveLobbyStore, useLiveLobbies } from './live-lobbies.ts'
 import { FeedMark, LobbyStates, regionName, SeatBar, STATE_HELP, UseBar } from './lobby-parts.tsx'
 import { StopLobbies } from './stop-lobbies.tsx'
 
@@ -89,12 +89,12 @@ export default function LiveLobbiesPage() {
 
 type View = Record<(typeof VIEW)[number], string>
 
-function useArranged(live: Store, revision: number, view: View): LiveLobby[] {
+function useArranged(live: LiveLobbyStore, revision: number, view: View): LiveLobby[] {
   const { state, mode, region, text, sort, order } = view
   const before = useRef<readonly string[]>([])
   const rows = useMemo(() => {
     void revision
-    const filter: LobbyFilter = { state, mode, region, text: text.trim().toLowerCase() }
+    const filter: LiveLobbyFilter = { state, mode, region, text: text.trim().toLowerCase() }
     return arrange(live.lobbies, filter, { column: sort, is_down: order === 'down' }, before.current)
   }, [live, revision, state, mode, region, text, sort, order])
   before.current = rows.map(({ lobby_id }) => lobby_id)
@@ -102,7 +102,7 @@ function useArranged(live: Store, revision: number, view: View): LiveLobby[] {
 }
 
 /** Reads the game again when a lobby runs a version that is newer than the record of the game. */
-function useVersionNames(live: Store, revision: number): void {
+function useVersionNames(live: LiveLobbyStore, revision: number): void {
   const { game } = useNamespace()
   const refresh = useRefresh()
   const unknown = useMemo(() => {
@@ -117,7 +117,7 @@ function useVersionNames(live: Store, revision: number): void {
   }, [unknown, refresh])
 }
 
-function LostNotice({ live }: { live: Store }) {
+function LostNotice({ live }: { live: LiveLobbyStore }) {
   if (live.feed !== 'lost') return null
   return (
     <div role="alert">
@@ -162,7 +162,11 @@ function Counts({ totals, state, onState }: { totals: Totals; state: string; onS
   )
 }
 
-type FiltersProps = { live: Store; view: View; onChange: (changes: Partial<View>, how?: { is_step?: boolean }) => void }
+type FiltersProps = {
+  live: LiveLobbyStore
+  view: View
+  onChange: (changes: Partial<View>, how?: { is_step?: boolean }) => void
+}
 
 function Filters({ live, view, onChange }: FiltersProps) {
   const { game } = useNamespace()
@@ -211,7 +215,7 @@ type Selection = {
 }
 
 /** The selected lobbies. Those that have stopped meanwhile are left out when the selection is used. */
-function useSelection(live: Store): Selection {
+function useSelection(live: LiveLobbyStore): Selection {
   const [{ of, selected }, setSelected] = useState({ of: live, selected: NO_LOBBIES })
   return useMemo(() => {
     const current = of === live ? selected : NO_LOBBIES
@@ -305,7 +309,7 @@ function useColumns({ selected, toggle }: Selection, may_stop: boolean): Column<
   }, [game, params.game_id, params.namespace_id, selected, toggle, may_stop])
 }
 
-type SelectionButtonsProps = { game_id: string; selection: Selection; rows: readonly LiveLobby[]; live: Store }
+type SelectionButtonsProps = { game_id: string; selection: Selection; rows: readonly LiveLobby[]; live: LiveLobbyStore }
 
 function SelectionButtons({ game_id, selection, rows, live }: SelectionButtonsProps) {
   const [stopping, setStopping] = useState<LiveLobby[] | null>(null)

@@ -13,7 +13,7 @@ import { exitText } from './past-lobby.tsx'
 const TIMELINE_EVERY_MS = 2_000
 const TIMELINE_PAGE = 500
 
-export type Player = ResponseOf<typeof listMatchmakerLobbyPlayers>['players'][number]
+export type LobbyPlayer = ResponseOf<typeof listMatchmakerLobbyPlayers>['players'][number]
 export type LobbyEvent = {
   id: string
   ts_ms: number
@@ -48,10 +48,10 @@ export function useTimeline(game_id: string, lobby_id: string) {
 }
 
 /** The request that took a seat, where its ray is kept. */
-export type SeatRequest = { ray_id: string; operation: string } | 'not kept'
+export type SeatOrigin = { ray_id: string; operation: string } | 'not kept'
 
 /** By player. Of players whose event is on a later page, nothing is known. */
-function seatsOf(entries: readonly LobbyTimelineEvent[]): ReadonlyMap<string, SeatRequest> {
+function seatsOf(entries: readonly LobbyTimelineEvent[]): ReadonlyMap<string, SeatOrigin> {
   return new Map(
     entries.flatMap(({ kind, player_id, ray_id, operation }) => {
       if (kind !== 'player_reserved' || player_id === undefined) return []

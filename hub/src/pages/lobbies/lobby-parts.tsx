@@ -4,7 +4,7 @@ import { Badge, type Tone } from '../../parts/notice.tsx'
 import { bytes, count, plural } from '../../parts/numbers.ts'
 import type { Game } from '../game/game.ts'
 import { type LobbyFlags, type LobbyState, stateOf, useShare } from './arrange.ts'
-import type { LiveLobbies, LiveLobby } from './live-lobbies.ts'
+import type { LiveLobby, LiveLobbyStore } from './live-lobbies.ts'
 
 const TONES: Record<LobbyState, Tone> = {
   starting: 'plain',
@@ -86,7 +86,7 @@ export function regionName(game: Game, region_id: string): string {
 }
 
 /** Whether the shown lobbies follow the platform. */
-export function FeedMark({ live }: { live: LiveLobbies }) {
+export function FeedMark({ live }: { live: LiveLobbyStore }) {
   if (live.feed === 'live' && live.is_loaded) return <Badge tone="good">live</Badge>
   return live.feed === 'lost' ? <Badge tone="bad">not live</Badge> : <Badge>connecting</Badge>
 }

@@ -15,13 +15,13 @@ import { Badge } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { useMay } from '../game/game.ts'
-import type { Player, SeatRequest } from './lobby-events.tsx'
+import type { LobbyPlayer, SeatOrigin } from './lobby-events.tsx'
 
 type LobbyPlayersProps = {
   game_id: string
   lobby_id: string
-  players: readonly Player[]
-  seats: ReadonlyMap<string, SeatRequest>
+  players: readonly LobbyPlayer[]
+  seats: ReadonlyMap<string, SeatOrigin>
   is_over: boolean
 }
 
@@ -29,8 +29,8 @@ export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: Lob
   const may = useMay()
   const may_remove = may(deleteMatchmakerLobbyPlayer)
   const may_explain = may(getRayPerfLogs)
-  const [removing, setRemoving] = useState<Player | null>(null)
-  const columns: Column<Player>[] = [
+  const [removing, setRemoving] = useState<LobbyPlayer | null>(null)
+  const columns: Column<LobbyPlayer>[] = [
     { id: 'player', title: 'Player', cell: ({ player_id }) => <ShortId id={player_id} /> },
     {
       id: 'state',
@@ -100,7 +100,7 @@ export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: Lob
   )
 }
 
-type WhyHereProps = { game_id: string; player_id: string; request: SeatRequest | undefined }
+type WhyHereProps = { game_id: string; player_id: string; request: SeatOrigin | undefined }
 
 /** The request that took the seat. Its page explains the decision. */
 function WhyHere({ game_id, player_id, request }: WhyHereProps) {

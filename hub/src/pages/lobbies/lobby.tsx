@@ -23,7 +23,7 @@ import { useMay } from '../game/game.ts'
 import { LobbyLog } from '../logs/lobby-log.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
 import { LobbyConsole, useHasConsole } from './lobby-console.tsx'
-import { type LobbyEvent, type Player, Timeline, useTimeline } from './lobby-events.tsx'
+import { type LobbyEvent, type LobbyPlayer, Timeline, useTimeline } from './lobby-events.tsx'
 import { LobbyStates, regionName } from './lobby-parts.tsx'
 import { LobbyPlayers } from './lobby-players.tsx'
 import { LobbyUsage } from './lobby-usage.tsx'
@@ -31,7 +31,7 @@ import { exitText, OutcomeBadge, type PastLobby } from './past-lobby.tsx'
 import { StopLobbies } from './stop-lobbies.tsx'
 
 const LOBBY_EVERY_MS = 2_000
-const NO_PLAYERS: readonly Player[] = []
+const NO_PLAYERS: readonly LobbyPlayer[] = []
 
 export default function LobbyPage() {
   const { lobby_id = '' } = useParams({ strict: false }) as { lobby_id?: string }

@@ -5,7 +5,7 @@ import { Badge } from '../../parts/notice.tsx'
 export type PastLobby = LogsLobbySummary
 
 export const OUTCOMES = ['running', 'ended', 'failed'] as const
-export type Outcome = (typeof OUTCOMES)[number]
+type Outcome = (typeof OUTCOMES)[number]
 
 export function outcomeOf({ status }: PastLobby): Outcome {
   if (status.stopped === undefined) return 'running'

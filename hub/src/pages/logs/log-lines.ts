@@ -16,7 +16,7 @@ export type LogSpan = {
   is_marked?: true
 }
 
-export type LogLine = {
+export type ParsedLogLine = {
   /** Without escape sequences. */
   text: string
   /** Only for a line with styles. */
@@ -35,7 +35,7 @@ const GAP = /^\[muster\] (?:[\d,]+ lines? dropped|lines before this one)/
 /** A longer line is searched for its level only at its start. */
 const LEVEL_LENGTH_MAX = 400
 
-export function parseLine(raw: string): LogLine {
+export function parseLine(raw: string): ParsedLogLine {
   const { text: folded, folds } = raw.includes(CARRIAGE_RETURN) ? foldReturns(raw) : { text: raw, folds: 0 }
   const is_gap = GAP.test(folded)
   if (!folded.includes('\\x1b')) return { text: folded, level: levelOf(folded), folds, is_gap }

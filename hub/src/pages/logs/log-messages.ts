@@ -1,10 +1,10 @@
 // What the page and the worker of a log send each other.
-import type { LogLine } from './log-lines.ts'
+import type { ParsedLogLine } from './log-lines.ts'
 
 /** Lines of all streams of a view together. The oldest are left out of a longer log. */
 export const ROWS_MAX = 200_000
 
-export type LogRow = LogLine & {
+export type LogRow = ParsedLogLine & {
   /** Its stream, and its number there, from 1. */
   stream: number
   line: number

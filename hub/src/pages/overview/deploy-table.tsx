@@ -7,7 +7,7 @@ import { Badge, type Tone } from '../../parts/notice.tsx'
 import { Ago } from '../../parts/time.tsx'
 
 type Overview = ResponseOf<typeof getOverview>
-export type OverviewDeploy = Overview['deploys'][number]
+type OverviewDeploy = Overview['deploys'][number]
 
 const OUTCOMES: Record<OverviewDeploy['outcome'], { tone: Tone; text: string }> = {
   ready: { tone: 'good', text: 'worked' },

@@ -6,7 +6,7 @@ import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { count, plural } from '../../parts/numbers.ts'
 import { Sparkline } from '../../parts/sparkline.tsx'
 
-export type OverviewNamespace = ResponseOf<typeof getOverview>['namespaces'][number]
+type OverviewNamespace = ResponseOf<typeof getOverview>['namespaces'][number]
 
 const COLUMNS: readonly Column<OverviewNamespace>[] = [
   {

@@ -10,7 +10,7 @@ import { Notice } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 
-export type Problem = ResponseOf<typeof getOverview>['problems'][number]
+type Problem = ResponseOf<typeof getOverview>['problems'][number]
 
 const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
 

@@ -5,7 +5,7 @@ import { CallError } from '../../api/call-error.ts'
 import { completeUpload, getUpload } from '../../api/operations.gen.ts'
 import type { LocalFile } from './local-files.ts'
 
-export type Part = ResponseOf<typeof createGameCdnSite>['presigned_requests'][number]
+export type UploadPart = ResponseOf<typeof createGameCdnSite>['presigned_requests'][number]
 
 const PARTS_AT_ONCE_MAX = 3
 const BODY_TOO_LARGE = 413
@@ -39,7 +39,7 @@ export async function prepareFile({ path, file }: LocalFile): Promise<PreparedFi
 }
 
 /** Sends the parts and completes the upload. Throws a CallError; what has arrived stays, and `resume` sends the rest. */
-export async function sendAll(upload_id: string, parts: readonly Part[], transfer: Transfer): Promise<void> {
+export async function sendAll(upload_id: string, parts: readonly UploadPart[], transfer: Transfer): Promise<void> {
   const waiting = [...parts]
   const files = new Map(transfer.files.map(({ path, file }) => [path, file]))
   async function sendNext(): Promise<void> {
@@ -56,7 +56,7 @@ export async function sendAll(upload_id: string, parts: readonly Part[], transfe
 
 /** Continues an upload with the parts that have not arrived. */
 export async function resume(upload_id: string, transfer: Transfer): Promise<void> {
-  const missing: Part[] = []
+  const missing: UploadPart[] = []
   for (let list = 0; list < LISTS_MAX; list++) {
     const params = { upload_id }
     const upload = await call(getUpload, { params, query: { offset: list * PARTS_LISTED } }, transfer.signal)
@@ -69,7 +69,11 @@ export async function resume(upload_id: string, transfer: Transfer): Promise<voi
 }
 
 /** Sends one part, again after a failure that may pass. */
-export async function sendOne(part: Part, file: File, transfer: Pick<Transfer, 'signal' | 'onSent'>): Promise<void> {
+export async function sendOne(
+  part: UploadPart,
+  file: File,
+  transfer: Pick<Transfer, 'signal' | 'onSent'>,
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     let sent = 0
     try {
@@ -89,7 +93,7 @@ export async function sendOne(part: Part, file: File, transfer: Pick<Transfer, '
 }
 
 /** XMLHttpRequest, because `fetch` does not report how much of a body has been sent. */
-function put(part: Part, file: File, signal: AbortSignal, onSent: (bytes: number) => void): Promise<void> {
+function put(part: UploadPart, file: File, signal: AbortSignal, onSent: (bytes: number) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
     const abort = (): void => request.abort()
@@ -109,7 +113,7 @@ function put(part: Part, file: File, signal: AbortSignal, onSent: (bytes: number
   })
 }
 
-function errorOf({ status, responseText }: XMLHttpRequest, { url, content_length }: Part): CallError {
+function errorOf({ status, responseText }: XMLHttpRequest, { url, content_length }: UploadPart): CallError {
   try {
     const { code, message, ray_id } = JSON.parse(responseText) as { code: string; message: string; ray_id?: string }
     return new CallError(code, message, { status, ray_id: ray_id ?? null })
@@ -118,12 +122,12 @@ function errorOf({ status, responseText }: XMLHttpRequest, { url, content_length
     const sentence = `Something in front of the platform at ${host} returned status ${status}, not Muster.`
     if (status !== BODY_TOO_LARGE) return new CallError('UPLOAD_FAILED', sentence, { status })
     const remedy = 'Its operator must allow longer bodies (nginx: client_max_body_size 0).'
-    return new BodyTooLarge(`${sentence} ${remedy}`, content_length)
+    return new BodyTooLargeError(`${sentence} ${remedy}`, content_length)
   }
 }
 
 /** Something in front of the platform accepts only shorter bodies than this one. */
-export class BodyTooLarge extends CallError {
+export class BodyTooLargeError extends CallError {
   readonly body_bytes: number
 
   constructor(message: string, body_bytes: number) {

@@ -10,7 +10,7 @@ import { showToast } from '../../toasts.ts'
 import { useGame } from '../game/game.ts'
 import { DropZone, type DropZoneProps, UploadBars } from './drop-zone.tsx'
 import type { LocalFile } from './local-files.ts'
-import { type Removal, type UploadedRow, UploadTable } from './upload-table.tsx'
+import { type UploadedRow, type UploadRemoval, UploadTable } from './upload-table.tsx'
 import { type Announced, useUpload } from './use-upload.ts'
 
 /** Uploads of one page of the list. */
@@ -27,7 +27,7 @@ type Props<O extends Operation> = {
   rows: readonly UploadedRow[]
   may_upload: boolean
   may_delete: boolean
-  removal: Removal<O>
+  removal: UploadRemoval<O>
   copyAs: ReactNode
   /** Why these files cannot be uploaded. */
   refusalOf?: (files: readonly LocalFile[]) => string | null

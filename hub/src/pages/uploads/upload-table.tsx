@@ -22,7 +22,7 @@ export type UploadedRow = {
   complete: boolean
 }
 
-export type Removal<O extends Operation> = {
+export type UploadRemoval<O extends Operation> = {
   operation: Described<O>
   inputOf: (id: string) => Input<O>
   muster: string
@@ -32,7 +32,7 @@ type Props<O extends Operation> = {
   label: string
   rows: readonly UploadedRow[]
   may_change: boolean
-  removal: Removal<O>
+  removal: UploadRemoval<O>
   onContinue: (row: UploadedRow) => void
 }
 
@@ -97,7 +97,7 @@ export function UploadTable<O extends Operation>({ label, rows, may_change, remo
   )
 }
 
-type RemovalDialogProps<O extends Operation> = { row: UploadedRow; removal: Removal<O>; onClose: () => void }
+type RemovalDialogProps<O extends Operation> = { row: UploadedRow; removal: UploadRemoval<O>; onClose: () => void }
 
 function RemovalDialog<O extends Operation>({ row, removal, onClose }: RemovalDialogProps<O>) {
   const { operation, inputOf, muster } = removal

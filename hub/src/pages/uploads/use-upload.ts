@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react'
 import { CallError } from '../../api/call-error.ts'
 import { showToast } from '../../toasts.ts'
 import type { LocalFile } from './local-files.ts'
-import { BodyTooLarge, type Part, resume, sendAll, type Transfer } from './transfer.ts'
+import { BodyTooLargeError, resume, sendAll, type Transfer, type UploadPart } from './transfer.ts'
 
 export type UploadRow = { path: string; length: number; sent: number }
 
@@ -19,7 +19,7 @@ export type UploadState =
 /** What a step of an upload gets, and where it reports. */
 export type StepTransfer = Transfer & { onAnnounced: (upload_id: string) => void }
 
-export type Announced = { upload_id: string; parts: readonly Part[] }
+export type Announced = { upload_id: string; parts: readonly UploadPart[] }
 
 /** The bars are drawn anew at most this often. */
 const DRAW_MS = 100
@@ -104,14 +104,14 @@ async function announceAndSend(
     try {
       return await sendAll(upload_id, parts, transfer)
     } catch (error) {
-      part_bytes = error instanceof BodyTooLarge ? shorterPartBytes(error.body_bytes) : undefined
+      part_bytes = error instanceof BodyTooLargeError ? shorterPartBytes(error.body_bytes) : undefined
       if (part_bytes === undefined) throw error
     }
   }
 }
 
 /** Files without a part need no bytes: the group stores their content already. */
-function markStored(transfer: Pick<Transfer, 'files' | 'onSent'>, parts: readonly Part[]): void {
+function markStored(transfer: Pick<Transfer, 'files' | 'onSent'>, parts: readonly UploadPart[]): void {
   const sent = new Set(parts.map(({ path }) => path))
   for (const { path, file } of transfer.files) if (!sent.has(path)) transfer.onSent(path, file.size)
 }
