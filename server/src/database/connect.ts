@@ -39,7 +39,7 @@ export type ConnectOptions = {
   log?: Logger
 }
 
-export type Connection = {
+export type DatabaseConnection = {
   db: Kysely<Schema>
   pool: pg.Pool
   /** The server that the connections are to. */
@@ -51,7 +51,7 @@ export type Connection = {
  * Opens nothing yet: the first query does. A url may name a unix socket: `postgres://USER:PASSWORD@/NAME?host=/FOLDER`.
  * `close` waits up to 5 s for queries under way, then cuts them off; it may be called again.
  */
-export function connect(options: ConnectOptions): Connection {
+export function connect(options: ConnectOptions): DatabaseConnection {
   const primary = new Primary(options)
   const config: PrimaryClientConfig & pg.PoolConfig = {
     ...readTarget(serversOf(options.url)[0]!.url),

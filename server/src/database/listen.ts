@@ -9,7 +9,7 @@ import type { Logger } from 'pino'
 import { serversOf } from '../text/database-url.ts'
 import { PrimaryClient } from './connect.ts'
 import { Primary } from './primary.ts'
-import { readTarget, type Target, type UrlSetting } from './tls.ts'
+import { type DatabaseTarget, readTarget, type UrlSetting } from './tls.ts'
 
 const RETRY_MS_MIN = 50
 /** Longest pause before the LISTEN connection is opened again. */
@@ -46,7 +46,7 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 class DatabaseListener {
-  readonly #target: Target
+  readonly #target: DatabaseTarget
   readonly #setting: UrlSetting
   readonly #primary: Primary
   /** Whether the primary is searched for this listener alone. */

@@ -9,7 +9,7 @@ import { StartError } from '../start-error.ts'
 export type UrlSetting = 'DATABASE_URL' | 'MUSTER_DATABASE_LISTEN_URL'
 
 /** Where to connect, and how the server proves itself. Files of the URL have been read. */
-export type Target = Pick<pg.ClientConfig, 'connectionString' | 'ssl' | 'sslnegotiation'>
+export type DatabaseTarget = Pick<pg.ClientConfig, 'connectionString' | 'ssl' | 'sslnegotiation'>
 
 const STRICT = /([?&]sslmode=)(?:allow|prefer|require|verify-ca)(?=&|$)/
 const TLS_PARAMETERS = /([?&])(?:ssl|sslmode|sslrootcert|sslcert|sslkey|sslnegotiation)=[^&]*&?/
@@ -20,7 +20,7 @@ const AS_LIBPQ = /[?&]uselibpqcompat=true(?=&|$)/
  * The driver reads the files of a URL whenever it connects, and throws where nothing can catch it. So they are read once. The
  * URL must name one server.
  */
-export function readTarget(url: string): Target {
+export function readTarget(url: string): DatabaseTarget {
   const strict = AS_LIBPQ.test(url) ? url : url.replace(STRICT, '$1verify-full')
   const { ssl } = new pg.Client({ connectionString: strict })
   if (!ssl) return { connectionString: url }

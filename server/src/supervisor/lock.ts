@@ -34,11 +34,11 @@ export type Holder = {
   retiring: RoleId[]
   program: HolderProgram | null
   /** The last upgrade that was refused, or that failed; null: none. */
-  refusal: Refusal | null
+  refusal: UpgradeRefusal | null
 }
 
 /** `request_id`: of the request for the upgrade. */
-export type Refusal = { request_id: string; reason: string }
+export type UpgradeRefusal = { request_id: string; reason: string }
 
 /**
  * `is_ready`: all roles run this program. `has_joined`: the node of another platform. `hand_over`: absent where an older version
@@ -152,9 +152,9 @@ function readHolder(file: string): Holder | null {
 }
 
 /** An older version wrote the reason alone. */
-function refusalOf(value: unknown): Refusal | null {
+function refusalOf(value: unknown): UpgradeRefusal | null {
   if (typeof value === 'string') return { request_id: '', reason: value }
-  return (value as Refusal | null | undefined) ?? null
+  return (value as UpgradeRefusal | null | undefined) ?? null
 }
 
 function isIdentity(value: unknown): value is ProcessId {

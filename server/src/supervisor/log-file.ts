@@ -9,7 +9,7 @@ const LOG_FILE_BYTES_MAX = 16 * 1024 * 1024
 /** Bytes of one line. A longer line is cut. Bounds the memory of a stream. */
 export const LOG_LINE_BYTES_MAX = 16 * 1024
 
-export type LogFile = {
+type LogFile = {
   path: string
   /** Appends the line and a newline. Returns false when the write failed: a full disk must not stop the platform. */
   write(line: string): boolean

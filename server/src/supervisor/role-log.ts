@@ -2,7 +2,7 @@
 // each and a few a second at most. The last lines of standard error are kept to explain the death of the process.
 import type { Readable } from 'node:stream'
 import { openLogFile, splitLines } from './log-file.ts'
-import type { Terminal } from './terminal.ts'
+import type { SupervisorTerminal } from './terminal.ts'
 
 /** Warnings of one role shown in one second. Further ones are only counted. */
 const SHOWN_PER_SECOND_MAX = 5
@@ -24,7 +24,7 @@ export type RoleLog = {
 export function openRoleLog(options: {
   folder: string
   who: string
-  terminal: Terminal
+  terminal: SupervisorTerminal
   elapsed: () => number
   /** While it returns true, warnings go to the file only, because their cause has been shown. */
   isQuiet?: () => boolean

@@ -32,14 +32,14 @@ import { inStep, type Start, startRoleProcesses, takeFolder } from './start-plat
 import type { Running } from './upgrade/replace-program.ts'
 
 /** What `muster join` was given. */
-export type JoinRequest = { url: string; invitation: string }
+export type JoinInvitation = { url: string; invitation: string }
 
 const REGIONS_FILE = 'platform.toml'
 const SOCKETS_FILE = 'link-folder'
 const BYTES_PER_GB = 1024 ** 3
 
 /** `request`: null starts a machine that has joined before. Throws at the first step that fails. */
-export async function startJoined(start: Start, request: JoinRequest | null): Promise<Running> {
+export async function startJoined(start: Start, request: JoinInvitation | null): Promise<Running> {
   const { terminal, config, signal } = start
   const { data_dir } = config
   if (request !== null) requireNoPlatform(data_dir)
@@ -93,7 +93,7 @@ function requireNoPlatform(data_dir: string): void {
   )
 }
 
-async function joinOnce({ config, terminal }: Start, { url, invitation }: JoinRequest): Promise<NodeFile> {
+async function joinOnce({ config, terminal }: Start, { url, invitation }: JoinInvitation): Promise<NodeFile> {
   const step = terminal.step('platform')
   try {
     const file = await joinPlatform({

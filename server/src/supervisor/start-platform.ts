@@ -10,7 +10,7 @@ import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.
 import type { Config } from '../config/config.ts'
 import { readConfig } from '../config/read-config.ts'
 import type { Role } from '../config/roles.ts'
-import { type Connection, connect } from '../database/connect.ts'
+import { connect, type DatabaseConnection } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
 import { processName } from '../database/process-name.ts'
 import { createLog } from '../observe/log.ts'
@@ -32,7 +32,7 @@ import type { StartedPart } from './started-part.ts'
 import type { StopHow } from './stop-request.ts'
 import { type SupervisedPostgres, supervisePostgres } from './supervised-postgres.ts'
 import { type SupervisedRole, superviseRole } from './supervised-role.ts'
-import type { Step, Terminal } from './terminal.ts'
+import type { Step, SupervisorTerminal } from './terminal.ts'
 import { logLine, type Running, sentence } from './upgrade/replace-program.ts'
 import { readWayBack, removeWayBack, type WayBack, wayBackFile } from './upgrade/way-back.ts'
 
@@ -42,7 +42,7 @@ const SUPERVISOR_CONNECTIONS_MAX = 2
 export type Start = {
   env: NodeJS.ProcessEnv
   config: Config
-  terminal: Terminal
+  terminal: SupervisorTerminal
   parts: StartedPart[]
   /** Aborted when the start is no longer wanted. */
   signal: AbortSignal
@@ -188,7 +188,7 @@ async function signInUrl(
 }
 
 /** Which program the node runs, for an upgrade of the other nodes. */
-async function recordVersion({ db }: Connection, node_id: string, now_ms: number): Promise<void> {
+async function recordVersion({ db }: DatabaseConnection, node_id: string, now_ms: number): Promise<void> {
   const { version, wire_version } = thisProgram()
   const row = { version, wire_version, start_ts: new Date(now_ms) }
   await db
@@ -302,7 +302,12 @@ function recordProcesses(
 }
 
 /** The address of the example; null when there is none. Its failure is logged, and the platform runs without it. */
-async function prepareExample(start: Start, database: Connection, token: string, log: Logger): Promise<string | null> {
+async function prepareExample(
+  start: Start,
+  database: DatabaseConnection,
+  token: string,
+  log: Logger,
+): Promise<string | null> {
   const { env, config, terminal, signal } = start
   const example = await findExample(config, database.db)
   if (!example.is_wanted) return example.play_url
@@ -320,7 +325,7 @@ async function prepareExample(start: Start, database: Connection, token: string,
 }
 
 export function inStep<T>(
-  terminal: Terminal,
+  terminal: SupervisorTerminal,
   name: string,
   work: () => Promise<T>,
   detail: (result: T) => string,

@@ -9,11 +9,11 @@ import { collectStartGarbage } from '../node/start-garbage.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { platformVersion } from '../wire/platform-version.ts'
 import { hasJoined } from './folders.ts'
-import { type JoinRequest, startJoined } from './start-joined.ts'
+import { type JoinInvitation, startJoined } from './start-joined.ts'
 import { startPlatform } from './start-platform.ts'
 import type { StartedPart } from './started-part.ts'
 import { listenForStop, type StopHow } from './stop-request.ts'
-import { Terminal } from './terminal.ts'
+import { SupervisorTerminal } from './terminal.ts'
 import { type Replacement, replaceProgram } from './upgrade/replace-program.ts'
 import { takeUpgradeRequest } from './upgrade/request.ts'
 import { readWayBack, recordFailure, removeWayBack, wayBackFile } from './upgrade/way-back.ts'
@@ -25,12 +25,12 @@ const EMPTY_LOOP_MS_MAX = 3_000
  * Runs `muster start` from the first line to the last, or `muster join` with `join`. Sets `process.exitCode`; the event loop
  * then becomes empty.
  */
-export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null = null): Promise<void> {
+export async function supervise(env: NodeJS.ProcessEnv, join: JoinInvitation | null = null): Promise<void> {
   const begin_ms = performance.now()
   const elapsed = () => performance.now()
   // A reader of the output may close the pipe, as `| head` does. That must not end the platform.
   process.stdout.on('error', () => {})
-  const terminal = new Terminal(process.stdout, env)
+  const terminal = new SupervisorTerminal(process.stdout, env)
   terminal.title(`Muster ${platformVersion()}`)
   let config: Config
   try {
@@ -91,7 +91,7 @@ export async function supervise(env: NodeJS.ProcessEnv, join: JoinRequest | null
 
 /** Where this program is the next one of an upgrade: all roles run on, and the program before continues with them. */
 async function leadBack(
-  terminal: Terminal,
+  terminal: SupervisorTerminal,
   parts: readonly StartedPart[],
   { config, error }: { config: Config; error: unknown },
 ): Promise<void> {
@@ -145,7 +145,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Stops one part after the other, the last started first. A failure does not prevent the others from stopping. */
-async function stopParts(terminal: Terminal, parts: StartedPart[], how: StopHow): Promise<void> {
+async function stopParts(terminal: SupervisorTerminal, parts: StartedPart[], how: StopHow): Promise<void> {
   for (const part of parts.toReversed()) {
     try {
       await part.stop(how)
@@ -156,7 +156,7 @@ async function stopParts(terminal: Terminal, parts: StartedPart[], how: StopHow)
   }
 }
 
-function explain(terminal: Terminal, error: unknown, config: Config): void {
+function explain(terminal: SupervisorTerminal, error: unknown, config: Config): void {
   terminal.line('')
   for (const line of startSentence(error, config).split('\n')) terminal.line(`  ${line}`)
   if (!(error instanceof StartError)) {
@@ -164,7 +164,7 @@ function explain(terminal: Terminal, error: unknown, config: Config): void {
   }
 }
 
-function forceExit(terminal: Terminal): void {
+function forceExit(terminal: SupervisorTerminal): void {
   terminal.warn('stopping', `forced to exit; still open: ${process.getActiveResourcesInfo().join(', ')}`)
   process.exit(1)
 }

@@ -1,6 +1,6 @@
 // Listens for signals that stop the platform. Ctrl-C, or closing the terminal, ends everything. SIGTERM, from a service
 // manager, leaves the lobbies running for the next start. A second signal forces the end.
-import type { Terminal } from './terminal.ts'
+import type { SupervisorTerminal } from './terminal.ts'
 
 /** Ctrl-C arrives from the terminal and again from npm, which forwards it. Within this time both count as one request. */
 const REPEATED_MS = 1_000
@@ -20,7 +20,7 @@ export type StopRequest = {
 
 export function listenForStop(options: {
   env: NodeJS.ProcessEnv
-  terminal: Terminal
+  terminal: SupervisorTerminal
   elapsed: () => number
   force: () => void
 }): StopRequest {

@@ -1,9 +1,9 @@
 // The embedded PostgreSQL, restarted when it dies, at the same address, where the roles reconnect to it. States: starting
 // -> running -> died -> (a delay) -> starting..., stopping -> stopped.
 import type { Logger } from 'pino'
-import { type Embedded, type Exit, startEmbedded } from '../database/embedded/embedded.ts'
+import { type Embedded, type ProcessExit, startEmbedded } from '../database/embedded/embedded.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'
-import type { Terminal } from './terminal.ts'
+import type { SupervisorTerminal } from './terminal.ts'
 
 const WHO = 'PostgreSQL'
 
@@ -19,7 +19,7 @@ export type SupervisedPostgres = {
 export async function supervisePostgres(options: {
   data_dir: string
   log: Logger
-  terminal: Terminal
+  terminal: SupervisorTerminal
   /** Milliseconds of a monotonic clock. */
   elapsed: () => number
 }): Promise<SupervisedPostgres> {
@@ -68,7 +68,7 @@ export async function supervisePostgres(options: {
   }
 }
 
-function describe(exit: Exit | undefined): string {
+function describe(exit: ProcessExit | undefined): string {
   if (!exit) return 'has ended'
   return exit.signal ? `was ended by ${exit.signal}` : `ended with code ${exit.code}`
 }

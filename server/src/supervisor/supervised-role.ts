@@ -13,7 +13,7 @@ import type { InheritedProcesses } from './inherited-processes.ts'
 import { parseRoleMessage, STOP_MS_MAX, type SupervisorMessage } from './messages.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'
 import type { RoleLog } from './role-log.ts'
-import type { Terminal } from './terminal.ts'
+import type { SupervisorTerminal } from './terminal.ts'
 
 /** Time in which a process must be ready. After it the process is taken to hang, killed, and started again. */
 const ROLE_START_MS_MAX = 60_000
@@ -24,7 +24,7 @@ type Options = {
   role: Role
   env: NodeJS.ProcessEnv
   log: RoleLog
-  terminal: Terminal
+  terminal: SupervisorTerminal
   /** Milliseconds of a monotonic clock. */
   elapsed: () => number
   /** Called when the role has another process, or none. */

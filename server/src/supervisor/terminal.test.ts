@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { warningOf } from './role-log.ts'
-import { Terminal } from './terminal.ts'
+import { SupervisorTerminal } from './terminal.ts'
 
 function recordedStream(isTTY: boolean): {
   isTTY: boolean
@@ -21,7 +21,7 @@ function recordedStream(isTTY: boolean): {
 }
 
 function show(stream: ReturnType<typeof recordedStream>, env: NodeJS.ProcessEnv): string {
-  const terminal = new Terminal(stream, env)
+  const terminal = new SupervisorTerminal(stream, env)
   terminal.title('Muster')
   const first = terminal.step('one')
   const second = terminal.step('two')

@@ -23,7 +23,7 @@ export type Step = {
 type Style = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold'
 type StepState = { name: string; begin_ms: number }
 
-export class Terminal {
+export class SupervisorTerminal {
   readonly #stream: TerminalStream
   /** Whether the stream shows colours and a line that changes. */
   readonly #is_live: boolean

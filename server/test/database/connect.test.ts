@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { sql } from 'kysely'
 import type pg from 'pg'
 import pino from 'pino'
-import { type Connection, type ConnectOptions, connect } from '../../src/database/connect.ts'
+import { type ConnectOptions, connect, type DatabaseConnection } from '../../src/database/connect.ts'
 import { createDatabase } from '../database.ts'
 import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
 import { until } from '../until.ts'
@@ -119,7 +119,10 @@ async function isThere(watcher: pg.Client, which: string): Promise<boolean> {
   return (await watcher.query(`select from pg_stat_activity where ${OURS} and ${which}`)).rowCount === 1
 }
 
-async function open(t: TestContext, options: Partial<ConnectOptions> = {}): Promise<Connection & { url: string }> {
+async function open(
+  t: TestContext,
+  options: Partial<ConnectOptions> = {},
+): Promise<DatabaseConnection & { url: string }> {
   const url = await createDatabase(t)
   const connection = connect({ url, application_name: 'muster-test', ...options })
   undoAfter(t, connection.close)

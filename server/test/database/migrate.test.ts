@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { sql } from 'kysely'
-import { type Connection, connect } from '../../src/database/connect.ts'
+import { connect, type DatabaseConnection } from '../../src/database/connect.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { BASELINE, MIGRATIONS } from '../../src/database/migrations/index.ts'
 import { StartError } from '../../src/start-error.ts'
@@ -113,7 +113,7 @@ test('a connection that migrated has its own limits again', async (t) => {
   assert.deepEqual(after.rows, before.rows)
 })
 
-function open(t: TestContext, url: string, connections_max = 2): Connection {
+function open(t: TestContext, url: string, connections_max = 2): DatabaseConnection {
   const connection = connect({ url, application_name: 'muster-test', connections_max })
   undoAfter(t, connection.close)
   return connection

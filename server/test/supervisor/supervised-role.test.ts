@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openRoleLog } from '../../src/supervisor/role-log.ts'
 import { type SupervisedRole, superviseRole } from '../../src/supervisor/supervised-role.ts'
-import { Terminal } from '../../src/supervisor/terminal.ts'
+import { SupervisorTerminal } from '../../src/supervisor/terminal.ts'
 import { until } from '../until.ts'
 import { isThere } from './started.ts'
 
@@ -19,7 +19,7 @@ function supervise(
 ): { role: SupervisedRole; output: () => string; pids: (number | null)[] } {
   const folder = mkdtempSync(join(tmpdir(), 'muster-role-'))
   let output = ''
-  const terminal = new Terminal(
+  const terminal = new SupervisorTerminal(
     {
       write(text) {
         output += text

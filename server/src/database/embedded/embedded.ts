@@ -59,7 +59,7 @@ const SETTINGS: Record<string, string> = {
   ...(process.platform === 'linux' && { client_connection_check_interval: '5s' }),
 }
 
-export type Exit = { code: number | null; signal: NodeJS.Signals | null }
+export type ProcessExit = { code: number | null; signal: NodeJS.Signals | null }
 
 export type Embedded = {
   /** The same for the same data folder, over restarts too. Carries the password. */
@@ -69,7 +69,7 @@ export type Embedded = {
   /** Fast shutdown, then harder ways, at most 20 s. May be called again. Clients are disconnected. */
   stop: () => Promise<void>
   /** When the server has ended, for whichever reason. */
-  exited: Promise<Exit>
+  exited: Promise<ProcessExit>
 }
 
 export type EmbeddedOptions = {
@@ -166,7 +166,7 @@ function urlOf(password: string, socket_folder: string): string {
   return `postgres://${ROLE}:${password}@/${ROLE}?host=${encodeURIComponent(socket_folder)}&port=${PORT}`
 }
 
-type Server = { child: ChildProcess; exited: Promise<Exit>; hasExited: () => boolean }
+type Server = { child: ChildProcess; exited: Promise<ProcessExit>; hasExited: () => boolean }
 
 function startServer(
   binaries: Binaries,
@@ -188,8 +188,8 @@ function startServer(
     },
   )
   let ended = false
-  const exited = new Promise<Exit>((resolve) => {
-    const onEnd = (exit: Exit): void => {
+  const exited = new Promise<ProcessExit>((resolve) => {
+    const onEnd = (exit: ProcessExit): void => {
       if (ended) return
       ended = true
       log_file.close()

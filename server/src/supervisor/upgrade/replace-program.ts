@@ -10,10 +10,10 @@ import { accessSync, constants, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { handOver, type ProgramVersion, workTogether } from '../../wire/compatibility.ts'
-import type { FolderLock, Refusal } from '../lock.ts'
+import type { FolderLock, UpgradeRefusal } from '../lock.ts'
 import type { StartedPart } from '../started-part.ts'
 import type { RoleProgram } from '../supervised-role.ts'
-import type { Terminal } from '../terminal.ts'
+import type { SupervisorTerminal } from '../terminal.ts'
 import { checkProgram } from './check-program.ts'
 import type { UpgradeRequest } from './request.ts'
 import { removeWayBack, wayBackFile, writeWayBack } from './way-back.ts'
@@ -28,7 +28,7 @@ export type Running = {
   program: ProgramVersion
   settings: Readonly<Record<string, string>>
   has_joined: boolean
-  refusal: Refusal | null
+  refusal: UpgradeRefusal | null
   /** The version that the platform of a joined node runs now. */
   platformVersion?: () => Promise<string>
 }
@@ -36,7 +36,7 @@ export type Running = {
 export type Replacement = {
   env: NodeJS.ProcessEnv
   data_dir: string
-  terminal: Terminal
+  terminal: SupervisorTerminal
   parts: readonly StartedPart[]
   running: Running
   now: () => number
