@@ -1,7 +1,7 @@
 // The settings of a process, as every part of the platform reads them. readConfig() makes them from the environment.
+import type { PortRange } from '@musterhost/contract'
 import type { Acme } from './acme.ts'
-import type { Range } from './lobby-network.ts'
-import type { PortRange } from './read.ts'
+import type { AddressBlock } from './lobby-network.ts'
 import type { Region, RegionTier, RoomLimit } from './regions.ts'
 import type { Role } from './roles.ts'
 import type { FEED_CLASSES, SettingName } from './settings.ts'
@@ -195,7 +195,7 @@ export type Config = {
   /** Whether lobbies run under bubblewrap: always, where it is installed, or never (development only). */
   sandbox: 'required' | 'available' | 'off'
   /** The addresses of lobbies' own networks; null: lobbies share the network of this machine. */
-  lobby_network: Range | null
+  lobby_network: AddressBlock | null
   /** What runs lobbies. */
   driver: 'process' | 'docker' | 'swarm'
   /** For the docker driver. `base_image`: null where none is set. */

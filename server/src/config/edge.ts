@@ -1,9 +1,10 @@
 // Settings of the edge: the ports it listens on, and those it leaves to lobbies.
 import { isIP, isIPv4 } from 'node:net'
 import { resolve } from 'node:path'
+import type { PortRange } from '@musterhost/contract'
 import type { Config } from './config.ts'
 import { LOOPBACK } from './networks.ts'
-import type { PortRange, SettingsReader } from './read.ts'
+import type { SettingsReader } from './read.ts'
 
 /** Where lobbies listen for the edge. */
 export const LOBBY_PORTS: PortRange = { min: 20_000, max: 25_999 }

@@ -8,7 +8,7 @@ import type { SettingsReader } from './read.ts'
 export const BLOCK_BITS = 21
 const RANGE_BITS_MIN = 8
 
-export type Range = { first: number; bits: number }
+export type AddressBlock = { first: number; bits: number }
 
 /** Ranges that are never routed in the public internet, and that an operator may give to lobbies. */
 const USABLE = new BlockList()
@@ -23,7 +23,7 @@ for (const [address, bits] of [
 }
 
 /** Returns null when the text is not a private IPv4 block that has room for one platform. */
-export function parseRange(cidr: string): Range | null {
+export function parseRange(cidr: string): AddressBlock | null {
   const match = /^(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})\/(\d{1,2})$/.exec(cidr)
   if (match === null) return null
   const bits = Number(match[2])
@@ -35,7 +35,7 @@ export function parseRange(cidr: string): Range | null {
   return USABLE.check(match[1]!) && USABLE.check(last) ? { first, bits } : null
 }
 
-export function readLobbyNetwork(read: SettingsReader): Range | null {
+export function readLobbyNetwork(read: SettingsReader): AddressBlock | null {
   const text = read.text('MUSTER_LOBBY_NETWORK')
   if (text === 'machine') return null
   const range = parseRange(text)

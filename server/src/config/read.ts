@@ -1,8 +1,7 @@
 // Reads settings by the table of settings.ts, and collects what is wrong with them.
 import { isIP } from 'node:net'
+import type { PortRange } from '@musterhost/contract'
 import { SETTINGS, type Setting, type SettingName } from './settings.ts'
-
-export type PortRange = { min: number; max: number }
 
 type Table = typeof SETTINGS
 type NameOf<Kind extends Setting['kind']> = {

@@ -51,7 +51,7 @@ export type Region = {
 /** `currency` is that of all prices, ISO 4217; null: there are none. */
 export type Regions = { regions: readonly Region[]; tiers: readonly RegionTier[]; currency: string | null }
 
-export type Machine = { cores: number; memory_mb: number; cpu_mhz: number }
+type MachineSize = { cores: number; memory_mb: number; cpu_mhz: number }
 
 const NAME_ID = '^[a-z0-9]+(-[a-z0-9]+)*$'
 const Name = Type.String({ pattern: NAME_ID, maxLength: 16 })
@@ -123,7 +123,7 @@ const CPU_MHZ_ELSEWHERE = 2_000
 /** Bytes of `muster.toml`. */
 const FILE_BYTES_MAX = 1024 * 1024
 
-export function thisMachine(): Machine {
+export function thisMachine(): MachineSize {
   const memory_bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
   return {
     cores: availableParallelism(),
@@ -136,7 +136,12 @@ export function thisMachine(): Machine {
  * Reads the file at `path`; null: there is none. `placement` is that of regions that do not say one. What is wrong with it
  * is added to `mistakes`, a sentence each.
  */
-export function readRegions(path: string | null, placement: Placement, machine: Machine, mistakes: string[]): Regions {
+export function readRegions(
+  path: string | null,
+  placement: Placement,
+  machine: MachineSize,
+  mistakes: string[],
+): Regions {
   const file = path === null ? {} : readFile(path, mistakes)
   const tiers = file.tiers === undefined ? machineTiers(machine) : file.tiers.map((tier) => fillIn(tier, machine))
   const names = new Set(tiers.map((tier) => tier.tier_name_id))
@@ -221,7 +226,7 @@ function microsOf(price: number | undefined, complain: (fault: string) => void):
 }
 
 /** The whole cores are the machine's; none is larger than it. */
-function machineTiers(machine: Machine): RegionTier[] {
+function machineTiers(machine: MachineSize): RegionTier[] {
   return PORTIONS.filter(([numerator, denominator]) => numerator / denominator <= machine.cores).map(
     ([numerator, denominator]) => {
       const cores = numerator / denominator
@@ -232,7 +237,7 @@ function machineTiers(machine: Machine): RegionTier[] {
   )
 }
 
-function fillIn(table: Static<typeof TierTable>, machine: Machine): RegionTier {
+function fillIn(table: Static<typeof TierTable>, machine: MachineSize): RegionTier {
   const { tier_name_id, platform_cores_numerator, platform_cores_denominator, memory } = table
   const cores = platform_cores_numerator / platform_cores_denominator
   return {
@@ -247,6 +252,6 @@ function fillIn(table: Static<typeof TierTable>, machine: Machine): RegionTier {
 }
 
 /** What the lobbies of a machine may use together, unless a setting says otherwise. */
-export function machineCapacity(machine: Machine): { cpu_cores: number; memory_mb: number } {
+export function machineCapacity(machine: MachineSize): { cpu_cores: number; memory_mb: number } {
   return { cpu_cores: machine.cores, memory_mb: Math.floor(machine.memory_mb * MEMORY_FOR_LOBBIES) }
 }

@@ -11,6 +11,7 @@
 // bytes, over-long numbers) are refused, even with a valid signature.
 import assert from 'node:assert'
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import type { PortProtocol } from '@musterhost/contract'
 
 export type Subject =
   | { kind: 'access'; name: string }
@@ -32,9 +33,8 @@ export type ClaimedPort = {
   port_range: { min: number; max: number } | null
 }
 
-export type PortProtocol = (typeof PORT_PROTOCOLS)[number]
 /** A token contains the index in this list, so new protocols are appended. */
-const PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const
+const PORT_PROTOCOLS: readonly PortProtocol[] = ['http', 'https', 'tcp', 'tcp_tls', 'udp']
 
 export type Kind = Subject['kind']
 

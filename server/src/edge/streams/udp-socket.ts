@@ -9,7 +9,7 @@ import { isIPv6 } from 'node:net'
 import type { NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { numberOfAddress } from '@musterhost/contract/edge'
 import type { Logger } from 'pino'
-import type { Range } from '../../config/lobby-network.ts'
+import type { AddressBlock } from '../../config/lobby-network.ts'
 import { UDP_ADDRESSES_MAX } from '../limits.ts'
 
 /**
@@ -84,7 +84,7 @@ async function bind(type: 'udp4' | 'udp6', port: number, address: string | null,
  */
 export function addressesWithSockets(
   interfaces: ReturnType<typeof networkInterfaces>,
-  lobby_network: Range | null,
+  lobby_network: AddressBlock | null,
 ): { addresses: ReadonlySet<string>; is_cut: boolean } {
   if (!IS_SHARED) return { addresses: new Set(), is_cut: false }
   const isReached = ({ internal, address, family }: NetworkInterfaceInfo): boolean =>
@@ -99,7 +99,7 @@ export function addressesWithSockets(
   return { addresses: new Set([...addresses].slice(0, UDP_ADDRESSES_MAX)), is_cut }
 }
 
-function isWithin(range: Range | null, address: string): boolean {
+function isWithin(range: AddressBlock | null, address: string): boolean {
   if (range === null) return false
   const size = 2 ** (32 - range.bits)
   return Math.floor(numberOfAddress(address) / size) * size === range.first

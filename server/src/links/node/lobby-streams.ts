@@ -6,7 +6,7 @@ import { connect, isIPv4, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { numberOfAddress } from '@musterhost/contract/edge'
 import { LOBBY_PORTS } from '../../config/edge.ts'
-import type { Range } from '../../config/lobby-network.ts'
+import type { AddressBlock } from '../../config/lobby-network.ts'
 import { openDatagrams } from '../datagrams.ts'
 import { RETIRE_PATH } from '../protocol.ts'
 import { joinStreams } from '../streams.ts'
@@ -17,7 +17,7 @@ const LISTEN_PAUSE_MS = 50
 const LOOPBACK = '127.0.0.1'
 
 /** The networks of the lobbies of this machine; null: they share that of the machine. */
-export type LobbyTargets = { network: Range | null }
+export type LobbyTargets = { network: AddressBlock | null }
 
 /** `onRetire`: the edge at the other end is being replaced. */
 export function serveLobbyStreams(session: ServerHttp2Session, targets: LobbyTargets, onRetire: () => void): void {
@@ -39,7 +39,7 @@ export function serveLobbyStreams(session: ServerHttp2Session, targets: LobbyTar
   })
 }
 
-function isIn({ first, bits }: Range, host: string): boolean {
+function isIn({ first, bits }: AddressBlock, host: string): boolean {
   const number = numberOfAddress(host)
   return number >= first && number < first + 2 ** (32 - bits)
 }

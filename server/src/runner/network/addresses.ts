@@ -7,7 +7,7 @@
 // whatever their ranges are. The names of interfaces and namespaces contain this number.
 import { hash } from 'node:crypto'
 import { addressOfNumber } from '@musterhost/contract/edge'
-import { BLOCK_BITS, type Range } from '../../config/lobby-network.ts'
+import { type AddressBlock, BLOCK_BITS } from '../../config/lobby-network.ts'
 
 /** Addresses of one block. */
 const BLOCK_SIZE = 2 ** (32 - BLOCK_BITS)
@@ -42,9 +42,9 @@ export type NetworkNames = {
   address: string
 }
 
-export const blocksIn = ({ bits }: Range): number => 2 ** (BLOCK_BITS - bits)
+export const blocksIn = ({ bits }: AddressBlock): number => 2 ** (BLOCK_BITS - bits)
 
-export function blockIn({ first }: Range, position: number, owner: string): Block {
+export function blockIn({ first }: AddressBlock, position: number, owner: string): Block {
   return blockOf(first / BLOCK_SIZE + position, owner)
 }
 

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { numberOfAddress } from '@musterhost/contract/edge'
-import type { Range } from '../../config/lobby-network.ts'
+import type { AddressBlock } from '../../config/lobby-network.ts'
 import { removeAbandonedBlocks } from './abandoned.ts'
 import { type Block, blockIn, blocksIn, overlaps } from './addresses.ts'
 import { findBlock, macOf, ownerOf } from './block.ts'
@@ -19,10 +19,10 @@ export const NO_FREE_BLOCK =
 type Network = { first: number; bits: number }
 
 /** `leave`: this process does not use the block any more. Its interface stays. */
-export type Claim = { block: Block; leave: () => Promise<void> }
+export type BlockClaim = { block: Block; leave: () => Promise<void> }
 
 /** The block of this data folder, new if it has none. Throws an Error that names the remedy. */
-export async function claimBlock(range: Range, data_dir: string): Promise<Claim> {
+export async function claimBlock(range: AddressBlock, data_dir: string): Promise<BlockClaim> {
   const claim = await withBlockLock(async () => {
     const block = (await findBlock(data_dir)) ?? (await claimNew(range, data_dir))
     return { block, leave: await holdBlock(block) }
@@ -48,7 +48,7 @@ async function prepare(block: Block): Promise<void> {
   ])
 }
 
-async function claimNew(range: Range, data_dir: string): Promise<Block> {
+async function claimNew(range: AddressBlock, data_dir: string): Promise<Block> {
   const block = await claimFree(range, data_dir)
   if (block !== null) return block
   if ((await removeAbandonedBlocks()) > 0) {
@@ -59,7 +59,7 @@ async function claimNew(range: Range, data_dir: string): Promise<Block> {
 }
 
 /** Null: none of the range is free. */
-async function claimFree(range: Range, data_dir: string): Promise<Block | null> {
+async function claimFree(range: AddressBlock, data_dir: string): Promise<Block | null> {
   const count = blocksIn(range)
   const start = Number.parseInt(hash('sha256', data_dir).slice(0, 8), 16)
   const networks = [...ownAddresses(), ...routes()]

@@ -3,10 +3,10 @@
 // the next one removes those that no living lobby uses.
 import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { Range } from '../../config/lobby-network.ts'
+import type { AddressBlock } from '../../config/lobby-network.ts'
 import { type Block, NETWORKS_MAX, type NetworkNames, namesOf, tableOf } from './addresses.ts'
 import { releaseBlock } from './block.ts'
-import { type Claim, claimBlock } from './claim.ts'
+import { type BlockClaim, claimBlock } from './claim.ts'
 import { Forwarding } from './forwarding.ts'
 import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
 import { readResolver } from './resolver.ts'
@@ -37,7 +37,7 @@ export type RunNetwork = {
 export type NetworkWish = { has_internet: boolean; bytes_per_second: number }
 
 export type NetworkOptions = {
-  range: Range
+  range: AddressBlock
   /** Where the platform listens for lobbies on this machine. */
   platform: { address: string; port: number }
 }
@@ -87,7 +87,7 @@ export class LobbyNetworks {
     return networks
   }
 
-  private constructor(options: OpenOptions, { block, leave }: Claim) {
+  private constructor(options: OpenOptions, { block, leave }: BlockClaim) {
     this.#options = options
     this.#block = block
     this.#leaveBlock = leave

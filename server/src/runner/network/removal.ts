@@ -13,7 +13,7 @@ import { listTables, run } from './system-command.ts'
 const PIDS_SHOWN_MAX = 20
 
 /** `living`: processes of lobbies that still use the networks. Nothing was removed then. */
-export type Removal = { removed: string[] } | { living: number[] }
+type Removal = { removed: string[] } | { living: number[] }
 
 /** It must run as root, and while no platform runs on the folder. Removing twice changes nothing. */
 export async function removeNetworks(data_dir: string): Promise<Removal> {
