@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
 
 /** A socket below the level of Node's classes. Its members are those that this room uses. */
-export type Handle = {
+export type SocketHandle = {
   readonly fd: number
   reading?: boolean
   readStart: () => number
@@ -16,14 +16,14 @@ export type Handle = {
   close: () => void
 }
 
-type WithHandle = { _handle: Handle | null }
-type DatagramState = { handle: Handle; connectState: number }
+type WithHandle = { _handle: SocketHandle | null }
+type DatagramState = { handle: SocketHandle; connectState: number }
 
 /** The value of `connectState` after `connect`. */
 const CONNECTED = 2
 
 /** Null for a socket that is closed, or that is not open yet. */
-export function handleOf(socket: Socket | Server): Handle | null {
+export function handleOf(socket: Socket | Server): SocketHandle | null {
   return (socket as unknown as WithHandle)._handle
 }
 
@@ -55,7 +55,7 @@ export function startReading(socket: Socket): void {
 
 /** A connection that another process had. It reads nothing before `resume`. */
 export function openConnection(
-  handle: Handle,
+  handle: SocketHandle,
   options: Pick<SocketConstructorOpts, 'onread'> & { highWaterMark?: number },
 ): Socket {
   const inner = { handle, allowHalfOpen: true, pauseOnCreate: true, ...options }
@@ -63,7 +63,7 @@ export function openConnection(
 }
 
 /** Null for a socket that is closed. */
-export function datagramHandleOf(socket: DatagramSocket): Handle | null {
+export function datagramHandleOf(socket: DatagramSocket): SocketHandle | null {
   return stateOf(socket)?.handle ?? null
 }
 
@@ -82,7 +82,7 @@ export function startReceiving(socket: DatagramSocket): void {
  * for the workers of a cluster.
  */
 export async function openDatagramSocket(
-  handle: Handle,
+  handle: SocketHandle,
   {
     type,
     lookup,

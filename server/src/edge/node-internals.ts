@@ -11,7 +11,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import type { Logger } from 'pino'
 import { bareHost } from '../text/bare-host.ts'
-import { type Handle, openConnection } from './handles.ts'
+import { openConnection, type SocketHandle } from './handles.ts'
 import { SELF_TEST_MS_MAX } from './limits.ts'
 import type { Address } from './routes/routes.ts'
 
@@ -21,7 +21,7 @@ const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
 /** Called with the bytes that arrived, at the beginning of a buffer that is valid until the function returns. */
 export type OnRead = (shared: Buffer, length: number) => void
 
-export type Reading = {
+type Reading = {
   /** Without it, bytes arrive as data events. */
   onRead?: OnRead | undefined
   allowHalfOpen?: boolean
@@ -51,7 +51,7 @@ function connectTo(
 }
 
 /** A connection that another process had, with shared reads. It reads nothing before `resume`. */
-export function openSharingReads(handle: Handle, bytes_max: number = READ_BYTES): Socket {
+export function openSharingReads(handle: SocketHandle, bytes_max: number = READ_BYTES): Socket {
   const onread = readOptions((shared, length) => emit(socket, shared, length), bytes_max)
   const socket: Socket = openConnection(handle, { onread })
   return socket

@@ -33,7 +33,7 @@ import { reportConnections } from './presence/report-connections.ts'
 import { reportUnnamedProxies } from './presence/report-proxies.ts'
 import { reportTraffic } from './presence/report-traffic.ts'
 import { createDispatch, type Edge, type HttpLimits } from './proxy/dispatch.ts'
-import { Listener } from './proxy/listener.ts'
+import { HttpListener } from './proxy/listener.ts'
 import { Matchmakers } from './proxy/matchmakers.ts'
 import { roleAddresses } from './proxy/router.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
@@ -215,7 +215,7 @@ async function openStreams(
   const { host } = ctx.config.edge_ports
   const http = createDispatch(edge)
   opened.defer(() => http.close())
-  const listener = new Listener(connection_limits, http, edge.internals)
+  const listener = new HttpListener(connection_limits, http, edge.internals)
   const owners = createPortOwners(ctx, edge.lookups)
   const shared = { routes, owners, connection_limits, lobby_connections, host, admission }
   const tls = certificates && tlsOptions(ctx, certificates.raw_ports)

@@ -12,7 +12,7 @@ import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { BasicAuth, CHALLENGE } from './basic-auth.ts'
 import type { DamagedObjects } from './damaged.ts'
-import { type Found, findFolder, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
+import { type FoundPage, findFolder, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
 import { allowsCors, METHOD_NOT_ALLOWED_HEADERS, sitePreflightHeaders } from './preflight.ts'
 import { chooseRepresentation, isKnown, isWanted, type Representation, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
@@ -93,7 +93,7 @@ export class Cdn {
   }
 
   /** Returns null when the site has neither the file, nor a folder of this name, nor a page for unknown paths. */
-  #findFile(host: SiteHost, path: string, client_key: string): Found | null | Promise<Found | null> {
+  #findFile(host: SiteHost, path: string, client_key: string): FoundPage | null | Promise<FoundPage | null> {
     const { sites } = this.#options
     if (host.site === null) throw new ApiError('SITE_NOT_FOUND', {}, { message: 'No site is deployed here.' })
     return then(sites.manifest(host.site, client_key), (manifest) => {
@@ -109,7 +109,7 @@ export class Cdn {
     })
   }
 
-  #sendFound(exchange: Exchange, host: SiteHost, found: Found | null): void | Promise<void> {
+  #sendFound(exchange: Exchange, host: SiteHost, found: FoundPage | null): void | Promise<void> {
     const is_found = found !== null && found.status !== 404
     if (!is_found) exchange.ray_id ??= newRayId()
     this.#ctx.recorder.end(exchange.ray, is_found ? null : 'API_NOT_FOUND')
@@ -127,7 +127,7 @@ export class Cdn {
     sendResponse(exchange, 301, [...headers, 'content-length', '0'], null)
   }
 
-  #sendFile(exchange: Exchange, host: SiteHost, { path, entry, status }: Found): void | Promise<void> {
+  #sendFile(exchange: Exchange, host: SiteHost, { path, entry, status }: FoundPage): void | Promise<void> {
     const { send, damaged } = this.#options
     const { head, method } = exchange
     // RFC 9110, 13.2.1 and 14.2: conditions and ranges apply only to a file that is found.

@@ -5,10 +5,10 @@ import { indexOfFolder, type Substitute, substituteOf } from '@musterhost/contra
 import type { SiteEntry } from './sites.ts'
 
 /** Status 301: the path is a folder without its slash, and `path` the folder's page. */
-export type Found = { path: string; status: Substitute['status'] | 301; entry: SiteEntry }
+export type FoundPage = { path: string; status: Substitute['status'] | 301; entry: SiteEntry }
 
 /** Returns null when no folder of this name has a page. */
-export function findFolder(manifest: ReadonlyMap<string, SiteEntry>, path: string): Found | null {
+export function findFolder(manifest: ReadonlyMap<string, SiteEntry>, path: string): FoundPage | null {
   const index = indexOfFolder(path)
   const entry = index === null ? undefined : manifest.get(index)
   return index === null || entry === undefined ? null : { path: index, status: 301, entry }
@@ -19,7 +19,7 @@ export function findSubstitute(
   manifest: ReadonlyMap<string, SiteEntry>,
   path: string,
   not_found: NotFound | null,
-): Found | null {
+): FoundPage | null {
   const substitute = substituteOf(path, not_found)
   const entry = manifest.get(substitute.path)
   return entry === undefined ? null : { ...substitute, entry }

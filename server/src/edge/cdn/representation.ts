@@ -3,6 +3,7 @@
 // of an uploaded compressed file has its Content-Encoding. A form that the edge makes is only sent whole.
 import { ApiError } from '@musterhost/contract'
 import { type ChosenForm, chooseForm, isCompressible } from '@musterhost/contract/site'
+import type { ByteRange } from '../../objects/objects.ts'
 import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import type { SiteEntry, SiteFile } from './sites.ts'
 
@@ -25,9 +26,6 @@ function isWorthPacking({ content_type, content_length }: SiteFile): boolean {
   )
 }
 
-/** The first and the last byte. */
-export type Range = { start: number; end: number }
-
 const SINGLE_RANGE = /^bytes=(\d{0,15})-(\d{0,15})$/
 
 /**
@@ -39,7 +37,7 @@ export function rangeOf(
   header: string | undefined,
   if_range: string | undefined,
   { content_length, etag }: Pick<SiteFile, 'content_length' | 'etag'>,
-): Range | null {
+): ByteRange | null {
   if (header === undefined || (if_range !== undefined && if_range.trim() !== etag)) return null
   const [, first = '', last = ''] = SINGLE_RANGE.exec(header.trim().toLowerCase()) ?? []
   if (first === '' && last === '') return null
@@ -51,7 +49,7 @@ export function rangeOf(
   return { start, end }
 }
 
-function lastBytes(count: number, content_length: number): Range {
+function lastBytes(count: number, content_length: number): ByteRange {
   if (count === 0 || content_length === 0) throw new ApiError('CDN_RANGE_NOT_SATISFIABLE', { content_length })
   return { start: Math.max(0, content_length - count), end: content_length - 1 }
 }

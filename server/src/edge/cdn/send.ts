@@ -7,6 +7,7 @@ import type { Context } from '../../context.ts'
 import { reportDamage } from '../../database/damaged-objects.ts'
 import { ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { BLOCK_BYTES } from '../../objects/digest.ts'
+import type { ByteRange } from '../../objects/objects.ts'
 import type { Encoding } from '../../objects/pack.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { beginResponse, breakResponse, drained, endResponse, sendResponse } from '../http/response.ts'
@@ -16,14 +17,19 @@ import { type BlockLists, createBlockLists } from './block-lists.ts'
 import type { DamagedObjects } from './damaged.ts'
 import type { SiteFiles } from './disk-cache.ts'
 import { createMemory } from './memory.ts'
-import type { Range } from './representation.ts'
 import { createSendUnpacked } from './send-unpacked.ts'
 
 /** Each function but `unpacked` adds Content-Length to the headers. The response to a HEAD has only a head. */
 export type Send = {
   bytes: (to: Exchange, status: number, headers: string[], body: Buffer) => void
   /** Sends the file, or a range of it with its Content-Range. Throws or rejects with STORED_FILE_DAMAGED. */
-  file: (to: Exchange, file: Recorded, range: Range | null, headers: string[], status?: number) => void | Promise<void>
+  file: (
+    to: Exchange,
+    file: Recorded,
+    range: ByteRange | null,
+    headers: string[],
+    status?: number,
+  ) => void | Promise<void>
   /** Sends the file, compressed by the edge. Throws or rejects with the same. */
   packed: (to: Exchange, file: Recorded, encoding: Encoding, headers: string[], status?: number) => void | Promise<void>
   /** Sends the file, decompressed by the edge (send-unpacked.ts). Throws or rejects with the same, and its refusals. */
@@ -110,7 +116,7 @@ export function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<
   return value instanceof Promise ? value.then(go) : go(value)
 }
 
-type Reading = { site_files: SiteFiles; block_lists: BlockLists; file: Recorded; range: Range }
+type Reading = { site_files: SiteFiles; block_lists: BlockLists; file: Recorded; range: ByteRange }
 
 /** Reads a range of a long file block by block. Throws ObjectDamaged before a damaged block. */
 async function* readBlocks({ site_files, block_lists, file, range }: Reading): AsyncGenerator<Buffer> {

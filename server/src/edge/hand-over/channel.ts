@@ -2,19 +2,19 @@
 // handle. The kernel delivers a handle with the bytes of its message, and in their order. Node's own channel does the same
 // between a parent and its child; these are not parent and child, so its internals are used directly.
 import type { Socket } from 'node:net'
-import { type Handle, handleOf } from '../handles.ts'
+import { handleOf, type SocketHandle } from '../handles.ts'
 
 /** Bytes of one line. The largest datagram in base64 takes 88 KiB. */
 const LINE_BYTES_MAX = 128 * 1024
 const NEWLINE = 0x0a
 
 type Write = { oncomplete: (status: number) => void }
-type PipeHandle = Handle & {
-  pendingHandle: Handle | null
+type PipeHandle = SocketHandle & {
+  pendingHandle: SocketHandle | null
   onread: (bytes: ArrayBuffer | undefined) => void
   open: (fd: number) => number
   connect: (request: Write, path: string) => number
-  writeUtf8String: (request: Write, text: string, handle?: Handle) => number
+  writeUtf8String: (request: Write, text: string, handle?: SocketHandle) => number
 }
 type PipeModule = {
   Pipe: new (kind: number) => PipeHandle
@@ -26,7 +26,7 @@ type StreamModule = { WriteWrap: new () => Write; streamBaseState: Int32Array }
 /** Members of `streamBaseState`. */
 const [READ_BYTES, READ_OFFSET, , IS_ASYNC] = [0, 1, 2, 3]
 
-export type Received = { message: unknown; handle: Handle | null }
+type Received = { message: unknown; handle: SocketHandle | null }
 
 /** Throws in a version of Node that has no such modules. */
 function internals(): PipeModule & StreamModule {
@@ -38,7 +38,7 @@ function internals(): PipeModule & StreamModule {
 export class HandleChannel {
   readonly #node = internals()
   readonly #pipe: PipeHandle
-  readonly #handles: Handle[] = []
+  readonly #handles: SocketHandle[] = []
   readonly #received: Received[] = []
   #line: Buffer = Buffer.alloc(0)
   #wake: (() => void) | null = null
@@ -84,7 +84,7 @@ export class HandleChannel {
   }
 
   /** Resolves when the kernel has the message and a copy of the handle. Rejects when the other side is gone. */
-  send(message: object, handle: Handle | null = null): Promise<void> {
+  send(message: object, handle: SocketHandle | null = null): Promise<void> {
     const { WriteWrap, streamBaseState } = this.#node
     const text = `${JSON.stringify({ ...message, has_handle: handle !== null })}\n`
     return new Promise((resolve, reject) => {
@@ -140,7 +140,7 @@ export class HandleChannel {
 }
 
 /** A collected handle would close its descriptor. */
-const KEPT = new Set<Handle>()
+const KEPT = new Set<SocketHandle>()
 
 function gone(): Error {
   return new Error('The other edge is gone.')

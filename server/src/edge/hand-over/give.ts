@@ -16,7 +16,7 @@ import type { ConnectionReports } from '../presence/report-connections.ts'
 import type { EdgePorts } from '../streams/edge-ports.ts'
 import type { Udp } from '../streams/udp.ts'
 import { HandleChannel } from './channel.ts'
-import { GivenConnections, type Held } from './given-connections.ts'
+import { GivenConnections, type HeldTraffic } from './given-connections.ts'
 import { GivenDatagrams } from './given-datagrams.ts'
 import { type FromEdge, isKind, type ListenerFacts } from './messages.ts'
 
@@ -81,7 +81,7 @@ export class HandOverOffer {
 
   async #serve(channel: HandleChannel): Promise<void> {
     const { log } = this.#ctx
-    const held: Held[] = []
+    const held: HeldTraffic[] = []
     try {
       await this.#give(channel, held)
     } catch (error) {
@@ -107,7 +107,7 @@ export class HandOverOffer {
   /**
    * Sends everything. Resolves when the successor has `yours`. Otherwise everything in `held` continues here.
    */
-  async #give(channel: HandleChannel, held: Held[]): Promise<void> {
+  async #give(channel: HandleChannel, held: HeldTraffic[]): Promise<void> {
     const { raw_ports, reports, udp } = this.#belongings
     const hello = await expect(channel, 'hello')
     if (hello.version > HAND_OVER_VERSION || hello.version < HAND_OVER_VERSION_MIN) {
@@ -178,7 +178,7 @@ export class HandOverOffer {
       await delay(RETIRING_CHECK_MS)
       const has_more = [...flows.open].some(({ splice }) => splice.is_movable) || idle().length > 0
       if (!has_more || channel.is_closed) continue
-      const held: Held[] = []
+      const held: HeldTraffic[] = []
       try {
         const connections = await this.#giveConnections(channel)
         const { held: more, begin_ms } = await connections.hold()

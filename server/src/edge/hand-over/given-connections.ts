@@ -15,7 +15,7 @@ const SENT_AT_ONCE_MAX = 32
 const IDS_MAX = 1_000
 
 /** What was held for the successor: it continues there, or here. */
-export type Held = { release: () => void; resume: () => void }
+export type HeldTraffic = { release: () => void; resume: () => void }
 
 type Given = { kind: 'flow'; flow: Flow } | { kind: 'idle'; connection: IdleConnection }
 
@@ -66,7 +66,7 @@ export class GivenConnections {
    * Stops reading everything that was sent, and reports to the successor what it does not get. Returns what is held, and when the
    * pause began; null: nothing is held.
    */
-  async hold(): Promise<{ held: Held[]; begin_ms: number | null }> {
+  async hold(): Promise<{ held: HeldTraffic[]; begin_ms: number | null }> {
     const begin_ms = monotonicMs()
     const given = [...this.#given]
     const are_held = await Promise.all(

@@ -15,7 +15,7 @@ import {
 } from '../streams/udp-sessions.ts'
 import type { UdpSocket } from '../streams/udp-socket.ts'
 import type { HandleChannel } from './channel.ts'
-import type { Held } from './given-connections.ts'
+import type { HeldTraffic } from './given-connections.ts'
 import { type FromEdge, monotonicMs } from './messages.ts'
 
 /** Handles sent between two turns of the event loop: datagrams are forwarded meanwhile. */
@@ -79,7 +79,7 @@ export class GivenDatagrams {
   }
 
   /** Stops receiving, and sends the last differences. Returns also when the pause began; null: there is no port. */
-  async hold(): Promise<{ held: Held; begin_ms: number | null }> {
+  async hold(): Promise<{ held: HeldTraffic; begin_ms: number | null }> {
     const begin_ms = this.#ports.length > 0 ? monotonicMs() : null
     const sockets = this.#ports.flatMap((udp_port) => [
       ...socketsOf(udp_port).map(({ socket }) => socket),
@@ -87,7 +87,7 @@ export class GivenDatagrams {
     ])
     for (const one of sockets) stopReceiving(one)
     const pending = new Map<UdpPort, DatagramFacts[]>()
-    const held: Held = {
+    const held: HeldTraffic = {
       release: () => {
         for (const udp_port of this.#ports) this.#udp.release(udp_port)
       },

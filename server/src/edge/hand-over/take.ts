@@ -3,11 +3,11 @@
 import type { Context } from '../../context.ts'
 import { StartError } from '../../start-error.ts'
 import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../wire/compatibility.ts'
-import { type Handle, openDatagramSocket, startReceiving } from '../handles.ts'
+import { openDatagramSocket, type SocketHandle, startReceiving } from '../handles.ts'
 import { HAND_OVER_BUFFER_MS } from '../limits.ts'
 import { openSharingReads } from '../node-internals.ts'
 import type { FlowFacts, Flows } from '../presence/flows.ts'
-import type { Listener } from '../proxy/listener.ts'
+import type { HttpListener } from '../proxy/listener.ts'
 import type { Udp } from '../streams/udp.ts'
 import { lookupNothing } from '../streams/udp-socket.ts'
 import { HandleChannel } from './channel.ts'
@@ -16,7 +16,7 @@ import { type FromEdge, type FromSuccessor, isKind, monotonicMs, type PauseBegin
 
 const UDP = { lookup: lookupNothing }
 
-export type Heir = { flows: Flows; udp: Udp; listener: Listener; players: { written: () => Promise<void> } }
+export type Heir = { flows: Flows; udp: Udp; listener: HttpListener; players: { written: () => Promise<void> } }
 
 /** A connection that both edges have. `drop`: closes the descriptors of this process; the other edge keeps the connection. */
 type Shared = { resume: () => void; drop: () => void }
@@ -28,7 +28,7 @@ export class Predecessor {
   /** By which the edge before is registered until it ends. */
   readonly #retired_name: string
   /** The first half of a flow, whose upstream connection follows. */
-  #client: { id: number; facts: FlowFacts; handle: Handle } | null = null
+  #client: { id: number; facts: FlowFacts; handle: SocketHandle } | null = null
   /** What begins to receive once the edge before has let go, in this order: datagrams, then `#shared`. */
   #receivers: (() => void)[] = []
   /** By the id of the connection. */
@@ -115,7 +115,7 @@ export class Predecessor {
     return null
   }
 
-  async #adopt(message: FromEdge, handle: Handle, heir: Heir): Promise<void> {
+  async #adopt(message: FromEdge, handle: SocketHandle, heir: Heir): Promise<void> {
     const { udp, listener } = heir
     if (message.kind === 'listener') this.inheritance.addListener(message, handle)
     else if (message.kind === 'tcp_port') this.inheritance.addPort(message.number, handle)
@@ -142,7 +142,7 @@ export class Predecessor {
     }
   }
 
-  #adoptFlow(upstream: Handle, { flows }: Heir): void {
+  #adoptFlow(upstream: SocketHandle, { flows }: Heir): void {
     if (this.#client === null) {
       upstream.close()
       return

@@ -6,7 +6,7 @@ import type { ClientPlace } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { AdmittedConnection } from '../presence/connection-limits.ts'
 import type { HostMeaning } from '../routes/hosts.ts'
-import type { LobbyPort } from '../routes/routes.ts'
+import type { RoutedPort } from '../routes/routes.ts'
 import { type Body, createBody } from './body.ts'
 import type { RequestHead } from './head.ts'
 import type { Ticks } from './ticks.ts'
@@ -77,7 +77,7 @@ export type Exchange = {
   ray_id: string | null
   ray: Ray | null
   /** The lobby that the request goes to; null: none. */
-  lobby: LobbyPort | null
+  lobby: RoutedPort | null
   /** Lines for the backend about the admitted player; empty: the lobby's server checks the seats. */
   player_lines: string
   /** Lines for the role that the request goes to. */

@@ -7,7 +7,7 @@ import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { CONNECTIONS_PER_CLIENT_SHARE, connectionsMax } from '../limits.ts'
 
-export type ConnectionKind = 'http' | 'tcp'
+export type ConnectionProtocol = 'http' | 'tcp'
 
 /** The peer of a connection over the unix socket (proxy-socket.ts), which has no address. */
 export const PROXY_PEER = 'proxy'
@@ -36,7 +36,7 @@ class Traffic {
 export class ConnectionLimits {
   readonly connections_max: number
   readonly #share: ClientShare
-  readonly #traffic: Record<ConnectionKind, Traffic> = { http: new Traffic(), tcp: new Traffic() }
+  readonly #traffic: Record<ConnectionProtocol, Traffic> = { http: new Traffic(), tcp: new Traffic() }
   #refused_count = 0
 
   constructor(connections_max = connectionsMax()) {
@@ -63,7 +63,7 @@ export class ConnectionLimits {
    * in this process only, where another one has it too (`is_shared`).
    */
   admit(
-    kind: ConnectionKind,
+    kind: ConnectionProtocol,
     socket: Socket,
     { peer = socket.remoteAddress, is_shared = false }: { peer?: string | undefined; is_shared?: boolean } = {},
   ): AdmittedConnection | null {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { PlayerId } from '@musterhost/contract/edge'
 import { type Splice, spliceHeld } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
-import type { ConnectionKind, ConnectionLimits } from './connection-limits.ts'
+import type { ConnectionLimits, ConnectionProtocol } from './connection-limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
 import type { Players } from './players.ts'
 
@@ -13,7 +13,7 @@ export type FlowPlayer = PlayerId & { address: string | null; is_by_address: boo
 
 /** `peer`: by which the edge's connections are limited. `number`: of the raw port; null: HTTP. `port_name`: of an HTTP port. */
 export type FlowFacts = {
-  kind: ConnectionKind
+  kind: ConnectionProtocol
   peer: string
   client_key: string
   number: number | null

@@ -24,7 +24,7 @@ import {
 } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
 import type { FlowFacts, Flows } from '../presence/flows.ts'
-import type { Address, LobbyPort } from '../routes/routes.ts'
+import type { Address, RoutedPort } from '../routes/routes.ts'
 import { splice } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
 import { type Backend, ForwardedRequest } from './forwarded-request.ts'
@@ -389,7 +389,7 @@ export class Forwarder {
   }
 }
 
-function factsOf({ connection, client_key }: Exchange, { lobby_id, port_name }: LobbyPort): FlowFacts {
+function factsOf({ connection, client_key }: Exchange, { lobby_id, port_name }: RoutedPort): FlowFacts {
   const { peer, player } = connection
   return {
     ...{ kind: 'http', peer, client_key, number: null, port_name, lobby_id },

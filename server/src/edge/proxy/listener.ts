@@ -11,7 +11,7 @@ import type { Dispatch } from './dispatch.ts'
 
 const OPTIONS = { allowHalfOpen: true, noDelay: true }
 
-export class Listener {
+export class HttpListener {
   readonly #connection_limits: ConnectionLimits
   readonly #http: Dispatch
   readonly #internals: NodeInternals

@@ -18,7 +18,7 @@ import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from '../limits.ts'
 import type { Links } from '../links.ts'
 import type { Domains } from '../routes/domains.ts'
 import type { Lookups } from '../routes/lookups.ts'
-import type { Address, LobbyPort, Routes } from '../routes/routes.ts'
+import type { Address, RoutedPort, Routes } from '../routes/routes.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
 import type { Backend, RoleResources } from './forwarded-request.ts'
@@ -27,7 +27,7 @@ import { PATH_ROUTE, requireNoCredential } from './path-route.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
 export type RouteTarget =
-  | { kind: 'backend'; backend: Backend; address: Address; path: string; lobby: LobbyPort | null }
+  | { kind: 'backend'; backend: Backend; address: Address; path: string; lobby: RoutedPort | null }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'media'; path: string }
   | { kind: 'text'; text: string }
@@ -119,7 +119,7 @@ function linkTarget({ path }: Links): RouteTarget {
 /** Replaces the target by a redirect to https where the request should use it. */
 type Secured = (routed: Routed, target: RouteTarget) => RouteTarget
 
-type LobbyRouter = (lobby: LobbyPort, routed: Routed, path: string) => RouteTarget | Promise<RouteTarget>
+type LobbyRouter = (lobby: RoutedPort, routed: Routed, path: string) => RouteTarget | Promise<RouteTarget>
 
 function createLobbyRouter(directory: Directory): LobbyRouter {
   const backends = createLobbyBackends(directory)
@@ -132,7 +132,7 @@ function createLobbyRouter(directory: Directory): LobbyRouter {
   }
 }
 
-function lobbyTarget(address: Address | null, lobby: LobbyPort, backend: Backend, path: string): RouteTarget {
+function lobbyTarget(address: Address | null, lobby: RoutedPort, backend: Backend, path: string): RouteTarget {
   if (address === null) throw new ApiError('LOBBY_NOT_FOUND')
   return { kind: 'backend', path, backend, address, lobby }
 }

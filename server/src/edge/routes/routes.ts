@@ -29,13 +29,13 @@ export type Address = {
 export type StreamAddress = RunPort & { path?: string; elsewhere?: NodePort }
 
 /** `region`: null where any region matches, because the path route names none. */
-export type LobbyPort = { lobby_id: string; port_name: string; region: string | null }
+export type RoutedPort = { lobby_id: string; port_name: string; region: string | null }
 
 export type Routes = {
   /** Returns the address of an HTTP port, at once when it is cached. Null: no such lobby, port or region, or it has ended. */
-  find: (wanted: LobbyPort, client_key: string) => Address | null | Promise<Address | null>
+  find: (wanted: RoutedPort, client_key: string) => Address | null | Promise<Address | null>
   /** The same for a port that is not HTTP. */
-  stream: (wanted: LobbyPort, client_key: string) => StreamAddress | null | Promise<StreamAddress | null>
+  stream: (wanted: RoutedPort, client_key: string) => StreamAddress | null | Promise<StreamAddress | null>
   /** Drops the cached route of a lobby whose address refuses connections. */
   forget: (lobby_id: string) => void
   close: () => void
@@ -59,7 +59,7 @@ export function createRoutes(ctx: Context, lookups: Lookups, paths: Pick<LobbyPa
   })
 
   function find(
-    wanted: LobbyPort,
+    wanted: RoutedPort,
     client_key: string,
     is_http: boolean,
   ): StreamAddress | null | Promise<StreamAddress | null> {
@@ -72,7 +72,7 @@ export function createRoutes(ctx: Context, lookups: Lookups, paths: Pick<LobbyPa
     return addressOf(run, wanted, is_http)
   }
 
-  function addressOf(run: Run | null, wanted: LobbyPort, is_http: boolean): StreamAddress | null {
+  function addressOf(run: Run | null, wanted: RoutedPort, is_http: boolean): StreamAddress | null {
     const port = portOf(run, wanted, is_http)
     const node_id = run?.node_id ?? null
     if (port === null || node_id === null) return port
@@ -99,7 +99,7 @@ function ageOf(run: Run | null): number | null {
 
 const HTTP: ReadonlySet<RunPort['protocol']> = new Set(['http', 'https'])
 
-function portOf(run: Run | null, wanted: LobbyPort, is_http: boolean): RunPort | null {
+function portOf(run: Run | null, wanted: RoutedPort, is_http: boolean): RunPort | null {
   if (run === null || run.has_ended) return null
   if (wanted.region !== null && wanted.region !== run.region) return null
   const port = run.ports.get(wanted.port_name)

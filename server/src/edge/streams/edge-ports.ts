@@ -11,17 +11,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
-import type { Handle } from '../handles.ts'
+import type { SocketHandle } from '../handles.ts'
 import { PORT_PAIRS_SPARE, PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
-import type { Owners, PortOwners, Transport } from './port-owners.ts'
+import type { Owners, PortOwners, PortTransport } from './port-owners.ts'
 
 /**
  * An open port. `close` also ends its connections; `release` leaves them, and only closes the descriptor that the next edge
  * has too. `handle`: null once it is closed.
  */
-export type OpenPort = { handle: () => Handle | null; release: () => void; close: () => void }
+export type OpenPort = { handle: () => SocketHandle | null; release: () => void; close: () => void }
 /** Opens a port; null: another program has it. `followAddresses`: the machine may have other addresses than before. */
-export type OpenPorts = Record<Transport, (port: number) => Promise<OpenPort | null>> & {
+export type OpenPorts = Record<PortTransport, (port: number) => Promise<OpenPort | null>> & {
   followAddresses: () => Promise<void>
 }
 export type EdgePorts = {
@@ -29,7 +29,7 @@ export type EdgePorts = {
   freeze: () => Promise<void>
   /** Opens ports again after `freeze`. */
   thaw: () => void
-  open: (transport: Transport) => ReadonlyMap<number, OpenPort>
+  open: (transport: PortTransport) => ReadonlyMap<number, OpenPort>
   close: () => Promise<void>
 }
 
@@ -68,7 +68,7 @@ class PortKeeper {
   readonly #opened = { tcp: new Map<number, OpenPort>(), udp: new Map<number, OpenPort>() }
   readonly #recorded = { tcp: new Set<number>(), udp: new Set<number>() }
   /** The next candidates. They start at random, so that two platforms on one machine rarely collide. */
-  readonly #cursor: Record<Transport | 'both', number>
+  readonly #cursor: Record<PortTransport | 'both', number>
   readonly #isAddressThere: () => Promise<boolean>
   #has_address = false
   #has_recovered = false
@@ -102,7 +102,7 @@ class PortKeeper {
     this.#is_frozen = is_frozen
   }
 
-  open(transport: Transport): ReadonlyMap<number, OpenPort> {
+  open(transport: PortTransport): ReadonlyMap<number, OpenPort> {
     return this.#opened[transport]
   }
 
@@ -115,7 +115,7 @@ class PortKeeper {
     for (const transport of TRANSPORTS) for (const open of this.#opened[transport].values()) open.close()
   }
 
-  async #openAll(transport: Transport, ports: Iterable<number>): Promise<void> {
+  async #openAll(transport: PortTransport, ports: Iterable<number>): Promise<void> {
     if (!this.#has_address) return
     const opened = this.#opened[transport]
     const left = [...ports].filter((port) => !opened.has(port)).values()
@@ -167,7 +167,7 @@ class PortKeeper {
   }
 
   /** Opens spare ports until there are enough, or all candidates have been tried. */
-  async #openSpare(transport: Transport, owned: Owners[Transport]): Promise<void> {
+  async #openSpare(transport: PortTransport, owned: Owners[PortTransport]): Promise<void> {
     const opened = this.#opened[transport]
     const { spare } = this.#ctx.config.edge_ports
     const resting = this.#owners.resting(transport)
@@ -180,7 +180,7 @@ class PortKeeper {
 
   /** Opens candidates, from the next one on, until none is missing or all have been tried. */
   async #openCandidates(
-    kind: Transport | 'both',
+    kind: PortTransport | 'both',
     missing: () => number,
     isCandidate: (port: number) => boolean,
     open: (ports: number[]) => Promise<void>,
@@ -230,7 +230,7 @@ class PortKeeper {
   }
 
   /** The open ports that lobbies have or may get. */
-  #usable(transport: Transport, owned: Owners): Set<number> {
+  #usable(transport: PortTransport, owned: Owners): Set<number> {
     const resting = this.#owners.resting(transport)
     const ports = [...this.#opened[transport].keys()]
     return new Set(ports.filter((port) => owned[transport].live.has(port) || !resting.has(port)))
@@ -240,7 +240,7 @@ class PortKeeper {
 type PortSet = { keys: () => Iterable<number>; has: (port: number) => boolean }
 
 /** Returns the ports of `all` that `some` lacks. */
-function missingFrom(all: Record<Transport, PortSet>, some: Record<Transport, PortSet>) {
+function missingFrom(all: Record<PortTransport, PortSet>, some: Record<PortTransport, PortSet>) {
   return TRANSPORTS.flatMap((transport) =>
     [...all[transport].keys()].filter((port) => !some[transport].has(port)).map((port) => ({ transport, port })),
   )

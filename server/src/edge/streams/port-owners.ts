@@ -11,28 +11,28 @@ import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePortNumber } from '../../database/schema.ts'
 import { PORT_SILENT_MS, PORTS_READ_PAUSE_MS, PORTS_RESTING_MAX, PORTS_RESTING_SHARE } from '../limits.ts'
 import type { Lookups } from '../routes/lookups.ts'
-import type { LobbyPort } from '../routes/routes.ts'
+import type { RoutedPort } from '../routes/routes.ts'
 
-export type Transport = EdgePortNumber['transport']
+export type PortTransport = EdgePortNumber['transport']
 
 /** By transport: the ports of live lobbies, and the ports of lobbies that ended less than PORT_QUARANTINE_MS ago. */
-export type Owners = Record<Transport, { live: ReadonlyMap<number, LobbyPort>; quarantined: ReadonlySet<number> }>
+export type Owners = Record<PortTransport, { live: ReadonlyMap<number, RoutedPort>; quarantined: ReadonlySet<number> }>
 
 export type PortOwners = {
   /** Returns the port's lobby, at once when it is in memory. Null: no lobby has the port. Throws the refusals of lookups.ts. */
-  find: (transport: Transport, port: number, client_key: string) => LobbyPort | null | Promise<LobbyPort | null>
+  find: (transport: PortTransport, port: number, client_key: string) => RoutedPort | null | Promise<RoutedPort | null>
   /** The port's lobby as of the last read. */
-  known: (transport: Transport, port: number) => LobbyPort | null
+  known: (transport: PortTransport, port: number) => RoutedPort | null
   /** Reads the owners as they are now or later. Rejects while the database is down. */
   read: () => Promise<Owners>
   /** Ports to which clients of an ended lobby still send. */
-  resting: (transport: Transport) => ReadonlySet<number>
+  resting: (transport: PortTransport) => ReadonlySet<number>
 }
 
 export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
   let owners: Owners = { tcp: noPorts(), udp: noPorts() }
   const resting = { tcp: createRestingPorts(ctx), udp: createRestingPorts(ctx) }
-  const under_way = new Map<string, Promise<LobbyPort | null>>()
+  const under_way = new Map<string, Promise<RoutedPort | null>>()
   let reading: Promise<Owners> | null = null
   let next: Promise<Owners> | null = null
 
@@ -62,10 +62,10 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
     return next
   }
 
-  const known = (transport: Transport, port: number): LobbyPort | null => owners[transport].live.get(port) ?? null
+  const known = (transport: PortTransport, port: number): RoutedPort | null => owners[transport].live.get(port) ?? null
 
   /** One look-up for all clients that arrive at a port at the same time: a whole lobby may. */
-  function lookUp(transport: Transport, port: number, client_key: string): Promise<LobbyPort | null> {
+  function lookUp(transport: PortTransport, port: number, client_key: string): Promise<RoutedPort | null> {
     const key = `${transport} ${port}`
     const lookup =
       under_way.get(key) ??
@@ -111,7 +111,7 @@ function createRestingPorts({ config, elapsed }: Context) {
 }
 
 function noPorts() {
-  return { live: new Map<number, LobbyPort>(), quarantined: new Set<number>() }
+  return { live: new Map<number, RoutedPort>(), quarantined: new Set<number>() }
 }
 
 async function readOwners(ctx: Context): Promise<Owners> {

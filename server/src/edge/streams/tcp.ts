@@ -8,7 +8,7 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { type Endpoint, proxyHeader, type StreamAdmission, takeFirstLine, tokenOf } from '@musterhost/contract/edge'
 import { clientKey, isTrustedPeer, parseTrustedProxies, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
-import { type Handle, handleOf } from '../handles.ts'
+import { handleOf, type SocketHandle } from '../handles.ts'
 import {
   CONNECT_MS_MAX,
   FIRST_BYTE_MS_MAX,
@@ -67,7 +67,7 @@ export class Tcp {
   }
 
   /** Opens a port; null: another program has it. `inherited`: the previous edge listened with this handle. */
-  async open(port: number, inherited: Handle | null = null): Promise<OpenPort | null> {
+  async open(port: number, inherited: SocketHandle | null = null): Promise<OpenPort | null> {
     const { log } = this.#ctx
     const { host } = this.#options
     const sockets = new Set<Socket>()

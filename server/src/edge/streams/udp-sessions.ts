@@ -25,7 +25,7 @@ import {
 import type { ConnectionLimits } from '../presence/connection-limits.ts'
 import type { FlowPlayer } from '../presence/flows.ts'
 import type { LobbyConnections } from '../presence/lobby-connections.ts'
-import type { LobbyPort, StreamAddress } from '../routes/routes.ts'
+import type { RoutedPort, StreamAddress } from '../routes/routes.ts'
 import { type Allowance, type AllowanceState, createAllowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
 import type { Seats } from './seats.ts'
@@ -101,7 +101,7 @@ export type UdpPort = {
 export type Origin = { source: RemoteInfo; via: UdpSocket }
 export type Arrival = Origin & { datagram: Buffer }
 /** The lobby that a port belongs to, and its address. */
-export type UdpTarget = { owner: LobbyPort; address: StreamAddress }
+export type UdpTarget = { owner: RoutedPort; address: StreamAddress }
 
 export type UdpSessionsOptions = {
   paths: Pick<LobbyPaths, 'datagrams'>

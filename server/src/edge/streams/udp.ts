@@ -17,7 +17,7 @@ import type { Context } from '../../context.ts'
 import { datagramHandleOf } from '../handles.ts'
 import { UDP_ADDRESSES_EVERY_MS, UDP_ADDRESSES_MAX, UDP_ADMITTING_MAX, UDP_WAITING_MAX } from '../limits.ts'
 import type { Players } from '../presence/players.ts'
-import type { LobbyPort, Routes } from '../routes/routes.ts'
+import type { RoutedPort, Routes } from '../routes/routes.ts'
 import { createAllowance } from './address-validation.ts'
 import type { OpenPort } from './edge-ports.ts'
 import {
@@ -305,7 +305,7 @@ export class Udp {
     return this.#withAddress(owner, client_key)
   }
 
-  #withAddress(owner: LobbyPort | null, client_key: string): UdpTarget | null | Promise<UdpTarget | null> {
+  #withAddress(owner: RoutedPort | null, client_key: string): UdpTarget | null | Promise<UdpTarget | null> {
     const address = owner && this.#options.routes.stream(owner, client_key)
     if (address instanceof Promise) return address.then((found) => owner && found && { owner, address: found })
     return owner && address && { owner, address }
