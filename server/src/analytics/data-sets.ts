@@ -12,7 +12,7 @@ const LINES_MAX = 100
 const REGION_NAMES = ['region_id', 'region_name_id'] as const
 const GAME_MODE_NAMES = ['game_mode_id', 'game_mode_name_id'] as const
 
-export type Numbers = {
+export type AnalyticsNumbers = {
   /** Where the buckets begin that have begun. */
   starts: readonly number[]
   /** How much of a bucket has passed. */
@@ -26,11 +26,14 @@ export type Numbers = {
 /** A region, or a game mode. */
 type PartLine = Lines['region' | 'game_mode'][number]
 type Members = Required<AnalyticsDataSet>
-type Variant = { needs: LineKind | 'exits' | 'finds' | 'now'; tell: (numbers: Numbers) => Members[AnalyticsVariant] }
+type Variant = {
+  needs: LineKind | 'exits' | 'finds' | 'now'
+  tell: (numbers: AnalyticsNumbers) => Members[AnalyticsVariant]
+}
 
 const variant = <V extends AnalyticsVariant>(
   needs: Variant['needs'],
-  tell: (numbers: Numbers) => Members[V],
+  tell: (numbers: AnalyticsNumbers) => Members[V],
 ): Variant => ({ needs, tell })
 
 export const VARIANTS: Readonly<Record<AnalyticsVariant, Variant>> = {
@@ -131,7 +134,7 @@ function allOf({ all }: Lines) {
   return all[0]!.of
 }
 
-function ratesOf({ starts, secondsOf }: Numbers, counts: readonly number[]): number[] {
+function ratesOf({ starts, secondsOf }: AnalyticsNumbers, counts: readonly number[]): number[] {
   return counts.map((count, bucket) => count / secondsOf(starts[bucket]!))
 }
 
@@ -220,7 +223,7 @@ function sum(values: readonly number[]): number {
 }
 
 /** Whether a data set would have more lines than LINES_MAX. */
-export function isCut({ lines, exits }: Pick<Numbers, 'lines' | 'exits'>): boolean {
+export function isCut({ lines, exits }: Pick<AnalyticsNumbers, 'lines' | 'exits'>): boolean {
   const code_count = new Set(exits.map(({ exit_code }) => exit_code)).size
   return Math.max(lines.region.length, lines.game_mode.length, code_count) > LINES_MAX
 }

@@ -1,6 +1,7 @@
 // What has happened, as facts that can be added up: each says by how much it changes its series (the lobbies and players of a
 // namespace in one region and one game mode). A fact is derived from a change of the journal and from what is known of its
 // lobby and player; it names neither. Pure: the aggregation and a query derive the same facts.
+import type { RunEnd } from '../database/schema.ts'
 import type { Change } from '../journal/changes.ts'
 import type { Entry } from '../journal/pages.ts'
 import type { Standing } from './live-state.ts'
@@ -43,8 +44,6 @@ export type Fact = {
   exit_code: number | null
 }
 
-/** How the run of a lobby ended, as the runner says. */
-export type RunEnd = { exit_code: number | null; exit_reason: string | null }
 export type RunEnds = ReadonlyMap<string, RunEnd>
 
 /**

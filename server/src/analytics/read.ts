@@ -34,7 +34,7 @@ export type LineKind = keyof typeof KINDS
 type ColumnOf<K extends LineKind> = (typeof KINDS)[K]['gauges' | 'sums'][number]
 
 /** `of`: a number for each bucket that has begun. */
-export type Line<Column extends string = string> = {
+type Line<Column extends string = string> = {
   /** Values of the kind's names, in their order. */
   names: readonly string[]
   of: Record<Column, number[]>
@@ -42,7 +42,7 @@ export type Line<Column extends string = string> = {
 export type Lines = { [K in LineKind]: readonly Line<ColumnOf<K>>[] }
 export type ExitRow = { bucket: number; exit_code: number; lobby_count: number }
 
-export type Reading = {
+type Reading = {
   namespace_ids: readonly string[]
   buckets: Buckets
   /** How many buckets have begun. */

@@ -2,8 +2,9 @@
 // that are not counted. The aggregation turns them into facts and writes them. A query derives the same facts, and adds them
 // to its result.
 import type { ClientBase } from 'pg'
+import type { RunEnd } from '../database/schema.ts'
 import { type Row, readTails } from '../journal/read.ts'
-import { exitOf, type Fact, factsOf, type RunEnd, type RunEnds } from './facts.ts'
+import { exitOf, type Fact, factsOf, type RunEnds } from './facts.ts'
 import { readStanding, type Standing } from './live-state.ts'
 import type { Series } from './series.ts'
 

@@ -3,7 +3,7 @@
 import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationError } from '@musterhost/contract'
 import type { ClientBase } from 'pg'
 import { bucketsOf, startsOf, type Window } from '../analytics/buckets.ts'
-import { isCut, type Numbers, VARIANTS } from '../analytics/data-sets.ts'
+import { type AnalyticsNumbers, isCut, VARIANTS } from '../analytics/data-sets.ts'
 import { readFindDurations } from '../analytics/find-durations.ts'
 import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from '../analytics/read.ts'
 import { fineFromMs } from '../analytics/retention.ts'
@@ -41,7 +41,11 @@ type Asked = {
   needs: ReadonlySet<LineKind | 'exits' | 'finds' | 'now'>
 }
 
-async function readNumbers(ctx: Context, db: ClientBase, { window, namespace_ids, needs }: Asked): Promise<Numbers> {
+async function readNumbers(
+  ctx: Context,
+  db: ClientBase,
+  { window, namespace_ids, needs }: Asked,
+): Promise<AnalyticsNumbers> {
   // It takes longer to compile these statements than to run them.
   await db.query('set local jit = off')
   const now_ms = ctx.now()

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import type { Listener } from './listen.ts'
 
-export type Look = {
+export type PollerOptions = {
   look: () => Promise<void>
   /** What the log says of a look that failed. It is made again in time. */
   failure: string
@@ -23,7 +23,7 @@ export type Poller = {
 export type Watch = Omit<Poller, 'wake'>
 
 /** Looks whenever it is woken. */
-export function createPoller({ log }: { log: Logger }, { look, failure, retry_ms }: Look): Poller {
+export function createPoller({ log }: { log: Logger }, { look, failure, retry_ms }: PollerOptions): Poller {
   let is_closed = false
   let is_due = false
   let looking: Promise<void> | null = null
@@ -60,7 +60,7 @@ export function createPoller({ log }: { log: Logger }, { look, failure, retry_ms
 }
 
 /** Reads at once, and at the interval. */
-export function watchEvery(ctx: { log: Logger }, every_ms: number, look: Look): Poller {
+export function watchEvery(ctx: { log: Logger }, every_ms: number, look: PollerOptions): Poller {
   const looks = createPoller(ctx, look)
   const timer = setInterval(looks.wake, every_ms)
   looks.wake()
@@ -76,7 +76,7 @@ export function watchEvery(ctx: { log: Logger }, every_ms: number, look: Look): 
 /** Reads at once, at the interval, and at each notification on the channel; `concerns` filters by the payload. */
 export function watchChannel(
   ctx: { listener: Pick<Listener, 'on'>; log: Logger },
-  options: Look & {
+  options: PollerOptions & {
     channel: Parameters<Listener['on']>[0]
     concerns?: (payload: string) => boolean
     every_ms: number

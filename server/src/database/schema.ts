@@ -348,7 +348,7 @@ type VersionTable = {
 type UploadTable = {
   upload_id: string
   game_id: string
-  kind: 'build' | 'site' | ImageKind
+  kind: 'build' | 'site' | GameImageKind
   content_length: number
   create_ts: CreateTime
   complete_ts: Date | null
@@ -395,7 +395,7 @@ type DamagedObjectTable = {
 }
 
 /** How the server of a container image starts: the checked config of the image, with its user as numbers. */
-export type ImageStart = {
+type StoredImageStart = {
   entrypoint: string[]
   cmd: string[]
   env: Record<string, string>
@@ -417,7 +417,7 @@ type BuildTable = {
   /** The files of its archive (cloud/uploads/file-list.ts); null where nobody noted them. */
   file_list: ColumnType<string | null, string | null | undefined, string | null>
   /** How a container image starts; null for an archive, and for an image that was not checked. */
-  image: ColumnType<ImageStart | null, string | undefined, string | null>
+  image: ColumnType<StoredImageStart | null, string | undefined, string | null>
   create_ts: CreateTime
 }
 
@@ -429,12 +429,12 @@ type RemovedObjectTable = { object_key: string; due_ts: Date; upload_id: string 
 
 type SiteTable = { site_id: string; game_id: string; upload_id: string; display_name: string; create_ts: CreateTime }
 
-export type ImageKind = 'logo' | 'banner'
+export type GameImageKind = 'logo' | 'banner'
 
 /** At most one of a kind and game; the upload is complete. */
 type GameImageTable = {
   game_id: string
-  kind: ImageKind
+  kind: GameImageKind
   upload_id: string
   /** Hex, of the stored bytes: the address under which the picture is served. */
   sha256: string
@@ -866,6 +866,9 @@ type LobbyRunTable = {
   /** Build that the run uses; null when it uses none. */
   build_id: string | null
 }
+
+/** How the run of a lobby ended, as the runner says. */
+export type RunEnd = Pick<LobbyRunTable, 'exit_code' | 'exit_reason'>
 
 /** A runner's report of every second; `ts` is by the clock of the database. Not logged. Its id is that of its node. */
 type RunnerTable = {

@@ -52,7 +52,7 @@ const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set<Change['kind']>([
 type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }
 type Deployed = { namespace_id: string; version_id: string }
 
-export type IdleLobbies = { close: () => Promise<void> }
+type IdleLobbies = { close: () => Promise<void> }
 
 /** Resolves when every book knows what its namespace wants. */
 export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Namespaces): Promise<IdleLobbies> {

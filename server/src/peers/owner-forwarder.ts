@@ -11,7 +11,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { rayOf } from '../http/ray.ts'
-import type { Owner } from '../matchmaker/shards/shard-leases.ts'
+import type { ShardOwner } from '../matchmaker/shards/shard-leases.ts'
 import type { ShardOwners } from '../matchmaker/start.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
@@ -53,14 +53,14 @@ const OWN_RESPONSE_HEADERS =
   /^(?:connection|keep-alive|transfer-encoding|content-length|date|vary|x-ray-id|x-muster-.*|access-control-.*)$/
 
 /** A request that another process has sent here. */
-export type Received = {
+type Received = {
   caller: Caller
   /** What the process before has done of it. */
   steps: Steps
   /** It may be sent on from here. */
   is_relay: boolean
 }
-export type Asked = {
+type OutgoingRequest = {
   method: string
   path: string
   headers: OutgoingHttpHeaders
@@ -156,7 +156,7 @@ export class OwnerForwarder {
   }
 
   /** The response of the process that has the shard. Null: it is this process. Throws API_NOT_AVAILABLE. */
-  async ask(asked: Asked, caller: Caller, begun: Begun): Promise<OwnersResponse | null> {
+  async ask(asked: OutgoingRequest, caller: Caller, begun: Begun): Promise<OwnersResponse | null> {
     if (this.#count >= FORWARDED_MAX) throw notAvailable()
     this.#ctx.metrics.forwarded_requests.inc()
     this.#count++
@@ -171,7 +171,7 @@ export class OwnerForwarder {
     this.#connections.close()
   }
 
-  async #ask(asked: Asked, caller: Caller, begun: Begun): Promise<OwnersResponse | null> {
+  async #ask(asked: OutgoingRequest, caller: Caller, begun: Begun): Promise<OwnersResponse | null> {
     let until_ms = this.#ctx.elapsed() + OWNER_WAIT_MS_MAX
     for (;;) {
       const owner = this.#owners.ownerOf(begun.shard)
@@ -193,14 +193,14 @@ export class OwnerForwarder {
   }
 
   /** Waits for another owner, at most for `ms`. */
-  async #untilMoved(shard: number, owner: Owner | null, ms: number): Promise<void> {
+  async #untilMoved(shard: number, owner: ShardOwner | null, ms: number): Promise<void> {
     const until_ms = this.#ctx.elapsed() + ms
     do await Promise.race([this.#owners.refresh(), delay(OWNER_PAUSE_MS)])
     while (this.#owners.ownerOf(shard)?.writer === owner?.writer && this.#ctx.elapsed() < until_ms)
   }
 
   /** Directly and, where no connection can be made, through another process. */
-  async #tryBoth(asked: Asked, caller: Caller, begun: Begun, owner: Process): Promise<Try> {
+  async #tryBoth(asked: OutgoingRequest, caller: Caller, begun: Begun, owner: Process): Promise<Try> {
     const { address } = owner
     const relay = this.#owners.peers().find((other) => other !== address && !this.#connections.isAway(other))
     const direct = { ...owner, via: address, connect_ms: relay === undefined ? CONNECT_MS_MAX : CONNECT_RELAYED_MS_MAX }
@@ -213,7 +213,7 @@ export class OwnerForwarder {
 
   /** `via`: where the request is sent: to the owner, or to a process that sends it on. */
   async #try(
-    asked: Asked,
+    asked: OutgoingRequest,
     caller: Caller,
     { shard, steps }: Begun,
     owner: Process & { via: string; connect_ms: number },

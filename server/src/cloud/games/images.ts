@@ -8,7 +8,7 @@ import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import { mediaHost, publicUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
-import type { ImageKind, Schema } from '../../database/schema.ts'
+import type { GameImageKind, Schema } from '../../database/schema.ts'
 import { type Digest, digestOf } from '../../objects/digest.ts'
 import { type Image, ImageRefused, imagePath, readImage } from '../../objects/image/image.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
@@ -26,7 +26,7 @@ export async function prepareImage(
   ctx: ChangeContext,
   caller: Caller,
   game_id: string,
-  kind: ImageKind,
+  kind: GameImageKind,
   { path, mime, content_length }: BodyOf<typeof gameLogoUploadPrepare>,
 ): Promise<ResponseOf<typeof gameLogoUploadPrepare>> {
   await requireGame(ctx, caller, game_id)
@@ -43,7 +43,12 @@ export async function prepareImage(
   return response
 }
 
-async function abandonOldest(ctx: Context, trx: Transaction<Schema>, game_id: string, kind: ImageKind): Promise<void> {
+async function abandonOldest(
+  ctx: Context,
+  trx: Transaction<Schema>,
+  game_id: string,
+  kind: GameImageKind,
+): Promise<void> {
   const rows = await trx
     .selectFrom('uploads')
     .select('upload_id')
@@ -69,7 +74,7 @@ export async function completeImage(
   ctx: ChangeContext,
   caller: Caller,
   params: { game_id: string; upload_id: string },
-  kind: ImageKind,
+  kind: GameImageKind,
 ): Promise<void> {
   const { game_id, upload_id } = params
   await requireGame(ctx, caller, game_id)
@@ -96,7 +101,7 @@ export async function completeImage(
 async function finish(
   ctx: ChangeContext,
   { game_id, upload_id }: { game_id: string; upload_id: string },
-  kind: ImageKind,
+  kind: GameImageKind,
   { file, taken }: { file: { object_key: string; content_length: number }; taken: TakenFiles | null },
 ): Promise<boolean> {
   const object_key = taken?.new_keys.get(file.object_key) ?? file.object_key
@@ -151,7 +156,7 @@ function notArrived(): ApiError {
   return new ApiError('UPLOAD_INCOMPLETE', {}, { message: 'The file has not arrived.' })
 }
 
-type NewImage = Image & { game_id: string; kind: ImageKind; upload_id: string; sha256: string }
+type NewImage = Image & { game_id: string; kind: GameImageKind; upload_id: string; sha256: string }
 
 /** Returns the upload of the picture before; null when there was none. */
 async function replaceImage(ctx: Context, trx: Transaction<Schema>, image: NewImage): Promise<string | null> {

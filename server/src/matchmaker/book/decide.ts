@@ -17,7 +17,7 @@ import type {
   SeatTaken,
 } from './commands.ts'
 import { dropHolds } from './evolve.ts'
-import type { Held } from './holds.ts'
+import type { HeldSeat } from './holds.ts'
 import { type Hold, SEAT_HOLD_MS } from './holds.ts'
 import { dueAt, isLobby, type Lobby, newLobby } from './lobby.ts'
 import {
@@ -99,7 +99,7 @@ export function prepare(
  * Holds the places that the request would get, until seatHeld() or dropHolds(), or for SEAT_HOLD_MS. Earlier holds of the
  * same ids end first, because the command may be carried out again.
  */
-export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): Decision<Held> {
+export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): Decision<HeldSeat> {
   dropHolds(book, ids)
   const { action, request } = asked
   const before = book.seatOf(request.seat_key, env.now_ms)
@@ -133,7 +133,7 @@ function holdFound(
   entrants: readonly Entrant[],
   ids: FreshIds,
   env: Env,
-): Decision<Held> | null {
+): Decision<HeldSeat> | null {
   const { request, verified_modes } = asked
   const size = partySize(entrants)
   const lobby = book.open_lobbies.choose(request.places, request.tags, size)
@@ -154,7 +154,7 @@ function holdPlaces(
   { action }: HoldRequest,
   entrants: readonly Entrant[],
   now_ms: number,
-): Granted<Held> {
+): Granted<HeldSeat> {
   const holds = entrants.map(({ player_id, client, member }): Hold => {
     return { player_id, client, member, action, ...on, expire_ms: now_ms + SEAT_HOLD_MS }
   })

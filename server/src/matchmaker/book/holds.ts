@@ -29,7 +29,7 @@ export type Hold = {
 }
 
 /** `seat`: the request needs no verification, or has its seat already. */
-export type Held = { hold: Hold } | { seat: SeatTaken }
+export type HeldSeat = { hold: Hold } | { seat: SeatTaken }
 
 /** What counts holds as well. `sign` is 1 when a hold begins and -1 when it ends. */
 export type HoldCounts = {

@@ -2,7 +2,7 @@
 // moment. To be called in the step that decides, before its changes are applied. No clock, no I/O.
 import { type Attempt, VERDICTS, type Verdict } from '@musterhost/contract'
 import type { CreateRequest, Decision, FailedBefore, FindRequest, JoinRequest, SeatTaken } from '../book/commands.ts'
-import type { Held } from '../book/holds.ts'
+import type { HeldSeat } from '../book/holds.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'
@@ -22,7 +22,7 @@ type Asked = Find | Join | Create
 /** `limit`: the strictest limit of the client. */
 export type Decided = {
   request: Asked
-  decision: Decision<SeatTaken | Held | null>
+  decision: Decision<SeatTaken | HeldSeat | null>
   limit: { limit: Attempt['limits']['client_limit']; players_max: number }
 }
 

@@ -2,7 +2,7 @@
 // the notification of runners and edges. The guard lets a statement through only if no later one has been written.
 import type { RowSnapshots } from './affected-rows.ts'
 import { forEachTable, TABLE_NAMES, type TableName, tableOf } from './projected-tables.ts'
-import type { Column } from './tables/descriptor.ts'
+import type { ProjectedColumn } from './tables/descriptor.ts'
 
 /** The rows of one statement. */
 export type RowsToWrite = Record<TableName, object[]>
@@ -29,11 +29,11 @@ function insertSql(name: TableName, parameter: number): string {
   )`
 }
 
-function valueSql([type]: Column, field: string): string {
+function valueSql([type]: ProjectedColumn, field: string): string {
   return type === 'time' ? `to_timestamp(${field}::float8 / 1000)` : field
 }
 
-function fieldType([type]: Column): string {
+function fieldType([type]: ProjectedColumn): string {
   return type === 'time' ? 'bigint' : type
 }
 

@@ -9,13 +9,13 @@ import { newId } from '../../ids.ts'
 import { phase } from '../../observe/ray.ts'
 import type { Decision, Env, FreshIds, HoldRequest, SeatTaken } from '../book/commands.ts'
 import * as decide from '../book/decide.ts'
-import type { Held } from '../book/holds.ts'
+import type { HeldSeat } from '../book/holds.ts'
 import { PARTY_MEMBERS_MAX } from '../book/parties.ts'
 import type { Book } from '../book/state.ts'
 import type { ClientLimits, LimitName, NamespaceRecord } from '../watch/namespaces.ts'
-import { type Admission, type CaptchaGate, passCaptcha } from './captcha/captcha.ts'
+import { type CaptchaAdmission, type CaptchaGate, passCaptcha } from './captcha/captcha.ts'
 import type { MatchmakerContext, Seat } from './context.ts'
-import type { Asked, RequestLimits, SeatRequest } from './request.ts'
+import type { RequestedAction, RequestLimits, SeatRequest } from './request.ts'
 
 /** What a decision is made under. `captcha`: null when none is required, or when it was counted before. */
 export type Terms = { limits: NamespaceRecord; captcha: CaptchaGate | null }
@@ -30,7 +30,7 @@ export type Choose<T> = (limits: RequestLimits, book: Book, env: Env, namespace:
  * Decides under the limit of the client and the captcha as they are in this moment, and records the decision. A game's backend
  * learns which limit refused its player. A player does not: it would show which addresses are not recognised.
  */
-export function decideWithin<T extends SeatTaken | Held | null>(
+export function decideWithin<T extends SeatTaken | HeldSeat | null>(
   ctx: MatchmakerContext,
   { requester, asked, log, with_party }: SeatRequest,
   { limits: namespace, captcha }: Terms,
@@ -51,7 +51,7 @@ export function decideWithin<T extends SeatTaken | Held | null>(
 }
 
 /** The request counts, and a solved captcha is remembered, even when the request gets no seat. */
-function afterAdmission<T>({ changes }: Admission, decision: Decision<T>): Decision<T> {
+function afterAdmission<T>({ changes }: CaptchaAdmission, decision: Decision<T>): Decision<T> {
   if (changes.length === 0) return decision
   if ('refused' in decision) return { ...decision, noted: changes }
   return { changes: changes.concat(decision.changes), result: decision.result }
@@ -66,7 +66,13 @@ export function chooseSeat(request: SeatRequest): Choose<Seat> {
   }
 }
 
-function seatFor(asked: Asked, limits: RequestLimits, ids: FreshIds, book: Book, env: Env): Decision<SeatTaken> {
+function seatFor(
+  asked: RequestedAction,
+  limits: RequestLimits,
+  ids: FreshIds,
+  book: Book,
+  env: Env,
+): Decision<SeatTaken> {
   switch (asked.action) {
     case 'find':
       return decide.find(book, { ...asked.request, ...limits }, ids, env)
@@ -80,7 +86,7 @@ function seatFor(asked: Asked, limits: RequestLimits, ids: FreshIds, book: Book,
 }
 
 /** Holds the place that the request would get, or chooses its seat where the place needs no verification. */
-export function chooseHold({ asked }: SeatRequest, ids: FreshIds): Choose<Held> {
+export function chooseHold({ asked }: SeatRequest, ids: FreshIds): Choose<HeldSeat> {
   // The compiler does not see that each action keeps its own members.
   return (limits, book, env) =>
     decide.hold(book, { ...asked, request: { ...asked.request, ...limits } } as HoldRequest, ids, env)

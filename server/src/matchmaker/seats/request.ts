@@ -57,7 +57,7 @@ export type RequestLimits = Pick<RequestedSeat, 'client_players_max' | 'party'>
 type WithoutLimits<W extends RequestedSeat> = Omit<W, keyof RequestLimits>
 
 /** What the book is asked. `is_known`: the lobby existed when its game mode was looked up. */
-export type Asked =
+export type RequestedAction =
   | { action: 'find'; request: WithoutLimits<FindRequest>; verified_modes: ReadonlySet<string> }
   | { action: 'join'; request: WithoutLimits<JoinRequest>; is_known: boolean }
   | { action: 'create'; request: WithoutLimits<CreateRequest> }
@@ -65,7 +65,7 @@ export type Asked =
 export type SeatRequest = {
   requester: Requester
   log: DecisionLog
-  asked: Asked
+  asked: RequestedAction
   with_party: boolean
   /** Lobbies that may be tried. */
   attempts_max: number

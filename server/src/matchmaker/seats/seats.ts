@@ -6,7 +6,7 @@ import { mark, phase } from '../../observe/ray.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import { release } from '../book/decide.ts'
 import { dropHolds } from '../book/evolve.ts'
-import type { Held } from '../book/holds.ts'
+import type { HeldSeat } from '../book/holds.ts'
 import { SEAT_HOLD_MS } from '../book/holds.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'
@@ -158,7 +158,7 @@ async function takeVerifiedSeat(
 }
 
 /** Commits what is chosen. A decision that lacks ports is repeated, while the edge may be opening more. */
-async function commitSeat<T extends SeatTaken | Held | null>(
+async function commitSeat<T extends SeatTaken | HeldSeat | null>(
   ctx: MatchmakerContext,
   request: SeatRequest,
   captcha: CaptchaGate | null,

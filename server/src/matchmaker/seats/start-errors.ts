@@ -3,11 +3,10 @@
 import { ApiError, type ErrorMetadata, type ReadyCheck, variableOfPort } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
-import type { Listening } from '../../database/schema.ts'
+import type { Listening, RunEnd } from '../../database/schema.ts'
 import { logTail } from '../../lobby-logs/tail.ts'
 import type { FailedBefore } from '../book/commands.ts'
 import type { Books } from '../shards/books.ts'
-import type { RunEnd } from '../watch/failed-starts.ts'
 import type { Requester } from './requester.ts'
 
 /** `ray_id` null: the request has no explanation. */

@@ -13,7 +13,7 @@ const FRESH_S = 10
 const REGISTER_LOCK = 1_400_332
 
 /** `address`: where other nodes reach it, over mutual TLS. */
-export type Holder = { writer: string; node_id: string; address: string }
+type Holder = { writer: string; node_id: string; address: string }
 /** `seen`: changes with each heartbeat. `age_ms`: of the heartbeat, by the database's clock. */
 export type Member = Holder & { seen: string; age_ms: number; is_leaving: boolean }
 export type LeaseView = {

@@ -40,7 +40,7 @@ type ShardLeasesOptions = {
 }
 
 /** Where the books of a shard are. `address`: null: in this process. */
-export type Owner = { writer: string; address: string | null }
+export type ShardOwner = { writer: string; address: string | null }
 
 export class ShardLeases {
   readonly #options: ShardLeasesOptions
@@ -96,7 +96,7 @@ export class ShardLeases {
   }
 
   /** Where the books of the shard are; null: nowhere, or it is not known. */
-  ownerOf(shard: number): Owner | null {
+  ownerOf(shard: number): ShardOwner | null {
     const writer = this.#view.holders[shard] ?? null
     if (writer === this.#writer) {
       const is_here = !this.#giving.has(shard) && this.#books.shards().includes(shard)

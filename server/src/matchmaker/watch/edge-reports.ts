@@ -6,7 +6,7 @@
 // edge. An edge without reports for SILENT_HOURS_MAX counts as gone: its machine was removed without notice, and its
 // lobbies would never end. (CONNECTED_MS_MAX does the same for players.)
 import type { Context } from '../../context.ts'
-import type { Look, Poller, Watch } from '../../database/poller.ts'
+import type { Poller, PollerOptions, Watch } from '../../database/poller.ts'
 import { setConnections, setReported } from '../book/evolve.ts'
 import type { Book } from '../book/state.ts'
 import type { Books } from '../shards/books.ts'
@@ -37,7 +37,7 @@ export type EdgeRow = {
 }
 
 /** Reads the edges again and again. Observed is one. */
-type ObservedEdges = { follow: (look: Look) => Poller; read: () => Promise<{ edges: readonly EdgeRow[] }> }
+type ObservedEdges = { follow: (look: PollerOptions) => Poller; read: () => Promise<{ edges: readonly EdgeRow[] }> }
 
 export type EdgeReports = Pick<Watch, 'close'> & {
   /** Open connections to all lobbies, as the books have them. */

@@ -1,6 +1,7 @@
 // Counts starts of lobbies that failed in a row, by namespace, version, region and game mode. Otherwise a broken build
 // would start processes as fast as players ask for seats. After three failures a request starts one lobby only; after four,
 // pauses begin (start-pauses.ts). Running lobbies are still found. A server that calls ready ends the count.
+import type { RunEnd } from '../../database/schema.ts'
 import type { Change } from '../../journal/changes.ts'
 import type { FailedBefore } from '../book/commands.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
@@ -16,8 +17,6 @@ const FAULTS_OF_THE_VERSION: ReadonlySet<string> = new Set([
   ...['no_such_file', 'not_executable', 'missing_library', 'no_build', 'build_damaged', 'never_ready'],
 ])
 
-/** As the row of a run has it. */
-export type RunEnd = { exit_reason: string | null; exit_code: number | null }
 type LastFailure = RunEnd & { lobby_id: string }
 
 export class FailedStarts {

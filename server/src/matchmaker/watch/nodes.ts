@@ -11,7 +11,7 @@
 // A node needs no fence. When it returns, its runner ends what is no longer wanted, and the tokens of ended lobbies are refused.
 import type { RoomLimit } from '../../config/regions.ts'
 import type { Context } from '../../context.ts'
-import type { Look, Poller, Watch } from '../../database/poller.ts'
+import type { Poller, PollerOptions, Watch } from '../../database/poller.ts'
 import type { StopReason } from '../../journal/changes.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
@@ -42,7 +42,7 @@ export type NodeRow = RoomLimit & {
 }
 
 /** Reads the nodes again and again. Observed is one. */
-type ObservedNodes = { follow: (look: Look) => Poller; read: () => Promise<{ nodes: readonly NodeRow[] }> }
+type ObservedNodes = { follow: (look: PollerOptions) => Poller; read: () => Promise<{ nodes: readonly NodeRow[] }> }
 
 export type NodeWatch = Pick<Watch, 'close'> & {
   /** Nodes whose lobbies take no new players now. */

@@ -1,7 +1,7 @@
 // What a matchmaker reads of edges and nodes every second, because they report as often without a notification. An idle process
 // does little else than such reads, so one statement reads both. Its readers begin in the same moment, and share the statement.
 import type { Context } from '../../context.ts'
-import { createPoller, type Look, type Poller } from '../../database/poller.ts'
+import { createPoller, type Poller, type PollerOptions } from '../../database/poller.ts'
 import { EDGES_SQL, type EdgeRow } from './edge-reports.ts'
 import { NODES_SQL, type NodeRow } from './nodes.ts'
 
@@ -24,7 +24,7 @@ export class Observed {
   }
 
   /** Calls `look` now, and every second. */
-  follow(look: Look): Poller {
+  follow(look: PollerOptions): Poller {
     const reader = createPoller(this.#ctx, look)
     this.#readers.add(reader)
     reader.wake()

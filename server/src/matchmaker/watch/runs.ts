@@ -6,11 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
+import type { RunEnd } from '../../database/schema.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
-import type { FailedStarts, RunEnd } from './failed-starts.ts'
+import type { FailedStarts } from './failed-starts.ts'
 
 const RUNS_EVERY_MS = 5_000
 /** When a read that failed is made again. */

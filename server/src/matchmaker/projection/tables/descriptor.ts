@@ -6,7 +6,7 @@ import type { Book } from '../../book/state.ts'
 /** A type of PostgreSQL. `time`: milliseconds since the epoch in a row, timestamptz in the table. */
 type ColumnType = 'uuid' | 'text' | 'boolean' | 'integer' | 'double precision' | 'jsonb' | 'time'
 /** `fixed`: never changes after the insert. */
-export type Column = readonly [type: ColumnType, 'fixed' | 'updated']
+export type ProjectedColumn = readonly [type: ColumnType, 'fixed' | 'updated']
 
 /**
  * `Row`: what is written, but for the column `shard`, which every table has. `Value`: what the book holds for a row.
@@ -16,7 +16,7 @@ export type ProjectedTable<Row extends object, Value, Selected extends { namespa
   name: string
   /** The primary key; with two columns, the first is the namespace. */
   key: readonly (keyof Row & string)[]
-  columns: Record<keyof Row & string, Column>
+  columns: Record<keyof Row & string, ProjectedColumn>
   /** Adds the ids of the values that the change affects. To be called before the change is applied. */
   addAffected(book: Book, change: Change, ids: Set<string>): void
   /** Adds the ids of the values that have not ended, whose deadlines postpone() moves. */

@@ -38,7 +38,7 @@ export function checkCaptcha(ctx: MatchmakerContext, request: SeatRequest): Capt
 }
 
 /** What admits a request: nothing, or that its client has solved a captcha or has used one more of its requests. */
-export type Admission = { changes: readonly Change[] }
+export type CaptchaAdmission = { changes: readonly Change[] }
 
 /**
  * Admits a request whose client has solved a captcha, now or before; refuses it otherwise. A repeated request whose seat is
@@ -49,7 +49,7 @@ export function passCaptcha(
   { client, seat_key }: Pick<RequestedSeat, 'client' | 'seat_key'>,
   book: Book,
   now_ms: number,
-): Admission | Refused {
+): CaptchaAdmission | Refused {
   if (gate === null || book.hasSeat(seat_key, now_ms)) return NO_CHANGES
   const { captcha, has_solved } = gate
   const { requests_before_reverify, verification_ttl: verification_ttl_ms } = captcha
@@ -57,7 +57,7 @@ export function passCaptcha(
   return 'refused' in admission ? { ...admission, metadata: metadataOf(captcha) } : admission
 }
 
-const NO_CHANGES: Admission = { changes: [] }
+const NO_CHANGES: CaptchaAdmission = { changes: [] }
 
 /** What a client needs to show the captcha; never a secret. Of two providers the first is named. */
 function metadataOf({ hcaptcha, turnstile }: CaptchaConfig): ErrorMetadata {
