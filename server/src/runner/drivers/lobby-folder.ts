@@ -19,11 +19,11 @@ import { ENDED_FILE } from '../folders/names.ts'
 import type { Exit, Handle } from './driver.ts'
 
 /** `stop_signal`: what ends the program; SIGTERM when it is absent. `has_terminal`: `script` is above the program. */
-export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group' | 'network'> & {
+type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group' | 'network'> & {
   stop_signal?: NodeJS.Signals
   has_terminal?: boolean
 }
-export type Status = { child_pid: number | null; exit_code: number | null }
+type Status = { child_pid: number | null; exit_code: number | null }
 
 export const launchedPath = (folder: string): string => join(folder, 'launched')
 export const statusPath = (folder: string): string => join(folder, 'status')

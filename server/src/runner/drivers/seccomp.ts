@@ -1,6 +1,6 @@
 // The seccomp filter of lobbies: a program of the kernel's packet filter machine that allows a list of system calls
 // (system-calls.ts). All others fail. bubblewrap loads it after the sandbox is complete.
-import { allowedCalls, type Machine, SPECIAL_CALLS } from './system-calls.ts'
+import { type Architecture, allowedCalls, SPECIAL_CALLS } from './system-calls.ts'
 
 /** Instructions of a program that the kernel accepts. */
 const INSTRUCTIONS_MAX = 4_096
@@ -24,7 +24,11 @@ const FAIL = 0x0005_0000
 const EPERM = 1
 export const ENOSYS = 38
 /** AUDIT_ARCH_* of the kernel. */
-const MACHINE_IDS: Readonly<Record<Machine, number>> = { x86_64: 0xc000_003e, x86: 0x4000_0003, arm64: 0xc000_00b7 }
+const MACHINE_IDS: Readonly<Record<Architecture, number>> = {
+  x86_64: 0xc000_003e,
+  x86: 0x4000_0003,
+  arm64: 0xc000_00b7,
+}
 /** CLONE_NEW*: new namespaces. */
 export const NEW_NAMESPACES = 0x7e02_0000
 /** Values of `personality` that container engines allow; the last one reads it. */
@@ -40,7 +44,7 @@ export function seccompFilter(arch: string = process.arch): Buffer | null {
   return arch === 'arm64' ? encode(programFor(['arm64'])) : null
 }
 
-function programFor(machines: readonly Machine[]): Instruction[] {
+function programFor(machines: readonly Architecture[]): Instruction[] {
   const program = [load(MACHINE_AT)]
   for (const machine of machines) {
     const calls = callsOf(machine)
@@ -50,7 +54,7 @@ function programFor(machines: readonly Machine[]): Instruction[] {
   return [...program, fail(EPERM)]
 }
 
-function callsOf(machine: Machine): Instruction[] {
+function callsOf(machine: Architecture): Instruction[] {
   const special = SPECIAL_CALLS[machine]
   const calls = allowedCalls(machine)
   const program = [load(NUMBER_AT)]

@@ -77,12 +77,12 @@ const TABLE = [
   'wait4 61 114 260; waitid 247 284 95; waitpid - 7 -; write 1 4 64; writev 20 146 66',
 ]
 
-export type Machine = 'x86_64' | 'x86' | 'arm64'
-const COLUMNS: Readonly<Record<Machine, number>> = { x86_64: 1, x86: 2, arm64: 3 }
+export type Architecture = 'x86_64' | 'x86' | 'arm64'
+const COLUMNS: Readonly<Record<Architecture, number>> = { x86_64: 1, x86: 2, arm64: 3 }
 
 /** Calls that depend on their first argument, or that have a refusal of their own. */
 export type SpecialCall = 'clone' | 'clone3' | 'personality' | 'socket'
-export const SPECIAL_CALLS: Readonly<Record<Machine, Readonly<Record<SpecialCall, number>>>> = {
+export const SPECIAL_CALLS: Readonly<Record<Architecture, Readonly<Record<SpecialCall, number>>>> = {
   x86_64: { clone: 56, clone3: 435, personality: 135, socket: 41 },
   x86: { clone: 120, clone3: 435, personality: 136, socket: 359 },
   arm64: { clone: 220, clone3: 435, personality: 92, socket: 198 },
@@ -94,7 +94,7 @@ const ENTRIES = TABLE.flatMap((line) => line.split('; ')).map((entry) => entry.s
 export const ALLOWED_NAMES: readonly string[] = ENTRIES.map(([name = '']) => name)
 
 /** The numbers of all calls that are always allowed, ascending. */
-export function allowedCalls(machine: Machine): number[] {
+export function allowedCalls(machine: Architecture): number[] {
   const numbers = ENTRIES.flatMap((entry) => {
     const number = entry[COLUMNS[machine]]
     return number === undefined || number === '-' ? [] : Number(number)

@@ -16,7 +16,7 @@ const NEWLINE = 10
 export const UNFINISHED_MS = 200
 const CUT = Buffer.from(' [line cut]')
 
-export type Lines = {
+export type OutputLines = {
   /** The beginning of a line whose end has not arrived yet. */
   partial: Buffer
   /** The rest of a cut line is still to come, and is skipped. */
@@ -28,7 +28,7 @@ export type Lines = {
   dropped: number
 }
 
-export function createLines(now_ms: number): Lines {
+export function createLines(now_ms: number): OutputLines {
   return {
     partial: Buffer.alloc(0),
     is_skipping: false,
@@ -40,7 +40,7 @@ export function createLines(now_ms: number): Lines {
 }
 
 /** Takes output and returns its whole lines to keep, with their times. */
-export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
+export function takeChunk(lines: OutputLines, chunk: Buffer, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []
   let start = 0
@@ -60,7 +60,7 @@ export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
 }
 
 /** Called after UNFINISHED_MS without output. What a person does not see waits for the end of its line. */
-export function takeUnfinished(lines: Lines, now_ms: number): Buffer {
+export function takeUnfinished(lines: OutputLines, now_ms: number): Buffer {
   const kept: Buffer[] = []
   if (lines.partial.length === 0 || visibleLine(lines.partial).length === 0) return Buffer.alloc(0)
   refill(lines, now_ms)
@@ -70,7 +70,7 @@ export function takeUnfinished(lines: Lines, now_ms: number): Buffer {
 }
 
 /** Called periodically: returns a line with the number of dropped lines, even without further output. */
-export function takePause(lines: Lines, now_ms: number): Buffer {
+export function takePause(lines: OutputLines, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []
   if (lines.dropped > 0) addDropped(lines, kept, now_ms)
@@ -78,7 +78,7 @@ export function takePause(lines: Lines, now_ms: number): Buffer {
 }
 
 /** Called at the end of the output. A last line without a newline counts as a line. */
-export function takeEnd(lines: Lines, now_ms: number): Buffer {
+export function takeEnd(lines: OutputLines, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []
   if (lines.partial.length > 0) endLine(lines, kept, now_ms)
@@ -94,7 +94,7 @@ export function platformLine(text: string, now_ms: number): Buffer {
   return Buffer.from(`${new Date(now_ms).toISOString()} ${PLATFORM_MARK}${text.replaceAll('\n', ' ')}\n`)
 }
 
-function refill(lines: Lines, now_ms: number): void {
+function refill(lines: OutputLines, now_ms: number): void {
   const passed_ms = Math.max(0, now_ms - lines.refill_ms)
   lines.allowance_bytes = Math.min(
     KEPT_BYTES_BURST_MAX,
@@ -104,7 +104,7 @@ function refill(lines: Lines, now_ms: number): void {
 }
 
 /** What is too long is first reduced to what a person sees: a progress bar overwrites one line for minutes. */
-function takePiece(lines: Lines, piece: Buffer, kept: Buffer[], now_ms: number): void {
+function takePiece(lines: OutputLines, piece: Buffer, kept: Buffer[], now_ms: number): void {
   for (let at = 0; at < piece.length && !lines.is_skipping; at += LINE_BYTES_MAX + 1) {
     const next = piece.subarray(at, at + LINE_BYTES_MAX + 1)
     lines.partial = lines.partial.length === 0 ? next : Buffer.concat([lines.partial, next])
@@ -118,7 +118,7 @@ function takePiece(lines: Lines, piece: Buffer, kept: Buffer[], now_ms: number):
   }
 }
 
-function endLine(lines: Lines, kept: Buffer[], now_ms: number): void {
+function endLine(lines: OutputLines, kept: Buffer[], now_ms: number): void {
   const text = visibleLine(lines.partial)
   lines.partial = Buffer.alloc(0)
   if (lines.is_continued && text.length === 0) return
@@ -132,7 +132,7 @@ function endLine(lines: Lines, kept: Buffer[], now_ms: number): void {
   kept.push(Buffer.from(`${new Date(now_ms).toISOString()} `), text, Buffer.from('\n'))
 }
 
-function addDropped(lines: Lines, kept: Buffer[], now_ms: number): void {
+function addDropped(lines: OutputLines, kept: Buffer[], now_ms: number): void {
   kept.push(platformLine(`${lines.dropped} lines dropped: more than is kept`, now_ms))
   lines.dropped = 0
 }

@@ -147,9 +147,9 @@ export type ContainerPlan = {
  * Owner of the writable folders: the lobby's own user, or the user of a container image. Null: the user of the base
  * image.
  */
-export type Owner = { uid: number; gid: number } | null
+export type FolderOwner = { uid: number; gid: number } | null
 
-export function ownerOf({ image }: Pick<RunSpec, 'image'>, { uid }: ContainerFacts): Owner {
+export function ownerOf({ image }: Pick<RunSpec, 'image'>, { uid }: ContainerFacts): FolderOwner {
   if (image) return { uid: image.uid, gid: image.gid }
   return uid === null ? null : { uid, gid: uid }
 }
@@ -209,7 +209,7 @@ function etcMounts(folder: string): object[] {
 }
 
 /** Where the image has such a folder, the engine keeps its mode, so the owner must be the lobby's user. */
-function tmpfsOptions({ tmp_bytes }: Tier, owner: Owner): string {
+function tmpfsOptions({ tmp_bytes }: Tier, owner: FolderOwner): string {
   const access = owner === null ? 'mode=1777' : `mode=0700,uid=${owner.uid},gid=${owner.gid}`
   return `rw,exec,nosuid,nodev,size=${tmp_bytes},${access}`
 }

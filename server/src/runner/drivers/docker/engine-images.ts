@@ -19,7 +19,7 @@ import type { ImageTarget } from '../../images/unpack-image.ts'
 import type { ExitReason } from '../driver.ts'
 import { platformFilter, platformLabel } from './container.ts'
 import { type EngineClient, ignoreDone } from './engine.ts'
-import type { Image } from './image-programs.ts'
+import type { EngineImage } from './image-programs.ts'
 
 const BUILD_LABEL = 'muster.build_id'
 const PARTIAL = '.partial-'
@@ -56,7 +56,7 @@ export class EngineImages implements ImageStore {
   }
 
   /** The image of a build, as a start needs it. */
-  async find(build_id: string): Promise<Image | { refused: ExitReason; message: string }> {
+  async find(build_id: string): Promise<EngineImage | { refused: ExitReason; message: string }> {
     type Found = { Id: string; Config?: { WorkingDir?: string } | null }
     const id = this.#ids.get(build_id)
     const found = id === undefined ? null : await this.#engine.find<Found>(`/images/${id}/json`)

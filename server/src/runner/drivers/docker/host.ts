@@ -8,7 +8,7 @@ import { type Cgroups, openCgroups } from '../cgroups.ts'
 import type { ExitReason } from '../driver.ts'
 import { type DockerNetworkOptions, type DockerNetworks, openDockerNetworks } from './docker-networks.ts'
 import { EngineClient } from './engine.ts'
-import type { Image } from './image-programs.ts'
+import type { EngineImage } from './image-programs.ts'
 
 export type DockerSettings = {
   /** Path of the engine's Unix socket. */
@@ -95,7 +95,7 @@ export async function prepareDockerHost(options: DockerHostOptions): Promise<Doc
 export async function imageOf({
   engine,
   base_image,
-}: Pick<DockerHost, 'engine' | 'base_image'>): Promise<Image | { refused: ExitReason; message: string }> {
+}: Pick<DockerHost, 'engine' | 'base_image'>): Promise<EngineImage | { refused: ExitReason; message: string }> {
   if (base_image === null) {
     const message = 'This machine has no base image for archives. Its operator sets MUSTER_DOCKER_BASE_IMAGE.'
     return { refused: 'no_build', message }

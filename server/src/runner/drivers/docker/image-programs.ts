@@ -21,7 +21,7 @@ const GO_MODE = {
 const STAT_HEADER = 'x-docker-container-path-stat'
 
 /** `env`: the environment of the image, lines of NAME=value. `working_folder`: that of the image itself. */
-export type Image = { id: string; env: readonly string[]; working_folder: string }
+export type EngineImage = { id: string; env: readonly string[]; working_folder: string }
 
 /** The container in which files are looked up. It never runs. The sweep of its lobby also removes it. */
 export type Probe = { name: string; labels: Readonly<Record<string, string>> }
@@ -41,7 +41,11 @@ export class ImagePrograms {
   }
 
   /** The absolute path of the program; otherwise whether there is a file that is not executable. */
-  find(image: Image, probe: Probe, search: ProgramSearch): Promise<{ command: string } | 'not_executable' | 'nothing'> {
+  find(
+    image: EngineImage,
+    probe: Probe,
+    search: ProgramSearch,
+  ): Promise<{ command: string } | 'not_executable' | 'nothing'> {
     return this.#lookUp(image, probe, async (kindOf) => {
       let is_there = false
       for (const candidate of candidatesOf(search)) {
@@ -53,13 +57,13 @@ export class ImagePrograms {
     })
   }
 
-  hasFolder(image: Image, probe: Probe, path: string): Promise<boolean> {
+  hasFolder(image: EngineImage, probe: Probe, path: string): Promise<boolean> {
     return this.#lookUp(image, probe, async (kindOf) => (await kindOf(path)) === 'folder')
   }
 
   /** `ask` may look up any number of paths. The container exists only if one of them is unknown. */
   async #lookUp<T>(
-    image: Image,
+    image: EngineImage,
     probe: Probe,
     ask: (kindOf: (path: string) => Promise<Kind>) => Promise<T>,
   ): Promise<T> {

@@ -12,7 +12,7 @@ import { outputPipe } from '../../../lobby-logs/local.ts'
 import { isGone } from '../../../node/procfs.ts'
 import {
   createLines,
-  type Lines,
+  type OutputLines,
   takeChunk,
   takeEnd,
   takePause,
@@ -44,7 +44,7 @@ const NS_DIGITS = 9
 /** `ts`: the engine's time of the last written message. `count`: written messages of that time. */
 type Position = { ts: string; count: number }
 type Stream = {
-  lines: Lines
+  lines: OutputLines
   write: (bytes: Buffer) => void
   /** Up to the last message after which no line was incomplete. */
   written: Position

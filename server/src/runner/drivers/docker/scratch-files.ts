@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pack } from 'tar-stream'
 import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import type { ScratchFile, Tier } from '../driver.ts'
-import { containerName, neverRunsLabels, type Owner } from './container.ts'
+import { containerName, type FolderOwner, neverRunsLabels } from './container.ts'
 import { type EngineClient, ignoreDone } from './engine.ts'
 
 const FOLDER = SCRATCH_MOUNT.slice(1)
@@ -22,7 +22,7 @@ export type ScratchPlan = {
   lobby_id: string
   image_id: string
   labels: Readonly<Record<string, string>>
-  owner: Owner
+  owner: FolderOwner
   files: readonly ScratchFile[]
 }
 
@@ -113,9 +113,14 @@ export async function fillRoot(engine: EngineClient, { lobby_id, owner, files }:
 }
 
 /** Without a user of its own the program has that of the image, which is not known here. */
-const modeOf = (owner: Owner): number => (owner === null ? 0o777 : 0o700)
+const modeOf = (owner: FolderOwner): number => (owner === null ? 0o777 : 0o700)
 
-function writeEntries(upload: ReturnType<typeof pack>, owner: Owner, files: readonly ScratchFile[], parent = ''): void {
+function writeEntries(
+  upload: ReturnType<typeof pack>,
+  owner: FolderOwner,
+  files: readonly ScratchFile[],
+  parent = '',
+): void {
   // The plain header has too few digits for these numbers.
   const ids = owner === null ? {} : { pax: { uid: String(owner.uid), gid: String(owner.gid) } }
   const common = { ...ids, mtime: CHANGE_TIME }

@@ -18,13 +18,13 @@ import {
 } from './container.ts'
 import type { EngineImages } from './engine-images.ts'
 import { type DockerHost, imageOf } from './host.ts'
-import type { Image, ImagePrograms, Probe } from './image-programs.ts'
+import type { EngineImage, ImagePrograms, Probe } from './image-programs.ts'
 import { MACHINE, type NetworkEntry } from './network-container.ts'
 import { fillRoot, fillScratch, makeScratch } from './scratch-files.ts'
 
 type Machine = { host: DockerHost; images: EngineImages; programs: ImagePrograms }
-type Root = { image: Image; command: string }
-export type Refused = { refused: ExitReason; message: string }
+type Root = { image: EngineImage; command: string }
+export type RefusedStart = { refused: ExitReason; message: string }
 
 /** `images`: those of builds. */
 export async function startContainer(machine: Machine, spec: RunSpec, facts: ContainerFacts): Promise<Started> {
@@ -78,7 +78,7 @@ async function entryOf({ networks }: DockerHost, { network }: ContainerFacts): P
   return networks.container.entryTo(network.namespace)
 }
 
-async function rootOfArchive({ host, programs }: Machine, spec: RunSpec, probe: Probe): Promise<Root | Refused> {
+async function rootOfArchive({ host, programs }: Machine, spec: RunSpec, probe: Probe): Promise<Root | RefusedStart> {
   const image = await imageOf(host)
   if ('refused' in image) return image
   const found = await programOfArchive(programs, image, spec, probe)
@@ -90,7 +90,7 @@ async function rootOfImage(
   spec: RunSpec,
   root: ImageRoot,
   probe: Probe,
-): Promise<Root | Refused> {
+): Promise<Root | RefusedStart> {
   const image = await images.find(root.build_id ?? '')
   if ('refused' in image) return image
   const found = await programOfImage(programs, image, spec, root, probe)
@@ -100,10 +100,10 @@ async function rootOfImage(
 /** A program that the build does not have is searched in the image. */
 export async function programOfArchive(
   programs: ImagePrograms,
-  image: Image,
+  image: EngineImage,
   { args, build_folder }: Pick<RunSpec, 'args' | 'build_folder'>,
   probe: Probe,
-): Promise<{ command: string } | Refused> {
+): Promise<{ command: string } | RefusedStart> {
   const [name = ''] = args
   const in_build = findInBuild(build_folder, BUILD_MOUNT, name)
   // The image of the container decides about interpreters and loaders, and the engine does not show its files.
@@ -116,11 +116,11 @@ export async function programOfArchive(
 
 export async function programOfImage(
   programs: ImagePrograms,
-  image: Image,
+  image: EngineImage,
   { args, env }: Pick<RunSpec, 'args' | 'env'>,
   { working_folder }: Pick<ImageRoot, 'working_folder'>,
   probe: Probe,
-): Promise<{ command: string } | Refused> {
+): Promise<{ command: string } | RefusedStart> {
   // The engine makes the image's own folder where no layer has it.
   const is_own = working_folder === image.working_folder
   if (!is_own && !(await programs.hasFolder(image, probe, working_folder))) return noWorkingFolder(working_folder)

@@ -9,7 +9,7 @@ import { openImage } from '../../../objects/container-image/image.ts'
 import type { ImageKind } from '../../../objects/container-image/manifest.ts'
 import { pullImage, type Registries } from '../../registry/pull-image.ts'
 import type { Blob, ServedImages } from '../../registry/served-images.ts'
-import type { Refused } from '../docker/start-container.ts'
+import type { RefusedStart } from '../docker/start-container.ts'
 import type { EngineNode } from './engine-node.ts'
 import { storeLayers } from './store-layers.ts'
 
@@ -35,14 +35,14 @@ export class BaseImages {
   readonly #options: BaseImageOptions
   readonly #closing = new AbortController()
   #known: BaseImage | null = null
-  #finding: Promise<BaseImage | Refused> | null = null
+  #finding: Promise<BaseImage | RefusedStart> | null = null
 
   constructor(options: BaseImageOptions) {
     this.#options = options
   }
 
   /** The base image as it is now. */
-  find(): Promise<BaseImage | Refused> {
+  find(): Promise<BaseImage | RefusedStart> {
     this.#finding ??= this.#findOnce().finally(() => {
       this.#finding = null
     })
@@ -53,7 +53,7 @@ export class BaseImages {
     this.#closing.abort()
   }
 
-  async #findOnce(): Promise<BaseImage | Refused> {
+  async #findOnce(): Promise<BaseImage | RefusedStart> {
     const { base_image, nodes, registries } = this.#options
     if (base_image === null) {
       return refused('This platform has no base image for archives. Its operator sets MUSTER_DOCKER_BASE_IMAGE.')
@@ -110,4 +110,4 @@ export class BaseImages {
   }
 }
 
-const refused = (message: string): Refused => ({ refused: 'no_build', message })
+const refused = (message: string): RefusedStart => ({ refused: 'no_build', message })

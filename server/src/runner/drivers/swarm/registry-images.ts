@@ -17,8 +17,8 @@ import type { ImageSettings } from '../../registry/served-images.ts'
 import { BUILD_MOUNT } from '../bubblewrap.ts'
 import { platformFilter, platformLabel } from '../docker/container.ts'
 import { ignoreDone } from '../docker/engine.ts'
-import type { Image } from '../docker/image-programs.ts'
-import type { Refused } from '../docker/start-container.ts'
+import type { EngineImage } from '../docker/image-programs.ts'
+import type { RefusedStart } from '../docker/start-container.ts'
 import type { RunSpec } from '../driver.ts'
 import { type BaseImage, type BaseImageOptions, BaseImages } from './base-images.ts'
 import { layerOfFolder } from './build-layer.ts'
@@ -37,7 +37,7 @@ const PULL_MS_MAX = 15 * 60_000
 const SHOWN_LENGTH_MAX = 500
 
 /** What a lobby starts from. `reference`: by digest. `auth`: the header with the node's credential. */
-export type PulledImage = Image & { reference: string; auth: Readonly<Record<string, string>> }
+export type PulledImage = EngineImage & { reference: string; auth: Readonly<Record<string, string>> }
 
 type Options = BaseImageOptions & {
   server: ImageServer
@@ -88,7 +88,7 @@ export class RegistryImages implements ImageStore {
   }
 
   /** The image of a build, on this node. */
-  async pull(node: EngineNode, { image, build_folder }: RunSpec): Promise<PulledImage | Refused> {
+  async pull(node: EngineNode, { image, build_folder }: RunSpec): Promise<PulledImage | RefusedStart> {
     const name = image ? (image.build_id ?? '') : await this.#nameOfArchive(build_folder)
     if (typeof name !== 'string') return name
     const served = this.#options.served.find(name)
@@ -137,7 +137,7 @@ export class RegistryImages implements ImageStore {
   }
 
   /** Makes the image of an archive unless it was made before. */
-  async #nameOfArchive(build_folder: string): Promise<string | Refused> {
+  async #nameOfArchive(build_folder: string): Promise<string | RefusedStart> {
     const base = await this.#bases.find()
     if ('refused' in base) return base
     const name = `${ARCHIVE_PREFIX}${basename(build_folder)}-${base.id}`

@@ -10,7 +10,7 @@ import type { UsageSample } from './usage-samples.ts'
 const FILE = 'task.json'
 
 /** `used`: as sampled last by a runner that has closed since. */
-export type RunFile = { handle: Handle; facts: ContainerFacts; used?: UsageSample | null }
+type RunFile = { handle: Handle; facts: ContainerFacts; used?: UsageSample | null }
 
 export function writeRunFile(folder: string, file: RunFile): void {
   const path = join(folder, FILE)

@@ -1,7 +1,7 @@
 // The service of a lobby: one task that the Swarm starts once. The task is bound to one node, and the restart condition
 // `none` keeps the Swarm from replacing it: neither after an end, nor after the loss of the node.
 import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
-import { type ContainerFacts, containerName, ENGINE_LOG, type Owner } from '../docker/container.ts'
+import { type ContainerFacts, containerName, ENGINE_LOG, type FolderOwner } from '../docker/container.ts'
 import type { RunPlace, RunSpec } from '../driver.ts'
 
 /** Names one start of a lobby. */
@@ -24,7 +24,7 @@ export type ServicePlan = {
   /** Reference to the image by its digest. */
   image: string
   program: string
-  owner: Owner
+  owner: FolderOwner
   swarm_id: string
   place: RunPlace
   /** Path of the volume's folder on the machine. */

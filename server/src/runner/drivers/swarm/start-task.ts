@@ -15,7 +15,7 @@ import {
 import { removeById } from '../docker/end-container.ts'
 import { EngineError } from '../docker/engine.ts'
 import { besideBody, type FilledScratch, fillScratch, makeScratch } from '../docker/scratch-files.ts'
-import { programOfArchive, programOfImage, type Refused } from '../docker/start-container.ts'
+import { programOfArchive, programOfImage, type RefusedStart } from '../docker/start-container.ts'
 import type { ImageRoot, RunPlace, RunSpec } from '../driver.ts'
 import type { EngineNode } from './engine-node.ts'
 import { ELECTION_MS_MAX, type Managers, NoManagerError } from './managers.ts'
@@ -35,7 +35,7 @@ const ELECTION_POLL_MS = 500
 /** States of a task that will not run. */
 const FAILED_TASKS = new Set(['rejected', 'failed', 'shutdown', 'orphaned', 'remove'])
 
-export type Swarm = { platform: string; managers: Managers; images: RegistryImages }
+type Swarm = { platform: string; managers: Managers; images: RegistryImages }
 type Task = { Status: { State: string; Err?: string; Message?: string } }
 
 export async function startTask(
@@ -44,7 +44,7 @@ export async function startTask(
   spec: RunSpec,
   facts: ContainerFacts,
   place: RunPlace,
-): Promise<ContainerInspect | Refused> {
+): Promise<ContainerInspect | RefusedStart> {
   const { lobby_id, files = [], image: root } = spec
   const labels = labelsOf(platform, facts)
   const image = await images.pull(node, spec)
@@ -103,7 +103,7 @@ function programOf(
   spec: RunSpec,
   root: ImageRoot | null,
   labels: Readonly<Record<string, string>>,
-): Promise<{ command: string } | Refused> {
+): Promise<{ command: string } | RefusedStart> {
   const probe = { name: `${containerName(spec.lobby_id)}-probe`, labels: neverRunsLabels(labels) }
   return root === null
     ? programOfArchive(programs, image, spec, probe)
