@@ -7,7 +7,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 
 type Trx = Transaction<Schema>
-export type Quota = keyof Config['quotas']
+type Quota = keyof Config['quotas']
 export const QUOTAS: readonly Quota[] = QUOTA_NAMES
 
 /** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */

@@ -1,6 +1,6 @@
 // What the logs of a lobby can be asked, wherever they are kept.
 import type { LogLine, LogStream } from './files.ts'
-import type { LobbyMetrics } from './lobby-metrics.ts'
+import type { RecordedMetrics } from './lobby-metrics.ts'
 import { type LinesRead, LOG_START, type LogPlace } from './read.ts'
 
 /** `is_open`: somebody may still write into it, or what was written was not all kept yet, before it was read. */
@@ -21,7 +21,7 @@ export type LobbyLogs = {
     patience?: LogPatience,
   ): Promise<LogPart>
   /** The resources that it used; null when they were never measured or are no longer kept. */
-  metrics(lobby_id: string): Promise<LobbyMetrics | null>
+  metrics(lobby_id: string): Promise<RecordedMetrics | null>
 }
 
 /** How long a write waits for a server that does not read its input, so that the pipe (64 KiB) is full, in milliseconds. */

@@ -11,7 +11,7 @@ export const POINTS_MAX = 240
 export const STEP_MS_MIN = 5_000
 
 /** Point `i` begins `i` steps after `start_ts`; the last one ends at `seen_ts`. */
-export type LobbyMetrics = {
+export type RecordedMetrics = {
   start_ts: number
   step_ms: number
   /** Time of one core that each step used. */
@@ -34,7 +34,7 @@ export type Traffic = { bytes_in: number; bytes_out: number }
 /** `cpu_ms`: all that was ever used. */
 export type Sample = { ts: number; cpu_ms: number; memory_bytes: number; traffic?: Traffic; player_count?: number }
 
-export function beginMetrics(start_ts: number): LobbyMetrics {
+export function beginMetrics(start_ts: number): RecordedMetrics {
   return { start_ts, step_ms: STEP_MS_MIN, cpu_ms: [], memory_bytes: [], seen_ts: start_ts, seen_cpu_ms: 0 }
 }
 
@@ -42,7 +42,7 @@ export function beginMetrics(start_ts: number): LobbyMetrics {
  * Usage since the last sample is spread evenly over the time between. A sample that is not later than the last one changes
  * nothing: the machine's clock was set back.
  */
-export function addSample(metrics: LobbyMetrics, sample: Sample): void {
+export function addSample(metrics: RecordedMetrics, sample: Sample): void {
   const { ts, cpu_ms, memory_bytes } = sample
   if (ts <= metrics.seen_ts) return
   while (ts - metrics.start_ts > POINTS_MAX * metrics.step_ms) makeCoarser(metrics)
@@ -83,7 +83,7 @@ function added(points: (number | null)[] = [], point: number, value: number): (n
 }
 
 /** Joins each two points to one. */
-export function makeCoarser(metrics: LobbyMetrics): void {
+export function makeCoarser(metrics: RecordedMetrics): void {
   const { cpu_ms, memory_bytes } = metrics
   metrics.step_ms *= 2
   metrics.cpu_ms = pairs(cpu_ms).map(([one, other = 0]) => one + other)
@@ -106,7 +106,7 @@ function pairs<T>(points: readonly T[]): [T, T?][] {
 }
 
 /** Cores that were busy on average in each point. */
-export function busyCores({ start_ts, step_ms, cpu_ms, seen_ts }: LobbyMetrics): number[] {
+export function busyCores({ start_ts, step_ms, cpu_ms, seen_ts }: RecordedMetrics): number[] {
   return cpu_ms.map((used_ms, point) => {
     const begin = start_ts + point * step_ms
     return used_ms / Math.max(1, Math.min(seen_ts, begin + step_ms) - begin)
@@ -114,9 +114,9 @@ export function busyCores({ start_ts, step_ms, cpu_ms, seen_ts }: LobbyMetrics):
 }
 
 /** Reads the metrics in a lobby's folder; null when none are kept there. */
-export async function readMetrics(folder: string): Promise<LobbyMetrics | null> {
+export async function readMetrics(folder: string): Promise<RecordedMetrics | null> {
   try {
-    return JSON.parse(await readFile(join(folder, METRICS_FILE), 'utf8')) as LobbyMetrics
+    return JSON.parse(await readFile(join(folder, METRICS_FILE), 'utf8')) as RecordedMetrics
   } catch (error) {
     // Our own file appears by a rename, so it is whole; but after a power cut it may be empty.
     const is_none =

@@ -10,7 +10,7 @@ import { createLongPoll } from '../database/long-poll.ts'
 import { CHANNELS } from '../wire/channels.ts'
 import type { LogLine, LogStream } from './files.ts'
 import { INPUT_WAIT_MS_MAX, type InputResult, type LobbyInput, type LobbyLogs, type LogPart } from './lobby-logs.ts'
-import type { LobbyMetrics } from './lobby-metrics.ts'
+import type { RecordedMetrics } from './lobby-metrics.ts'
 import type { LogPlace } from './read.ts'
 
 export type LogQuestion =
@@ -21,7 +21,7 @@ export type LogQuestion =
   | ({ kind: 'input'; is_taken?: true } & LobbyInput)
 
 /** `lines`: when, in milliseconds, and the bytes in base64. */
-export type LogAnswer = { part?: WrittenPart; metrics?: LobbyMetrics | null; input?: InputResult; is_busy?: true }
+export type LogAnswer = { part?: WrittenPart; metrics?: RecordedMetrics | null; input?: InputResult; is_busy?: true }
 type WrittenPart = Omit<LogPart, 'lines'> & { lines: [number, string][] }
 
 /** Asked at once by this process. */

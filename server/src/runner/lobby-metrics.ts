@@ -7,8 +7,8 @@ import type { Context } from '../context.ts'
 import {
   addSample,
   beginMetrics,
-  type LobbyMetrics,
   METRICS_FILE,
+  type RecordedMetrics,
   readMetrics,
   type Sample,
   type Traffic,
@@ -46,7 +46,7 @@ export class LobbyMeter {
   readonly #driver: Pick<Driver, 'usage'>
   readonly #lobbies_folder: string
   /** By lobby id, of the lobbies that run. */
-  readonly #metrics = new Map<string, LobbyMetrics>()
+  readonly #metrics = new Map<string, RecordedMetrics>()
   #is_sampling = false
 
   constructor(ctx: Context, driver: Pick<Driver, 'usage'>) {
@@ -125,7 +125,7 @@ export class LobbyMeter {
     }
   }
 
-  async #metricsOf({ lobby_id, start_ts }: Handle): Promise<LobbyMetrics> {
+  async #metricsOf({ lobby_id, start_ts }: Handle): Promise<RecordedMetrics> {
     const known = this.#metrics.get(lobby_id) ?? (await readMetrics(folderOfLobby(this.#lobbies_folder, lobby_id)))
     const metrics = known ?? beginMetrics(start_ts)
     this.#metrics.set(lobby_id, metrics)
@@ -133,18 +133,18 @@ export class LobbyMeter {
   }
 }
 
-function busyCoresSince({ seen_ts, seen_cpu_ms }: LobbyMetrics, ts: number, { cpu_ms }: Usage): number {
+function busyCoresSince({ seen_ts, seen_cpu_ms }: RecordedMetrics, ts: number, { cpu_ms }: Usage): number {
   return Math.max(0, cpu_ms - seen_cpu_ms) / Math.max(1, ts - seen_ts)
 }
 
 /** True in the first second of a lobby, and then whenever a step of the clock is over. */
-function isDue({ start_ts, step_ms, seen_ts }: LobbyMetrics, ts: number): boolean {
+function isDue({ start_ts, step_ms, seen_ts }: RecordedMetrics, ts: number): boolean {
   const every_ms = Math.min(step_ms, SAMPLE_EVERY_MS_MAX)
   return seen_ts === start_ts || Math.floor(ts / every_ms) > Math.floor(seen_ts / every_ms)
 }
 
 /** Replaces the file in one step. The lobby may have ended meanwhile, and its folder may be removed. */
-async function write(folder: string, metrics: LobbyMetrics): Promise<void> {
+async function write(folder: string, metrics: RecordedMetrics): Promise<void> {
   const path = join(folder, METRICS_FILE)
   try {
     await writeFile(`${path}.new`, JSON.stringify(metrics), { mode: 0o600 })

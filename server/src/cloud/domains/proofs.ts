@@ -16,7 +16,7 @@ const VALUES_SHOWN_MAX = 3
 const VALUE_LENGTH_SHOWN_MAX = 80
 const OTHER_CLAIM = /^claim-[0-9a-f]+$/
 
-export type Claim = { domain: string; cname_label: string; txt_value: string }
+type Claim = { domain: string; cname_label: string; txt_value: string }
 type DomainRecord = { type: 'CNAME' | 'TXT'; name: string; value: string }
 export type ProofKind = 'cname' | 'txt'
 /** By kind: null when DNS proves the claim, else what is wrong, in one line. */

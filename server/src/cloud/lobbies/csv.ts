@@ -12,7 +12,7 @@ const ROWS_AT_ONCE = 1_000
 const ROWS_MAX = 1_000_000
 
 /** Lobbies that were created at `query_start` or later, and before `query_end`. */
-export type Window = { game_id: string; query_start: number; query_end: number }
+export type QueryWindow = { game_id: string; query_start: number; query_end: number }
 
 type CsvRow = LobbyRow & {
   namespace: string
@@ -69,7 +69,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 /** Rows are asked for as they are fetched, so that neither memory nor a connection waits for a slow reader. */
 export async function* lobbyCsv(
   ctx: Context,
-  { game_id, query_start, query_end }: Window,
+  { game_id, query_start, query_end }: QueryWindow,
   rows_max = ROWS_MAX,
 ): AsyncGenerator<string> {
   yield `${CELLS.map(([name]) => name).join()}\r\n`

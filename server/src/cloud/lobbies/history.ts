@@ -17,7 +17,7 @@ import { historyUrl, logUrl } from '../export-urls.ts'
 import { cut } from '../lists.ts'
 import { startPerf } from '../rays/rays.ts'
 import { timestamp } from '../times.ts'
-import type { Window } from './csv.ts'
+import type { QueryWindow } from './csv.ts'
 import { exitReasonOf, hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
 /** Cores in use are rounded to a ten-thousandth. */
@@ -103,7 +103,7 @@ async function metricsOf(
 }
 
 /** Throws GAME_NOT_FOUND, and VALIDATION_ERROR when it ends before it begins. */
-export async function exportHistory(ctx: Context, caller: Caller, window: Window): Promise<{ url: string }> {
+export async function exportHistory(ctx: Context, caller: Caller, window: QueryWindow): Promise<{ url: string }> {
   await requireGame(ctx, caller, window.game_id)
   if (window.query_end < window.query_start) {
     const message = 'query_end must not be before query_start.'

@@ -51,7 +51,7 @@ type Stopped = { lobby_id: string; seq: number; revision: number }
 export type LoadedLobby = LobbyBasics &
   Pick<Live, 'is_ready' | 'is_closed' | 'is_stalled'> & { seats: ReadonlyMap<string, boolean>; use: Use | null }
 /** The newest sample of a lobby. */
-export type LobbyUse = Use & { lobby_id: string }
+export type LobbySample = Use & { lobby_id: string }
 /** `revision`: what the subscriber knows after the message; it means nothing in another LiveLobbies. */
 export type LiveUpdate = { message: LiveMessage; revision: number }
 
@@ -115,7 +115,7 @@ export class LiveLobbies {
   }
 
   /** Takes the newest samples. Returns whether that changed what is shown. */
-  measure(samples: readonly LobbyUse[], now_ms: number): boolean {
+  measure(samples: readonly LobbySample[], now_ms: number): boolean {
     const changed = samples.flatMap(({ lobby_id, ...sample }) => {
       const lobby = this.#lobbies.get(lobby_id)
       const use = shownUse(sample)

@@ -5,7 +5,7 @@ import type { PoolClient } from 'pg'
 import type { Context } from '../../context.ts'
 import { shardOf } from '../../journal/pages.ts'
 import { READ_ROWS_MAX, type Row, readRows } from '../../journal/read.ts'
-import { LiveLobbies, type LoadedLobby, type LobbyUse } from './live.ts'
+import { LiveLobbies, type LoadedLobby, type LobbySample } from './live.ts'
 
 type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms' | 'use'> & {
   used_cores: number | null
@@ -64,8 +64,8 @@ async function readSnapshot(client: PoolClient, namespace_id: string): Promise<L
 }
 
 /** The newest samples of all running lobbies of the namespace. */
-export async function readUsage(ctx: Context, namespace_id: string): Promise<LobbyUse[]> {
-  const { rows } = await ctx.pool.query<LobbyUse>({
+export async function readUsage(ctx: Context, namespace_id: string): Promise<LobbySample[]> {
+  const { rows } = await ctx.pool.query<LobbySample>({
     name: 'live-usage',
     text: 'select lobby_id, cpu_cores, memory_bytes from lobby_usage where namespace_id = $1',
     values: [namespace_id],

@@ -2,7 +2,7 @@
 import { ApiError, type getLobbyUsage, type LobbyUsagePoint, type ResponseOf } from '@musterhost/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import { type LobbyMetrics, makeCoarser, STEP_MS_MIN } from '../../lobby-logs/lobby-metrics.ts'
+import { makeCoarser, type RecordedMetrics, STEP_MS_MIN } from '../../lobby-logs/lobby-metrics.ts'
 import { timestamp } from '../times.ts'
 import { requireLobby } from './logs.ts'
 
@@ -36,7 +36,7 @@ export async function lobbyUsage(
   }
 }
 
-function pointsOf(metrics: LobbyMetrics): LobbyUsagePoint[] {
+function pointsOf(metrics: RecordedMetrics): LobbyUsagePoint[] {
   const { start_ts, step_ms, cpu_ms, memory_bytes, seen_ts } = metrics
   return cpu_ms.map((used_ms, point) => {
     const begin = start_ts + point * step_ms

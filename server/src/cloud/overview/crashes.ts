@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { FAILED_SQL } from '../lobbies/rows.ts'
 import { CHECK_BEFORE_SQL } from '../namespaces/deploys.ts'
 import { timestamp } from '../times.ts'
-import type { Scope, ScopeNamespace } from './scope.ts'
+import type { OverviewScope, ScopeNamespace } from './scope.ts'
 
 const WINDOW_MS = 3_600_000
 /** Runs that are read: the newest of the window. */
@@ -27,7 +27,7 @@ type Crash = {
 }
 type Good = { namespace_id: string; version_id: string; version_display_name: string }
 
-export async function crashProblems(ctx: Context, scope: Scope): Promise<Problem[]> {
+export async function crashProblems(ctx: Context, scope: OverviewScope): Promise<Problem[]> {
   const crashes = await readCrashes(ctx, scope)
   if (crashes.length === 0) return []
   const goods = await readGoods(ctx, [...new Set(crashes.map(({ namespace_id }) => namespace_id))])
@@ -43,7 +43,7 @@ export async function crashProblems(ctx: Context, scope: Scope): Promise<Problem
   })
 }
 
-async function readCrashes({ pool, now }: Context, scope: Scope): Promise<Crash[]> {
+async function readCrashes({ pool, now }: Context, scope: OverviewScope): Promise<Crash[]> {
   const { rows } = await pool.query<Crash>(
     `with r as (
         select lobby_id, exit_ts, exit_code, exit_reason from lobby_runs
@@ -90,7 +90,7 @@ async function readGoods({ pool }: Context, namespace_ids: readonly string[]): P
   return rows
 }
 
-function problemOf(scope: Scope, namespace: ScopeNamespace, crash: Crash, good: Good | undefined): Problem {
+function problemOf(scope: OverviewScope, namespace: ScopeNamespace, crash: Crash, good: Good | undefined): Problem {
   const { namespace_id, version_id, ended_count, failed_count, last_ts, last_exit_code, last_reason } = crash
   const { game_id } = namespace
   const is_deployed = version_id === namespace.version_id
@@ -119,7 +119,7 @@ function problemOf(scope: Scope, namespace: ScopeNamespace, crash: Crash, good: 
 }
 
 /** Group of a game of the scope, as members of a problem. */
-export function groupOf(scope: Scope, game_id: string): { group_id?: string } {
+export function groupOf(scope: OverviewScope, game_id: string): { group_id?: string } {
   const game = scope.games.find((one) => one.game_id === game_id)
   return game === undefined ? {} : { group_id: game.group_id }
 }

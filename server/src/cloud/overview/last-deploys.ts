@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { FAILED_SQL } from '../lobbies/rows.ts'
 import { CHECK_BEFORE_SQL } from '../namespaces/deploys.ts'
 import { timestamp } from '../times.ts'
-import type { Scope } from './scope.ts'
+import type { OverviewScope } from './scope.ts'
 
 /** Lobbies of a deploy that are read for a failed one: the first. */
 const LOBBIES_MAX = 1_000
@@ -27,7 +27,11 @@ type Row = {
  * Newest first. Those with which a namespace began are not deploys of somebody, and are left out. A lobby that checked the
  * version before its deploy counts, as it does in the history of the namespace.
  */
-export async function readLastDeploys(ctx: Context, scope: Scope, count_max: number): Promise<OverviewDeploy[]> {
+export async function readLastDeploys(
+  ctx: Context,
+  scope: OverviewScope,
+  count_max: number,
+): Promise<OverviewDeploy[]> {
   const { rows } = await ctx.pool.query<Row>(
     `with newest as (
         select deploy.*, (

@@ -20,7 +20,7 @@ import { countNow, type NowCount } from './counts.ts'
 import { readLastDeploys } from './last-deploys.ts'
 import { platformProblems } from './platform-problems.ts'
 import { gameProblems } from './problems.ts'
-import { type Scope, type ScopeNamespace, scopeOf } from './scope.ts'
+import { type OverviewScope, type ScopeNamespace, scopeOf } from './scope.ts'
 
 type Answer = ResponseOf<typeof getOverview>
 const NO_STEPS = { has_game: false, has_build: false, has_deploy: false, has_player: false }
@@ -86,7 +86,7 @@ function namespaceOf(
   }
 }
 
-function gamesOf(scope: Scope, namespaces: readonly OverviewNamespace[]): Answer['games'] {
+function gamesOf(scope: OverviewScope, namespaces: readonly OverviewNamespace[]): Answer['games'] {
   const by_game = Map.groupBy(namespaces, ({ game_id }) => game_id)
   return scope.games.map((game) => {
     const of_game = by_game.get(game.game_id) ?? []
@@ -101,7 +101,7 @@ function gamesOf(scope: Scope, namespaces: readonly OverviewNamespace[]): Answer
 type Steps = Answer['groups'][number]['first_steps']
 
 /** A player who is there now may be unknown to analytics, which are a few seconds late. */
-function groupsOf(scope: Scope, games: Answer['games'], steps: ReadonlyMap<string, Steps>): Answer['groups'] {
+function groupsOf(scope: OverviewScope, games: Answer['games'], steps: ReadonlyMap<string, Steps>): Answer['groups'] {
   const with_players = new Set(games.filter(({ player_count }) => player_count > 0).map(({ group_id }) => group_id))
   return scope.groups.map(({ role, ...group }) => {
     const done = steps.get(group.group_id) ?? NO_STEPS

@@ -5,7 +5,7 @@ import { QUOTAS, usageOfGroups } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import type { NowCount } from './counts.ts'
 import { crashProblems, groupOf } from './crashes.ts'
-import type { Scope } from './scope.ts'
+import type { OverviewScope } from './scope.ts'
 
 /** Rows of each kind. */
 const ROWS_MAX = 50
@@ -21,7 +21,7 @@ const NEAR = 0.8
 
 export async function gameProblems(
   ctx: Context,
-  scope: Scope,
+  scope: OverviewScope,
   counts: ReadonlyMap<string, NowCount>,
 ): Promise<Problem[]> {
   const kinds = await Promise.all([
@@ -34,7 +34,7 @@ export async function gameProblems(
   return [...kinds.flat(), ...stalledProblems(scope, counts), ...lobbyLimitProblems(scope, counts)]
 }
 
-function stalledProblems(scope: Scope, counts: ReadonlyMap<string, NowCount>): Problem[] {
+function stalledProblems(scope: OverviewScope, counts: ReadonlyMap<string, NowCount>): Problem[] {
   return scope.namespaces.flatMap(({ namespace_id, game_id, name_id }) => {
     const count = counts.get(namespace_id)
     if (count === undefined || count.stalled_count === 0) return []
@@ -51,7 +51,7 @@ function stalledProblems(scope: Scope, counts: ReadonlyMap<string, NowCount>): P
   })
 }
 
-function lobbyLimitProblems(scope: Scope, counts: ReadonlyMap<string, NowCount>): Problem[] {
+function lobbyLimitProblems(scope: OverviewScope, counts: ReadonlyMap<string, NowCount>): Problem[] {
   return scope.namespaces.flatMap(({ namespace_id, game_id, name_id, lobby_count_max }) => {
     const lobby_count = counts.get(namespace_id)?.lobby_count ?? 0
     if (lobby_count === 0 || lobby_count < lobby_count_max * NEAR) return []
@@ -67,7 +67,7 @@ function lobbyLimitProblems(scope: Scope, counts: ReadonlyMap<string, NowCount>)
   })
 }
 
-async function captchaProblems({ pool, now }: Context, scope: Scope): Promise<Problem[]> {
+async function captchaProblems({ pool, now }: Context, scope: OverviewScope): Promise<Problem[]> {
   const { rows } = await pool.query<{ namespace_id: string; count: number; last_ts: Date }>(
     `select namespace_id, count(*)::integer as count, max(create_ts) as last_ts from explanations
       where namespace_id = any($1) and create_ts >= $2 and code = 'CAPTCHA_PROVIDER_FAILED'
@@ -88,7 +88,7 @@ async function captchaProblems({ pool, now }: Context, scope: Scope): Promise<Pr
   })
 }
 
-async function domainProblems({ pool }: Context, scope: Scope): Promise<Problem[]> {
+async function domainProblems({ pool }: Context, scope: OverviewScope): Promise<Problem[]> {
   const { rows } = await pool.query<{
     namespace_id: string
     domain: string
@@ -125,7 +125,7 @@ function expiryTimes(now_ms: number): Date[] {
   return [now_ms + CERTIFICATE_LEFT_MS, now_ms - RENEWAL_OVERDUE_MS, now_ms].map((ms) => new Date(ms))
 }
 
-async function certificateProblems({ pool, now }: Context, scope: Scope): Promise<Problem[]> {
+async function certificateProblems({ pool, now }: Context, scope: OverviewScope): Promise<Problem[]> {
   const { rows } = await pool.query<{
     namespace_id: string
     host: string
@@ -179,7 +179,7 @@ function certificateProblem(
   }
 }
 
-async function quotaProblems(ctx: Context, scope: Scope): Promise<Problem[]> {
+async function quotaProblems(ctx: Context, scope: OverviewScope): Promise<Problem[]> {
   const usage = await usageOfGroups(ctx, scope.group_ids)
   return scope.groups.flatMap(({ group_id, display_name }) =>
     QUOTAS.flatMap((quota): Problem[] => {
@@ -199,6 +199,6 @@ async function quotaProblems(ctx: Context, scope: Scope): Promise<Problem[]> {
   )
 }
 
-function namespaceOf(scope: Scope, namespace_id: string): Scope['namespaces'][number] {
+function namespaceOf(scope: OverviewScope, namespace_id: string): OverviewScope['namespaces'][number] {
   return scope.namespaces.find((one) => one.namespace_id === namespace_id)!
 }

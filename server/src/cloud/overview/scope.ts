@@ -16,7 +16,7 @@ export type ScopeNamespace = {
   lobby_count_max: number
 }
 
-export type Scope = {
+export type OverviewScope = {
   groups: ScopeGroup[]
   games: ScopeGame[]
   namespaces: ScopeNamespace[]
@@ -26,7 +26,7 @@ export type Scope = {
 }
 
 /** `group_id`: only this group, whose access was checked before; null: all groups of the caller. */
-export async function scopeOf(ctx: Context, caller: Caller, group_id: string | null): Promise<Scope> {
+export async function scopeOf(ctx: Context, caller: Caller, group_id: string | null): Promise<OverviewScope> {
   const groups = cut(await readGroups(ctx, caller, group_id), OVERVIEW_GROUPS_MAX)
   const group_ids = groups.rows.map((group) => group.group_id)
   const games = cut(await readGames(ctx, group_ids), OVERVIEW_GAMES_MAX)

@@ -17,7 +17,7 @@ import { noteRemoved } from '../sweep/removed-objects.ts'
 import { type CheckedBuild, checkBuild } from './check-build.ts'
 import { checkEncodings } from './check-encodings.ts'
 import { diskFull, isDiskFull } from './disk.ts'
-import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
+import { joinParts, replaceParts, type StoredPart, type WholeFile } from './join-parts.ts'
 import { insertPacked, type PackedFile, type PackSource, type TextPacker } from './pack-texts.ts'
 import { arrivedLength, dropTaken, keepTaken, type TakenFiles, takeArrived } from './take-arrived.ts'
 
@@ -71,7 +71,7 @@ export async function completeUpload(
     const block_hashes = await hashBlocks(ctx, whole)
     const plain = whole.filter(({ object_key }) => !encodings.has(object_key))
     await packer.pack(ctx, plain, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
-    const is_read = ({ expected_sha256, object_key }: Part): boolean =>
+    const is_read = ({ expected_sha256, object_key }: StoredPart): boolean =>
       upload.build_kind !== null ||
       expected_sha256 !== null ||
       block_hashes.has(object_key) ||
@@ -93,9 +93,9 @@ export async function completeUpload(
 async function finish(
   ctx: ChangeContext,
   { upload_id, game_id, kind }: { upload_id: string; game_id: string; kind: string },
-  parts: readonly Part[],
+  parts: readonly StoredPart[],
   seen: {
-    looked_at: readonly Part[]
+    looked_at: readonly StoredPart[]
     before: Hashes
     block_hashes: BlockHashes
     encodings: ReadonlyMap<string, Encoding>
@@ -145,7 +145,7 @@ async function finish(
   return is_kept
 }
 
-function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {
+function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<StoredPart[]> {
   return db
     .selectFrom('upload_files')
     .select(['path', 'byte_offset', 'object_key', 'content_length', 'content_type', 'expected_sha256'])
@@ -156,7 +156,7 @@ function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {
 }
 
 /** Throws UPLOAD_INCOMPLETE, and takes nothing, while a part is missing. */
-async function takeAll(ctx: Context, parts: readonly Part[]): Promise<TakenFiles> {
+async function takeAll(ctx: Context, parts: readonly StoredPart[]): Promise<TakenFiles> {
   const lengths = new Map<string, { content_length: number; sha256: string } | null>()
   await forSome(parts, async ({ object_key }) => {
     const content_length = await arrivedLength(ctx, object_key)
@@ -170,7 +170,7 @@ async function takeAll(ctx: Context, parts: readonly Part[]): Promise<TakenFiles
 }
 
 /** The parts under the keys of their copies. */
-function renamed(parts: readonly Part[], { new_keys }: TakenFiles): Part[] {
+function renamed(parts: readonly StoredPart[], { new_keys }: TakenFiles): StoredPart[] {
   return parts.map((part) => ({ ...part, object_key: new_keys.get(part.object_key)! }))
 }
 
@@ -183,11 +183,11 @@ async function checkFirst(
   return checkBuild(ctx, kind, file!).catch((error: unknown) => Promise.reject(orSendAgain(error)))
 }
 
-function filesOf(parts: readonly Part[]): Part[][] {
+function filesOf(parts: readonly StoredPart[]): StoredPart[][] {
   return [...Map.groupBy(parts, (part) => part.path).values()]
 }
 
-async function join(ctx: Context, parts: readonly Part[], before: Hashes): Promise<WholeFile> {
+async function join(ctx: Context, parts: readonly StoredPart[], before: Hashes): Promise<WholeFile> {
   try {
     return await joinParts(ctx, parts, before)
   } catch (error) {
@@ -196,7 +196,7 @@ async function join(ctx: Context, parts: readonly Part[], before: Hashes): Promi
 }
 
 /** Throws UPLOAD_INCOMPLETE when a file is not the one whose hash was announced. */
-function requireExpected(parts: readonly Part[], before: Hashes, joined: readonly WholeFile[]): void {
+function requireExpected(parts: readonly StoredPart[], before: Hashes, joined: readonly WholeFile[]): void {
   const expected = new Map(parts.map(({ path, expected_sha256 }) => [path, expected_sha256]))
   const wrong = wholeFiles(parts, before, joined).filter(({ path, sha256 }) => {
     const announced = expected.get(path) ?? null
@@ -209,7 +209,7 @@ function requireExpected(parts: readonly Part[], before: Hashes, joined: readonl
 }
 
 /** Every file of the upload with the hash of what arrived. */
-function wholeFiles(parts: readonly Part[], before: Hashes, joined: readonly WholeFile[]): PackSource[] {
+function wholeFiles(parts: readonly StoredPart[], before: Hashes, joined: readonly WholeFile[]): PackSource[] {
   const whole = filesOf(parts).flatMap((file) => (file.length === 1 ? file : []))
   return [
     ...whole.map((part) => ({ ...part, sha256: before.get(part.object_key) ?? null })),
@@ -235,7 +235,7 @@ function orSendAgain(error: unknown): unknown {
   return new ApiError('UPLOAD_INCOMPLETE', {}, { message })
 }
 
-async function arrivedObjects(ctx: Context, parts: readonly Part[]): Promise<Map<string, StoredObject | null>> {
+async function arrivedObjects(ctx: Context, parts: readonly StoredPart[]): Promise<Map<string, StoredObject | null>> {
   const arrived = new Map<string, StoredObject | null>()
   await forSome(parts, async ({ object_key }) => {
     arrived.set(object_key, await ctx.objects.stat(object_key))
@@ -244,16 +244,16 @@ async function arrivedObjects(ctx: Context, parts: readonly Part[]): Promise<Map
 }
 
 /** STATS_AT_ONCE_MAX of them at a time. */
-async function forSome(parts: readonly Part[], look: (part: Part) => Promise<void>): Promise<void> {
+async function forSome(parts: readonly StoredPart[], look: (part: StoredPart) => Promise<void>): Promise<void> {
   for (let start = 0; start < parts.length; start += STATS_AT_ONCE_MAX) {
     await Promise.all(parts.slice(start, start + STATS_AT_ONCE_MAX).map(look))
   }
 }
 
 /** The hashes of all parts. Throws UPLOAD_INCOMPLETE when one is missing or has another length. */
-function requireAll(parts: readonly Part[], objects: ReadonlyMap<string, StoredObject | null>): Hashes {
+function requireAll(parts: readonly StoredPart[], objects: ReadonlyMap<string, StoredObject | null>): Hashes {
   const arrived = new Map<string, string>()
-  const missing: Part[] = []
+  const missing: StoredPart[] = []
   for (const part of parts) {
     const object = objects.get(part.object_key) ?? null
     if (object?.content_length === part.content_length) arrived.set(part.object_key, object.sha256)

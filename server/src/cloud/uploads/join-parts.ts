@@ -9,7 +9,7 @@ import { newObjectKey, type StoredObject } from '../../objects/objects.ts'
 import { forgetNotes, noteAhead, noteRemoved } from '../sweep/removed-objects.ts'
 import { requireDisk } from './disk.ts'
 
-export type Part = {
+export type StoredPart = {
   path: string
   byte_offset: number
   content_length: number
@@ -20,7 +20,7 @@ export type Part = {
 }
 
 /** A file with the object that holds all of it. `parts` are in order; of a whole file there is one. */
-export type WholeFile = { path: string; object_key: string; stored: StoredObject; parts: readonly Part[] }
+export type WholeFile = { path: string; object_key: string; stored: StoredObject; parts: readonly StoredPart[] }
 
 /**
  * Joins the parts of one file. `arrived` has the hash of each part: rejects with ObjectDamaged when a part is not what
@@ -28,7 +28,7 @@ export type WholeFile = { path: string; object_key: string; stored: StoredObject
  */
 export async function joinParts(
   ctx: Context,
-  parts: readonly Part[],
+  parts: readonly StoredPart[],
   arrived: ReadonlyMap<string, string>,
 ): Promise<WholeFile> {
   const { path } = parts[0]!
@@ -80,7 +80,7 @@ export async function replaceParts(
 
 async function* bytesOf(
   ctx: Context,
-  parts: readonly Part[],
+  parts: readonly StoredPart[],
   arrived: ReadonlyMap<string, string>,
 ): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield* soundBytes(ctx.objects, { ...part, sha256: arrived.get(part.object_key) ?? null })
