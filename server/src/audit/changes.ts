@@ -16,7 +16,7 @@ export type ChangeContext = Context & { audit: AuditedRequest | null }
  * What a transaction changed: the members and their values before and after. A new thing has no members before, a removed one
  * none after.
  */
-export type Change = {
+export type AuditedChange = {
   before: Members
   after: Members
   /** More of the scope than was known before the work. */
@@ -34,7 +34,7 @@ export function asPlatform(ctx: Context, operation: string): ChangeContext {
 }
 
 /** Does `work` in a transaction, and records what it says has changed: null is nothing. Returns what `work` returned. */
-export function changes<T extends Change | null>(
+export function changes<T extends AuditedChange | null>(
   ctx: ChangeContext,
   scope: Scope,
   work: (trx: Transaction<Schema>) => Promise<T>,
@@ -56,7 +56,7 @@ export function changes<T extends Change | null>(
 export async function command<T extends boolean>(
   ctx: ChangeContext,
   scope: Scope,
-  change: Pick<Change, 'before' | 'after'>,
+  change: Pick<AuditedChange, 'before' | 'after'>,
   work: () => Promise<T>,
 ): Promise<T> {
   const event = eventOf(ctx, requireAudited(ctx), scope, change)
@@ -82,7 +82,7 @@ function requireAudited({ audit }: ChangeContext): AuditedRequest {
   return audit
 }
 
-function eventOf(ctx: Context, request: AuditedRequest, scope: Scope, change: Change): Omit<Event, 'outcome'> {
+function eventOf(ctx: Context, request: AuditedRequest, scope: Scope, change: AuditedChange): Omit<Event, 'outcome'> {
   const { operation, caller, authorization, client_ip, ray_id } = request
   const now_ms = ctx.now()
   return {

@@ -21,7 +21,7 @@ const WAITING_MAX = 2 * REFUSALS_MAX
 type Count = { count: number; max: number; dropped_count: number; last: Refusal | null }
 
 /** Makes the event when it is written; most of a flood are never made. */
-export type Refusal = () => Event
+type Refusal = () => Event
 
 export class Refusals {
   readonly #writer: BatchWriter<Event>

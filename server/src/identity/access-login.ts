@@ -1,16 +1,20 @@
 // Logging in with the operator's access token. It opens a session of the administrator with the token's name.
 import { ApiError } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
-import { type Change, type ChangeContext, changes } from '../audit/changes.ts'
+import { type AuditedChange, type ChangeContext, changes } from '../audit/changes.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
-import { type Device, openSession, type Session } from './sessions.ts'
+import { type Device, openSession, type UserSession } from './sessions.ts'
 
 /** Characters of a display name, as in the contract. */
 const NAME_LENGTH_MAX = 24
 
 /** Throws TOKEN_INVALID (also for a token of another kind), TOKEN_EXPIRED or TOKEN_REVOKED. */
-export async function loginByAccessToken(ctx: ChangeContext, access_token: string, device: Device): Promise<Session> {
+export async function loginByAccessToken(
+  ctx: ChangeContext,
+  access_token: string,
+  device: Device,
+): Promise<UserSession> {
   const token = ctx.keys.verify(access_token, ctx.now())
   if (ctx.revoked.has(token.token_id)) throw new ApiError('TOKEN_REVOKED')
   if (token.kind !== 'access') throw new ApiError('TOKEN_INVALID', {}, { message: 'This is not an access token.' })
@@ -24,7 +28,7 @@ export async function openAdminSession(
   trx: Transaction<Schema>,
   { name, token_id }: { name: string; token_id: string | null },
   device: Device,
-): Promise<Change & { session: Session }> {
+): Promise<AuditedChange & { session: UserSession }> {
   const now = ctx.now()
   await trx
     .insertInto('users')

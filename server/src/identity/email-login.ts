@@ -14,7 +14,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
 import { newCode, readCode } from '../tokens/codes.ts'
-import { type Device, openSession, type Session } from './sessions.ts'
+import { type Device, openSession, type UserSession } from './sessions.ts'
 
 const CODE_LENGTH = 8
 const CODE_LIFETIME_MS = 15 * 60_000
@@ -76,7 +76,7 @@ export async function completeEmailLogin(
   verification_id: string,
   typed_code: string,
   device: Device,
-): Promise<{ status: Status; session: Session | null }> {
+): Promise<{ status: Status; session: UserSession | null }> {
   const now = new Date(ctx.now())
   const attempt = await ctx.db
     .updateTable('email_verifications')

@@ -22,14 +22,14 @@ export type Device = { client_ip: string; user_agent: string | null }
 /** Characters of a User-Agent header that are kept. */
 const USER_AGENT_LENGTH_MAX = 256
 
-export type Session = { session_id: string; user_id: string; refresh_token: string }
+export type UserSession = { session_id: string; user_id: string; refresh_token: string }
 
 /** `access_token_id`: the access token that opened it; null when a code did. `device`: from where it is opened. */
 export async function openSession(
   ctx: Context,
   trx: Transaction<Schema>,
   { user_id, access_token_id, device }: { user_id: string; access_token_id: string | null; device: Device },
-): Promise<Session> {
+): Promise<UserSession> {
   const now = ctx.now()
   const session_id = newId(now)
   await trx
@@ -64,12 +64,12 @@ export async function refreshSession(
   ctx: ChangeContext,
   refresh_token: string | undefined,
   device: Device,
-): Promise<Session> {
+): Promise<UserSession> {
   const shown = readRefreshToken(ctx, refresh_token)
   if (shown === null) throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
   const { session_id, generation } = shown
   const now = ctx.now()
-  const next = (user_id: string): Session => ({
+  const next = (user_id: string): UserSession => ({
     session_id,
     user_id,
     refresh_token: refreshToken(ctx, session_id, generation + 1),
@@ -138,7 +138,7 @@ async function endSession(
 }
 
 /** Issues a new user token of a session. */
-export function issueUserToken(ctx: Context, session: Session): { token: string; expire_ms: number } {
+export function issueUserToken(ctx: Context, session: UserSession): { token: string; expire_ms: number } {
   const now_ms = ctx.now()
   const { user_id, session_id } = session
   const token = ctx.keys.issue({ kind: 'user', user_id, session_id }, { now_ms, lifetime_ms: USER_TOKEN_LIFETIME_MS })

@@ -7,7 +7,7 @@ import { tokenOf } from '../audit/events.ts'
 import type { CallerOf } from '../caller.ts'
 import { mainUrl } from '../config/addresses.ts'
 import { openAdminSession } from './access-login.ts'
-import type { Device, Session } from './sessions.ts'
+import type { Device, UserSession } from './sessions.ts'
 
 const LINK_LIFETIME_MS = 60 * 60_000
 const LINK_BYTES = 32
@@ -47,7 +47,7 @@ export async function createSignInLink(
 }
 
 /** Throws SIGN_IN_LINK_INVALID for a link that is unknown, used or expired, or whose access token was revoked. */
-export async function loginByLink(ctx: ChangeContext, link: string, device: Device): Promise<Session> {
+export async function loginByLink(ctx: ChangeContext, link: string, device: Device): Promise<UserSession> {
   const now = new Date(ctx.now())
   const { session } = await changes(ctx, {}, async (trx) => {
     const row = await trx

@@ -8,7 +8,7 @@ import {
   type ResponseOf,
 } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
-import { type Change, type ChangeContext, changes } from '../../audit/changes.ts'
+import { type AuditedChange, type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller, CallerOf } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
@@ -104,7 +104,7 @@ async function changing(
   ctx: ChangeContext,
   caller: Caller,
   group_id: string,
-  change: (trx: Transaction<Schema>) => Promise<Change>,
+  change: (trx: Transaction<Schema>) => Promise<AuditedChange>,
 ): Promise<void> {
   await changes(ctx, { group_id }, async (trx) => {
     await requireGroup(ctx, caller, group_id, trx)

@@ -1,7 +1,7 @@
 // How a namespace's site may be visited. The edge and the matchmaker keep copies: a change is announced on the channel
 // 'namespaces'. Passwords arrive as bcrypt hashes and are never returned.
 import { ApiError, AUTH_USERS_MAX } from '@musterhost/contract'
-import { type Change, type ChangeContext, changes } from '../../audit/changes.ts'
+import { type AuditedChange, type ChangeContext, changes } from '../../audit/changes.ts'
 import { SECRET } from '../../audit/members.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
@@ -118,7 +118,7 @@ async function change(
   ctx: ChangeContext,
   caller: Caller,
   { game_id, namespace_id }: NamespaceOf,
-  write: (trx: Database, before: Before) => Promise<Change>,
+  write: (trx: Database, before: Before) => Promise<AuditedChange>,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   await changes(ctx, { game_id, namespace_id }, async (trx) => {
