@@ -16,7 +16,7 @@ import { ListenerGuard } from '../process-tls/guard.ts'
 import type { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import type { OriginLookup } from './auth.ts'
-import { type Numbers, parseBody } from './body.ts'
+import { type NumberParsing, parseBody } from './body.ts'
 import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
 import { CallerWatch } from './caller-watch.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
@@ -55,7 +55,7 @@ export type AppOptions = {
   body_bytes_max: number
   /** Within this time the whole of a request must have arrived. */
   request_timeout_ms: number
-  numbers: Numbers
+  numbers: NumberParsing
   /** The operations that are also served by WebSocket. */
   socket_operations: readonly Operation[]
   /** The error for a path that has no route. */
@@ -160,7 +160,7 @@ function guardOf(
   return new ListenerGuard(server, { ...guard, roles: CALLING_ROLES, own_addresses, plain_from, elapsed, log })
 }
 
-function parseJsonBodies(app: FastifyInstance, numbers: Numbers): void {
+function parseJsonBodies(app: FastifyInstance, numbers: NumberParsing): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     const bytes = withoutMark(body as Buffer)

@@ -9,7 +9,7 @@ type KnownCaller = Exclude<Caller, { kind: 'anyone' }>
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,2048})$/i
 
-export type Credentials = { authorization: string | undefined; origin: string | undefined }
+type Credentials = { authorization: string | undefined; origin: string | undefined }
 
 /** Returns the namespace that an Origin stands for, or null. The matchmaker role has such a look-up, the api role none. */
 export type OriginLookup = (origin: string) => Promise<string | null> | string | null

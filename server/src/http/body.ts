@@ -9,13 +9,13 @@ import { type FreeJson, hasDuplicateMember, InexactNumber, keepExactData, requir
 const JSON_DEPTH_MAX = 64
 
 /** How numbers are parsed: `exact` refuses numbers that would change, and duplicate members. */
-export type Numbers = 'exact' | 'rounded'
+export type NumberParsing = 'exact' | 'rounded'
 
 /**
  * Returns undefined for an empty body. `free_json`: the parts whose numbers are kept exactly even by `rounded`. Throws
  * API_BAD_BODY or VALIDATION_ERROR.
  */
-export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded', free_json: FreeJson = []): unknown {
+export function parseBody(bytes: Buffer, numbers: NumberParsing = 'rounded', free_json: FreeJson = []): unknown {
   if (bytes.length === 0) return undefined
   if (!isUtf8(bytes)) throw new ApiError('API_BAD_BODY', {}, { message: 'The body is not valid UTF-8.' })
   const text = bytes.toString('utf8')

@@ -19,7 +19,7 @@ import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { sectionId, sectionsOf } from '@musterhost/contract/sections'
 import { readGuides } from '../../src/http/guides/files.ts'
 import { curlOf, responseExample } from '../../src/http/reference/example.ts'
-import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
+import type { OpenApiSchema, Schemas } from '../../src/http/reference/schema.ts'
 import { lacking } from '../optional-programs.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { ask } from './ask.ts'
@@ -122,7 +122,7 @@ test('the reference', async (t) => {
 test('what is shown as an answer is one', () => {
   const document = openapiDocument('0')
   for (const operation of OPERATIONS) {
-    const schema = operationOf(document, operation).responses[200].content['application/json'].schema as Schema
+    const schema = operationOf(document, operation).responses[200].content['application/json'].schema as OpenApiSchema
     const example = responseExample(document.components.schemas as Schemas, schema)
     assert.deepEqual(createShapeCheck(operation.response)(example), [], `${operation.id}: ${JSON.stringify(example)}`)
   }
@@ -176,7 +176,11 @@ function exampleOf(platform: Platform, operation: Operation): string {
   const query = (described.parameters ?? []).filter((parameter) => parameter.in === 'query' && parameter.required)
   const body = described.requestBody?.content['application/json'].schema ?? null
   const url = operation.service === 'matchmaker' ? platform.matchmaker_url : platform.api_url
-  const parts = { operation, query: query as { name: string; schema: Schema }[], body: body as Schema | null }
+  const parts = {
+    operation,
+    query: query as { name: string; schema: OpenApiSchema }[],
+    body: body as OpenApiSchema | null,
+  }
   return curlOf(url, document.components.schemas as Schemas, parts)
 }
 

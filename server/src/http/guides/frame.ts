@@ -2,7 +2,7 @@
 import { documentOf, ERRORS_PATH, GUIDES_PATH, guide_style, hashOf, REFERENCE_PATH } from '../reference/frame.ts'
 import { type Html, html, verbatim } from '../reference/html.ts'
 import type { RenderedGuide } from './render.ts'
-import { type Found, QUESTION_LENGTH_MAX } from './search.ts'
+import { QUESTION_LENGTH_MAX, type SearchHit } from './search.ts'
 
 export const GUIDES_POLICY = [
   "default-src 'none'",
@@ -23,7 +23,7 @@ export function framedGuide(frame: GuideFrame, { name, guide }: { name: string; 
 
 export function framedSearch(
   frame: GuideFrame,
-  { question, found }: { question: string; found: readonly Found[] },
+  { question, found }: { question: string; found: readonly SearchHit[] },
 ): string {
   const count = found.length === 1 ? '1 section has' : `${found.length} sections have`
   const content = html`<h1>Search in the documentation</h1>

@@ -5,20 +5,20 @@ import { Marked, type Token, type Tokens } from 'marked'
 import { GUIDES_PATH } from '../reference/frame.ts'
 
 /** What is between two headings. `anchor`: of the heading; '' before the first. */
-export type Section = { anchor: string; title: string; text: string }
+type GuideSection = { anchor: string; title: string; text: string }
 /** A guide that another one names. */
-export type Target = { name: string; title: string }
-export type RenderedGuide = { title: string; html: string; sections: Section[] }
+type GuideLink = { name: string; title: string }
+export type RenderedGuide = { title: string; html: string; sections: GuideSection[] }
 
 const EXTERNAL = /^(?:https?:|mailto:)/
 
 /** `targetOf`: the guide at a path of the repository; undefined: it is not served. */
 export function renderGuide(
   { path, text }: { path: string; text: string },
-  targetOf: (path: string) => Target | undefined,
+  targetOf: (path: string) => GuideLink | undefined,
 ): RenderedGuide {
   const anchors = new Map<string, number>()
-  const sections: Section[] = [{ anchor: '', title: '', text: '' }]
+  const sections: GuideSection[] = [{ anchor: '', title: '', text: '' }]
   const marked = new Marked({ gfm: true })
   const tokens = marked.lexer(text)
   for (const token of tokens) {
@@ -60,7 +60,7 @@ export function titleOf(text: string): string {
   return text.match(/^# (.+)$/m)?.[1] ?? ''
 }
 
-function addressOf({ name }: Target, anchor: string | undefined): string {
+function addressOf({ name }: GuideLink, anchor: string | undefined): string {
   return `${name === '' ? GUIDES_PATH : `${GUIDES_PATH}/${name}`}${anchor === undefined ? '' : `#${anchor}`}`
 }
 

@@ -15,8 +15,8 @@ const TITLE_WEIGHT = 10
 /** A word counts at most so often in one section. */
 const COUNT_MAX = 5
 
-export type Found = { name: string; anchor: string; title: string; guide_title: string; excerpt: string }
-type Entry = { found: Omit<Found, 'excerpt'>; text: string; lower: string; heading: string; guide: string }
+export type SearchHit = { name: string; anchor: string; title: string; guide_title: string; excerpt: string }
+type Entry = { found: Omit<SearchHit, 'excerpt'>; text: string; lower: string; heading: string; guide: string }
 
 export class GuideSearch {
   readonly #entries: Entry[]
@@ -37,7 +37,7 @@ export class GuideSearch {
   }
 
   /** The best sections first, at most 30. */
-  find(question: string): Found[] {
+  find(question: string): SearchHit[] {
     const words = wordsOf(question)
     if (words.length === 0) return []
     return this.#entries

@@ -1,7 +1,7 @@
 // Examples derived from the schemas: a call for a shell, and its response. Ids in a call are shell variables, named like the
 // member.
 import type { CallerKind, Operation } from '@musterhost/contract'
-import { resolve, type Schema, type Schemas } from './schema.ts'
+import { type OpenApiSchema, resolve, type Schemas } from './schema.ts'
 
 /** Values for members whose schema does not describe their form completely, by name. */
 const VALUES: Readonly<Record<string, unknown>> = {
@@ -70,21 +70,21 @@ const DEPTH_MAX = 12
 /** A call has only the required members, a response has all. */
 type Purpose = 'call' | 'response'
 
-function bodyExample(schemas: Schemas, schema: Schema): unknown {
+function bodyExample(schemas: Schemas, schema: OpenApiSchema): unknown {
   return exampleOf(schemas, schema, { name: '', purpose: 'call', depth: 0 })
 }
 
-export function responseExample(schemas: Schemas, schema: Schema): unknown {
+export function responseExample(schemas: Schemas, schema: OpenApiSchema): unknown {
   return exampleOf(schemas, schema, { name: '', purpose: 'response', depth: 0 })
 }
 
 type Position = { name: string; purpose: Purpose; depth: number }
 
-function exampleOf(schemas: Schemas, given: Schema, position: Position): unknown {
+function exampleOf(schemas: Schemas, given: OpenApiSchema, position: Position): unknown {
   const schema = resolve(schemas, given)
   const { name, purpose, depth } = position
   if (depth > DEPTH_MAX) return null
-  const below = (inner: Schema, inner_name: string): unknown =>
+  const below = (inner: OpenApiSchema, inner_name: string): unknown =>
     exampleOf(schemas, inner, { name: inner_name, purpose, depth: depth + 1 })
   if (schema.const !== undefined) return schema.const
   if (schema.enum !== undefined) return schema.enum[0]
@@ -112,7 +112,11 @@ function exampleOf(schemas: Schemas, given: Schema, position: Position): unknown
 
 const ID = '0199c6a2-7d3e-7b41-9c55-2f8e6a1d4b07'
 
-function objectOf(schema: Schema, purpose: Purpose, below: (inner: Schema, name: string) => unknown): unknown {
+function objectOf(
+  schema: OpenApiSchema,
+  purpose: Purpose,
+  below: (inner: OpenApiSchema, name: string) => unknown,
+): unknown {
   const value = schema.additionalProperties
   if (typeof value === 'object') return { default: below(value, '') }
   const members = Object.entries(schema.properties ?? {})
@@ -127,7 +131,7 @@ function hasVariable(value: unknown): boolean {
   return /\$[A-Z]/.test(JSON.stringify(value))
 }
 
-function isOfType(value: unknown, { type, items }: Schema): boolean {
+function isOfType(value: unknown, { type, items }: OpenApiSchema): boolean {
   if (type === undefined) return true
   if (type === 'array' || Array.isArray(value))
     return type === 'array' && Array.isArray(value) && items?.type === 'string'
@@ -157,8 +161,8 @@ const TOKENS: readonly (readonly [CallerKind, string])[] = [
 
 export type CallParts = {
   operation: Operation
-  query: readonly { name: string; schema: Schema }[]
-  body: Schema | null
+  query: readonly { name: string; schema: OpenApiSchema }[]
+  body: OpenApiSchema | null
 }
 
 /** A call of the operation, for a POSIX shell with curl. */

@@ -4,7 +4,7 @@ import { errorsOf, type OpenapiOperation } from '@musterhost/contract/openapi'
 import { curlOf, responseExample } from './example.ts'
 import { ERRORS_PATH, idView, methodBadge } from './frame.ts'
 import { type Html, html, prose } from './html.ts'
-import { memberView, type Schema, type Schemas, schemaView } from './schema.ts'
+import { memberView, type OpenApiSchema, type Schemas, schemaView } from './schema.ts'
 
 const CALLERS: Record<CallerKind, string> = {
   anyone: 'Anyone, without a credential',
@@ -90,7 +90,7 @@ type Parameter = NonNullable<OpenapiOperation['parameters']>[number]
 
 function parametersView(schemas: Schemas, parameters: readonly Parameter[]): Html {
   return html`<ul class="members">${parameters.map(({ name, required, schema, description, in: place }) => {
-    const shown: Schema = description === undefined ? schema : { ...schema, description }
+    const shown: OpenApiSchema = description === undefined ? schema : { ...schema, description }
     return memberView(schemas, { name: place === 'header' ? `${name}:` : name, schema: shown, is_required: required })
   })}</ul>`
 }

@@ -2,13 +2,13 @@
 import { type Html, html, prose } from './html.ts'
 
 /** JSON Schema, as openapi.json has it. */
-export type Schema = {
+export type OpenApiSchema = {
   $ref?: string
   type?: string
   format?: string
   const?: unknown
   enum?: readonly unknown[]
-  anyOf?: readonly Schema[]
+  anyOf?: readonly OpenApiSchema[]
   description?: string
   pattern?: string
   examples?: readonly unknown[]
@@ -16,18 +16,18 @@ export type Schema = {
   maxLength?: number
   minimum?: number
   maximum?: number
-  items?: Schema
+  items?: OpenApiSchema
   minItems?: number
   maxItems?: number
-  properties?: Record<string, Schema>
+  properties?: Record<string, OpenApiSchema>
   required?: readonly string[]
-  additionalProperties?: Schema | boolean
-  propertyNames?: Schema
+  additionalProperties?: OpenApiSchema | boolean
+  propertyNames?: OpenApiSchema
   minProperties?: number
   maxProperties?: number
 }
 
-export type Schemas = Readonly<Record<string, Schema>>
+export type Schemas = Readonly<Record<string, OpenApiSchema>>
 
 /** A list that is deeper, or has more members, is closed at first. */
 const OPEN_DEPTH_MAX = 2
@@ -37,7 +37,7 @@ const OPEN_MEMBERS_MAX = 8
 const FORMATS: Record<string, string> = { uuid: 'UUID', 'date-time': 'time', email: 'e-mail address' }
 
 /** Resolves a reference. A description beside the reference replaces that of the component. */
-export function resolve(schemas: Schemas, schema: Schema): Schema {
+export function resolve(schemas: Schemas, schema: OpenApiSchema): OpenApiSchema {
   if (schema.$ref === undefined) return schema
   const { $ref, ...own } = schema
   return { ...schemas[nameOf($ref)], ...own }
@@ -48,7 +48,7 @@ function nameOf(ref: string): string {
 }
 
 /** `array of GameSummary`, `map of string`, `integer`. */
-function typeText(schemas: Schemas, schema: Schema): string {
+function typeText(schemas: Schemas, schema: OpenApiSchema): string {
   if (schema.$ref !== undefined) return nameOf(schema.$ref)
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum !== undefined) return 'one of'
@@ -67,7 +67,7 @@ type Direction = 'sent' | 'received'
 type Depth = { direction: Direction; depth: number }
 
 /** The members of an object as a list, or the type of any other schema. */
-export function schemaView(schemas: Schemas, schema: Schema, direction: Direction): Html {
+export function schemaView(schemas: Schemas, schema: OpenApiSchema, direction: Direction): Html {
   const plain = resolve(schemas, schema)
   const nested = inside(schemas, plain, { direction, depth: 0 })
   const about = plain.description === undefined ? null : html`<p>${prose(plain.description)}</p>`
@@ -78,7 +78,7 @@ export function schemaView(schemas: Schemas, schema: Schema, direction: Directio
 
 export function memberView(
   schemas: Schemas,
-  member: { name: string; schema: Schema; is_required: boolean },
+  member: { name: string; schema: OpenApiSchema; is_required: boolean },
   place: Depth = { direction: 'sent', depth: 0 },
 ): Html {
   const { direction, depth } = place
@@ -107,7 +107,7 @@ function fold(nested: Html, depth: number, count: number): Html {
 }
 
 /** The members of an object, of array items, of map values or of alternatives. Null: there are none. */
-function inside(schemas: Schemas, schema: Schema, place: Depth): Html | null {
+function inside(schemas: Schemas, schema: OpenApiSchema, place: Depth): Html | null {
   if (schema.anyOf !== undefined) {
     const all = schema.anyOf.map((alternative) => inside(schemas, resolve(schemas, alternative), place))
     const lists = all.filter((list) => list !== null)
@@ -128,7 +128,7 @@ function inside(schemas: Schemas, schema: Schema, place: Depth): Html | null {
   )}</ul>`
 }
 
-function countMembers(schemas: Schemas, schema: Schema, depth: number): number {
+function countMembers(schemas: Schemas, schema: OpenApiSchema, depth: number): number {
   const below = [schema.items, schema.additionalProperties, ...(schema.anyOf ?? [])].filter(
     (item) => typeof item === 'object',
   )
@@ -136,7 +136,7 @@ function countMembers(schemas: Schemas, schema: Schema, depth: number): number {
   return members + below.reduce((sum, item) => sum + countMembers(schemas, resolve(schemas, item), depth + 1), 0)
 }
 
-function limits(schema: Schema): Html | null {
+function limits(schema: OpenApiSchema): Html | null {
   const facts = [
     schema.enum === undefined
       ? null
@@ -152,7 +152,7 @@ function limits(schema: Schema): Html | null {
   return facts.length === 0 ? null : html`<p class="limits">${facts.map((fact) => html`<span>${fact}</span>`)}</p>`
 }
 
-function limitsOfItems(items: Schema): Html | null {
+function limitsOfItems(items: OpenApiSchema): Html | null {
   const length = range(items.minLength, items.maxLength, 'character')
   if (items.enum !== undefined) return html`${items.enum.map((value) => html`<code>${JSON.stringify(value)}</code> `)}`
   return length === null ? null : html`each ${length}`
