@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type AddressFacts, factsFrom } from './ip-data/facts.ts'
-import { type Feeds, type FeedsOptions, openFeeds } from './ip-data/feeds.ts'
+import { type AddressFeeds, type FeedsOptions, openFeeds } from './ip-data/feeds.ts'
 import { createAddressFolder } from './ip-data/folder.ts'
 import type { RangeTable } from './ip-data/ranges.ts'
 import { readSeed } from './ip-data/read.ts'
@@ -73,7 +73,7 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
     }
   }
 
-  async function keepRefreshing(feeds: Feeds | null): Promise<void> {
+  async function keepRefreshing(feeds: AddressFeeds | null): Promise<void> {
     while (feeds !== null && !closing.signal.aborted) {
       await feeds.refresh(closing.signal)
       await pause(LOOK_MS)

@@ -24,7 +24,7 @@ import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup
 import { checkPlatform } from './verify/platform.ts'
 
 /** What the operator reads, and whether the command succeeded. */
-export type Outcome = { lines: string[]; is_good: boolean }
+type Outcome = { lines: string[]; is_good: boolean }
 
 export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
   const manifest = await onPlatform(env, async (platform) => {

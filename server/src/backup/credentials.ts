@@ -8,7 +8,7 @@ import { SOCKET_FOLDER_FILE } from '../database/embedded/socket-folder.ts'
 import { isValid, openKeys } from '../tokens/keys.ts'
 import { filesOf } from './files.ts'
 import { ADMIN_TOKEN_FILE } from './manifest.ts'
-import { type Check, counted } from './report.ts'
+import { type BackupCheck, counted } from './report.ts'
 
 const KEYS = 'keys'
 const RING_FILE = `${KEYS}/ring.json`
@@ -25,7 +25,7 @@ export async function credentialFiles(folder: string): Promise<string[]> {
 }
 
 /** Whether the key ring of a data folder or a backup can be used, and the admin token with it. */
-export async function checkCredentials(folder: string, now_ms: number): Promise<Check> {
+export async function checkCredentials(folder: string, now_ms: number): Promise<BackupCheck> {
   const findings: string[] = []
   const remarks: string[] = []
   const files = await credentialFiles(folder)

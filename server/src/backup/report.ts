@@ -5,7 +5,7 @@
 const LINES_SHOWN_MAX = 20
 const NAME_WIDTH = 12
 
-export type Check = {
+export type BackupCheck = {
   name: string
   /** What was checked, in a few words with numbers. */
   looked_at: string
@@ -16,11 +16,11 @@ export type Check = {
 export type Report = {
   /** What the checks are about: a backup or a data folder, and of which moment. */
   subject: string
-  checks: Check[]
+  checks: BackupCheck[]
   is_sound: boolean
 }
 
-export function reportOf(subject: string, checks: Check[]): Report {
+export function reportOf(subject: string, checks: BackupCheck[]): Report {
   return { subject, checks, is_sound: checks.every(({ findings }) => findings.length === 0) }
 }
 

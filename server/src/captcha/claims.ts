@@ -12,7 +12,7 @@ const SWEEP_EVERY_MS = 10 * 60_000
 /** Rows that one sweep removes from each table. Bounds its time. */
 const SWEPT_MAX = 10_000
 
-export type Claim = { response_hash: Buffer; claimed_by: Buffer }
+type Claim = { response_hash: Buffer; claimed_by: Buffer }
 
 /** Null: the response was used, or another request is using it. `request`: identifies a request that may be repeated. */
 export async function claimResponse(

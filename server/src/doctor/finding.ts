@@ -17,7 +17,7 @@ export const CHECKS = [
 export type Check = (typeof CHECKS)[number]
 
 /** `skipped`: the check has nothing to examine here. The message says why. */
-export type Status = 'ok' | 'warning' | 'failed' | 'skipped'
+type Status = 'ok' | 'warning' | 'failed' | 'skipped'
 
 export type Finding = { check: Check; status: Status; message: string; remedy: string | null }
 

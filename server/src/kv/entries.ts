@@ -23,7 +23,7 @@ import { type Prepared, prepare } from '../text/json-text.ts'
 import { CHANNELS } from '../wire/channels.ts'
 import { createKeyQueue, type KeyQueue } from './key-queue.ts'
 import { requireBatch, requireKey, requireKeys } from './keys.ts'
-import { type Found, indexOf, readDirectory, readEntries, readIndex, readRevisions } from './reads.ts'
+import { indexOf, readDirectory, readEntries, readIndex, readRevisions, type StoredEntry } from './reads.ts'
 import { deleteEntries, requireEntry, writeEntries } from './writes.ts'
 
 /** How often a watch reads its entries without a notification. */
@@ -128,7 +128,7 @@ export class Kv {
     keys: readonly string[],
     watch_index: string | undefined,
     gone: AbortSignal,
-  ): Promise<{ found: Found[]; changed: Found[]; deleted: string[]; index: string }> {
+  ): Promise<{ found: StoredEntry[]; changed: StoredEntry[]; deleted: string[]; index: string }> {
     const known = watch_index === undefined ? null : readIndex(watch_index, keys)
     if (known !== null) await this.#untilChanged(namespace_id, keys, indexOf(keys, known), gone)
     const found = await readEntries(this.#ctx, namespace_id, keys)
@@ -155,7 +155,7 @@ function topicOf(namespace_id: string, key: string): string {
   return `${namespace_id} ${key}`
 }
 
-function entryText({ key, value }: Found): string {
+function entryText({ key, value }: StoredEntry): string {
   return `{"key":${JSON.stringify(key)},"value":${value}}`
 }
 

@@ -10,10 +10,10 @@ const PAGE_MAX = 256
 /** Bytes of entries on a page of a list. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
-export type Found = { key: string; value: string; revision: number }
+export type StoredEntry = { key: string; value: string; revision: number }
 
 /** The existing entries of these keys. */
-export async function readEntries(ctx: Context, namespace_id: string, keys: readonly string[]): Promise<Found[]> {
+export async function readEntries(ctx: Context, namespace_id: string, keys: readonly string[]): Promise<StoredEntry[]> {
   return ctx.db
     .selectFrom('kv_entries')
     .where('namespace_id', '=', namespace_id)
@@ -59,7 +59,7 @@ export async function readDirectory(
   namespace_id: string,
   directory: string,
   anchor: string | undefined,
-): Promise<{ entries: Found[]; has_more: boolean }> {
+): Promise<{ entries: StoredEntry[]; has_more: boolean }> {
   const candidates = ctx.db
     .selectFrom('kv_entries')
     .where('namespace_id', '=', namespace_id)

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { directoryOf, requireKey } from './keys.ts'
 
-export type Entry = { key: string; value: unknown }
+type Entry = { key: string; value: unknown }
 type Trx = Transaction<Schema>
 
 /** Returns the value's text. Throws KV_KEY_VALIDATION_ERROR or KV_VALUE_TOO_LONG, with the path of the member. */

@@ -9,7 +9,7 @@ const SLOW: unique symbol = Symbol('slow')
 
 type Answers = { held: [string, boolean][]; warnings: string[] }
 
-export type Check = () => boolean | Promise<boolean>
+type HealthCheck = () => boolean | Promise<boolean>
 /** A sentence for the operator; null: all is well. */
 export type Warning = () => string | null | Promise<string | null>
 /** `warnings` do not affect readiness: the operator should act on them. */
@@ -17,7 +17,7 @@ export type Readiness = { is_ready: boolean; checks: Record<string, boolean>; wa
 
 export type Health = {
   /** What must hold for the process to be ready. Ends with the function that it answers. */
-  needs: (name: string, check: Check) => () => void
+  needs: (name: string, check: HealthCheck) => () => void
   /** A problem for the operator that does not make the process unready. A later one of the same name replaces it. */
   warns: (name: string, warning: Warning) => void
   /** All roles serve. */
@@ -28,7 +28,7 @@ export type Health = {
 }
 
 export function createHealth(): Health {
-  const checks = new Map<string, Check>()
+  const checks = new Map<string, HealthCheck>()
   const warnings = new Map<string, Warning>()
   let is_serving = false
   let asked: { at: number; answers: Promise<Answers> } | null = null
@@ -72,7 +72,7 @@ export function createHealth(): Health {
   }
 }
 
-async function holds(check: Check): Promise<boolean> {
+async function holds(check: HealthCheck): Promise<boolean> {
   try {
     return (await inTime(check)) === true
   } catch {

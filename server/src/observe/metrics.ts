@@ -14,7 +14,7 @@ const BATCH_COMMANDS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1024]
 export type Tell = (value: number, ...labels: string[]) => void
 
 /** Called at each scrape. */
-export type Look = (tell: Tell) => void | Promise<void>
+type Collector = (tell: Tell) => void | Promise<void>
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -115,7 +115,7 @@ function scraped(registry: Registry) {
     Object.fromEntries(labelNames.map((label, index) => [label, values[index] ?? '']))
 
   return {
-    gauge(name: string, help: string, labelNames: readonly string[], look: Look): void {
+    gauge(name: string, help: string, labelNames: readonly string[], look: Collector): void {
       new Gauge({
         ...options(name, help, labelNames),
         async collect() {
@@ -124,7 +124,7 @@ function scraped(registry: Registry) {
         },
       })
     },
-    sum(name: string, help: string, labelNames: readonly string[], look: Look): void {
+    sum(name: string, help: string, labelNames: readonly string[], look: Collector): void {
       new Counter({
         ...options(name, help, labelNames),
         async collect() {

@@ -21,7 +21,7 @@ const UNPROVEN_MAX = 256
 /** A connection that is refused is logged once in this time. */
 const LOG_EVERY_MS = 60_000
 
-export type GuardOptions = {
+type GuardOptions = {
   tls: ProcessTls
   /** Roles whose certificates are accepted. */
   roles: readonly ProcessRole[]

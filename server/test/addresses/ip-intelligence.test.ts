@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
-import { type Feed, openFeeds } from '../../src/addresses/ip-data/feeds.ts'
+import { type AddressFeed, openFeeds } from '../../src/addresses/ip-data/feeds.ts'
 import { type IpIntelligenceOptions, openIpIntelligence } from '../../src/addresses/ip-intelligence.ts'
 import { createDns } from '../../src/outbound/dns.ts'
 import { parseNetworks } from '../../src/outbound/public-address.ts'
@@ -235,7 +235,7 @@ test('a published list is kept when what comes instead is none, and asked for ag
   t.after(() => rm(folder, { recursive: true, force: true }))
   let moved_ms = 0
   const feed = { list_class: 'tor', url: published.url } as const
-  const openThese = (feeds: Feed[], networks = LOOPBACK) =>
+  const openThese = (feeds: AddressFeed[], networks = LOOPBACK) =>
     openFeeds({
       feeds,
       folder,

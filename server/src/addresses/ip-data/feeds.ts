@@ -9,9 +9,9 @@ import { type FetchRules, safeFetch } from '../../outbound/safe-fetch.ts'
 import type { AddressClass } from './classes.ts'
 import { readList } from './read.ts'
 
-export type Feed = { list_class: AddressClass; url: string }
+export type AddressFeed = { list_class: AddressClass; url: string }
 export type FeedsOptions = {
-  feeds: readonly Feed[]
+  feeds: readonly AddressFeed[]
   /** Made when it is missing; nothing else is kept in it. */
   folder: string
   /** Between two fetches of a feed. */
@@ -30,12 +30,12 @@ const BACK_OFF_MS_MIN = 60_000
 /** Doublings of the pause after a failed fetch. */
 const BACK_OFF_STEPS_MAX = 16
 
-type State = Feed & { name: string; due_ms: number; failures: number }
+type State = AddressFeed & { name: string; due_ms: number; failures: number }
 
-export type Feeds = { refresh: (signal: AbortSignal) => Promise<void> }
+export type AddressFeeds = { refresh: (signal: AbortSignal) => Promise<void> }
 
 /** Forgets the files of feeds that are not asked for any more. */
-export async function openFeeds(options: FeedsOptions): Promise<Feeds> {
+export async function openFeeds(options: FeedsOptions): Promise<AddressFeeds> {
   const { folder, interval_ms, now, elapsed, log } = options
   const states: State[] = options.feeds.map((feed) => ({
     ...feed,
@@ -90,6 +90,6 @@ export async function openFeeds(options: FeedsOptions): Promise<Feeds> {
 }
 
 /** As a folder of address data names its lists. */
-function fileName({ list_class, url }: Feed): string {
+function fileName({ list_class, url }: AddressFeed): string {
   return `${list_class}-${createHash('sha256').update(url).digest('hex').slice(0, 16)}.txt`
 }

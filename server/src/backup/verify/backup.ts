@@ -18,12 +18,12 @@ import {
   tableFile,
 } from '../manifest.ts'
 import { knownMigrations } from '../migrations.ts'
-import { type Check, counted, inMegabytes } from '../report.ts'
+import { type BackupCheck, counted, inMegabytes } from '../report.ts'
 
 export type CheckedBackup = {
   /** Null: it is damaged, and the first check says so. */
   manifest: Manifest | null
-  checks: Check[]
+  checks: BackupCheck[]
 }
 
 /** Where the objects of a backup are that its folder does not have: in its repository. */
@@ -42,7 +42,7 @@ export async function checkBackup({ folder, objects }: OpenedBackup, now_ms: num
     throw new StartError(`${folder} is not a backup: it has neither ${MANIFEST_FILE} nor ${SUMS_FILE}.`)
   const files = await checkFiles(folder, (path) => readObject(objects, path))
   const looked_at = `${counted(files.file_count, 'file')}, ${inMegabytes(files.bytes)}, against ${SUMS_FILE}`
-  const checks: Check[] = [{ name: 'files', looked_at, findings: files.findings, remarks: [] }]
+  const checks: BackupCheck[] = [{ name: 'files', looked_at, findings: files.findings, remarks: [] }]
   if (!files.sound.has(MANIFEST_FILE)) return { manifest: null, checks }
   const manifest = await readManifest(folder)
   checks.push(checkTables(manifest, files), checkObjects(manifest, files), checkVersion(manifest))
@@ -60,7 +60,7 @@ async function readObject(objects: Objects | null, path: string): Promise<AsyncI
 }
 
 /** Rows are lines. */
-function checkTables(manifest: Manifest, files: CheckedFiles): Check {
+function checkTables(manifest: Manifest, files: CheckedFiles): BackupCheck {
   const findings: string[] = []
   const expect = (path: string, row_count: number): void => {
     const sound = files.sound.get(path)
@@ -78,7 +78,7 @@ function checkTables(manifest: Manifest, files: CheckedFiles): Check {
   return { name: 'rows', looked_at, findings, remarks: [] }
 }
 
-function checkObjects(manifest: Manifest, files: CheckedFiles): Check {
+function checkObjects(manifest: Manifest, files: CheckedFiles): BackupCheck {
   const named = [...files.known].filter((path) => path.startsWith('objects/'))
   const findings = [
     ...(named.length === manifest.object_count
@@ -94,7 +94,7 @@ export function lackingSentence({ object_key, reason }: LackingObject): string {
   return `object ${object_key} was ${reason} already when the backup was taken`
 }
 
-function checkVersion(manifest: Manifest): Check {
+function checkVersion(manifest: Manifest): BackupCheck {
   const remarks: string[] = []
   try {
     const known = knownMigrations(manifest.migrations).length

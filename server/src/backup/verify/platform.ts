@@ -8,7 +8,7 @@ import { StartError } from '../../start-error.ts'
 import { checkCredentials } from '../credentials.ts'
 import { forEachAtOnce } from '../files.ts'
 import { knownMigrations } from '../migrations.ts'
-import { type Check, counted, inMegabytes } from '../report.ts'
+import { type BackupCheck, counted, inMegabytes } from '../report.ts'
 import { readTables } from '../rows.ts'
 import { type StoredFile, storedFiles } from '../stored.ts'
 import type { Platform } from '../take.ts'
@@ -19,7 +19,7 @@ import { checkSeats } from './seats.ts'
 const FINDINGS_MAX = 1_000
 
 /** Reads every stored byte. */
-export async function checkPlatform(platform: Platform, now_ms: number): Promise<Check[]> {
+export async function checkPlatform(platform: Platform, now_ms: number): Promise<BackupCheck[]> {
   const { client, data_dir } = platform
   await lockObjects(client)
   await client.query('begin isolation level repeatable read read only')
@@ -34,7 +34,7 @@ export async function checkPlatform(platform: Platform, now_ms: number): Promise
   return [...checks, await checkCredentials(data_dir, now_ms)]
 }
 
-async function checkTables(client: ClientBase): Promise<Check> {
+async function checkTables(client: ClientBase): Promise<BackupCheck> {
   const { rows } = await client.query<{ name: string; checksum: string }>(
     'select name, checksum from migrations order by name collate "C"',
   )
@@ -50,7 +50,7 @@ async function checkTables(client: ClientBase): Promise<Check> {
   return { name: 'tables', looked_at, findings, remarks: [] }
 }
 
-async function checkStored({ client, objects }: Platform): Promise<Check> {
+async function checkStored({ client, objects }: Platform): Promise<BackupCheck> {
   const findings: string[] = []
   const remarks: string[] = []
   let count = 0
@@ -88,7 +88,7 @@ async function differenceOf(body: AsyncIterable<Uint8Array>, file: StoredFile): 
 }
 
 /** Builds and sites that a version names are there, in its game, and complete. */
-async function checkVersions(client: ClientBase): Promise<Check> {
+async function checkVersions(client: ClientBase): Promise<BackupCheck> {
   const { rows } = await client.query<{ finding: string }>(
     `with named as (
         select version_id, game_id, 'build' as kind, jsonb_path_query(config, '$.matchmaker.**.image_id') #>> '{}' as id

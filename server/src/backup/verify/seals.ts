@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ClientBase } from 'pg'
 import { SEALED_COLUMNS, type SealedColumn } from '../../tokens/sealed-columns.ts'
 import { openSeals, type Seals } from '../../tokens/seals.ts'
-import { type Check, counted } from '../report.ts'
+import { type BackupCheck, counted } from '../report.ts'
 
 const KEYS = 'keys'
 const RING_FILE = `${KEYS}/seals.json`
@@ -14,7 +14,7 @@ const PAGE_ROWS_MAX = 1_000
 const FINDINGS_MAX = 1_000
 
 /** Makes no keys: where there are none, whatever is sealed is lost. */
-export async function checkSeals(client: ClientBase, data_dir: string): Promise<Check> {
+export async function checkSeals(client: ClientBase, data_dir: string): Promise<BackupCheck> {
   const findings: string[] = []
   const seals = await readSeals(data_dir)
   let count = 0

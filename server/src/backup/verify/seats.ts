@@ -4,7 +4,7 @@
 import type { ClientBase } from 'pg'
 import type { Change } from '../../journal/changes.ts'
 import { decodePage } from '../../journal/pages.ts'
-import { type Check, counted } from '../report.ts'
+import { type BackupCheck, counted } from '../report.ts'
 
 /** Journal rows read at once. */
 const PAGE_ROWS_MAX = 1_000
@@ -17,7 +17,7 @@ type Seat = { lobby_id: string; client: string; is_connected: boolean }
 type Seats = { lobbies: Map<string, Lobby>; seats: Map<string, Seat> }
 
 /** Within a snapshot of the caller's. */
-export async function checkSeats(client: ClientBase): Promise<Check> {
+export async function checkSeats(client: ClientBase): Promise<BackupCheck> {
   const findings = await brokenRows(client)
   const state = await readSeats(client)
   const row_count = await replay(client, state, findings)

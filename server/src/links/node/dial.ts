@@ -13,10 +13,10 @@ const HEAD_END = '\r\n\r\n'
 const KEEP_ALIVE_MS = 10_000
 
 /** `tls`: how the platform is recognised, and the node's own certificate. */
-export type Target = { url: URL; tls: ConnectionOptions }
+type DialTarget = { url: URL; tls: ConnectionOptions }
 
 /** Throws an Error with a sentence for the operator. */
-export async function dial({ url, tls }: Target, kind: ConnectionKind): Promise<TLSSocket> {
+export async function dial({ url, tls }: DialTarget, kind: ConnectionKind): Promise<TLSSocket> {
   const signal = AbortSignal.timeout(HANDSHAKE_MS_MAX)
   const opened: Socket[] = []
   try {

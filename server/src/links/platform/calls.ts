@@ -34,7 +34,7 @@ import { bridgeLobbyPort, certificateKey, edgeKeys, type LobbyPorts } from './ed
 import { joinNode } from './join.ts'
 
 /** The other end of one connection. `peer`: null for a machine that has not joined. `round_trip_ms`: of the last ping. */
-export type Caller = { peer: NodePeer | null; client_ip: string; round_trip_ms: number | null }
+export type LinkCaller = { peer: NodePeer | null; client_ip: string; round_trip_ms: number | null }
 type Node = { node_id: string; region: string; roles: string[]; database_role: string }
 type Calls = {
   ctx: Context
@@ -48,7 +48,7 @@ type Calls = {
 /** Serves one stream of a node. */
 export async function serveCall(
   calls: Calls,
-  caller: Caller,
+  caller: LinkCaller,
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
 ): Promise<void> {
@@ -67,7 +67,7 @@ export async function serveCall(
 
 async function serve(
   calls: Calls,
-  caller: Caller,
+  caller: LinkCaller,
   stream: ServerHttp2Stream,
   path: string,
   headers: IncomingHttpHeaders,

@@ -9,7 +9,7 @@ import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'
 import { type DatagramChannel, openDatagrams } from '../datagrams.ts'
 import { joinStreams, LinkRefusal } from '../streams.ts'
 
-export type WantedPort = { lobby_id: string; port_name: string }
+type WantedPort = { lobby_id: string; port_name: string }
 /** How the platform's edge reaches the ports of all lobbies. Null: no such lobby or port, or it cannot be reached. */
 export type LobbyPorts = {
   connect: (wanted: WantedPort, client_key: string) => Promise<Socket | null>

@@ -25,7 +25,7 @@ import type { Authority } from '../authority.ts'
 import { type NodePeer, nodePeer } from '../peers.ts'
 import { CONNECTION_KINDS, type ConnectionKind, HANDSHAKE_MS_MAX, LINK_PATH, RETIRE_PATH } from '../protocol.ts'
 import { keepAlive, responseOf, sessionOptions } from '../streams.ts'
-import { type Caller, serveCall } from './calls.ts'
+import { type LinkCaller, serveCall } from './calls.ts'
 import { dropRevokedRoles } from './database-role.ts'
 import type { LobbyPorts } from './edge-calls.ts'
 
@@ -243,7 +243,7 @@ export class LinkListener {
       return
     }
     const kind = socket.alpnProtocol === 'muster-edge' ? 'muster-edge' : 'muster-calls'
-    const caller: Caller = { peer, client_ip, round_trip_ms: null }
+    const caller: LinkCaller = { peer, client_ip, round_trip_ms: null }
     const session = performServerHandshake(socket, sessionOptions(kind))
     keepAlive(session, (round_trip_ms) => {
       caller.round_trip_ms = round_trip_ms

@@ -19,12 +19,12 @@ const DOCUMENT_BYTES_MAX = 4 * 1024 ** 2
 const HEAD_BYTES = 512
 
 /** An entry of the tar. `start`: its position. */
-export type Blob = { name: string; start: number; content_length: number }
+export type TarBlob = { name: string; start: number; content_length: number }
 
 export class ImageFile {
   readonly #handle: FileHandle
   readonly #meter: Meter
-  readonly #blobs = new Map<string, Blob>()
+  readonly #blobs = new Map<string, TarBlob>()
   readonly #links = new Map<string, string>()
 
   private constructor(handle: FileHandle, meter: Meter) {
@@ -50,7 +50,7 @@ export class ImageFile {
   }
 
   /** Null when there is none of this name. Throws for links that leave the tar. */
-  find(name: string): Blob | null {
+  find(name: string): TarBlob | null {
     let path = posix.normalize(name)
     for (let followed = 0; followed <= LINKS_MAX; followed++) {
       const blob = this.#blobs.get(path)
@@ -67,17 +67,17 @@ export class ImageFile {
   }
 
   /** The bytes, without a limit of their own: the caller meters what it makes of them. */
-  async *read({ start, content_length }: Blob): AsyncGenerator<Buffer> {
+  async *read({ start, content_length }: TarBlob): AsyncGenerator<Buffer> {
     yield* readRange(this.#handle, start, start + content_length, this.#meter)
   }
 
-  async head(blob: Blob): Promise<Buffer> {
+  async head(blob: TarBlob): Promise<Buffer> {
     const { buffer, bytesRead } = await this.#handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, blob.start)
     return buffer.subarray(0, Math.min(bytesRead, blob.content_length))
   }
 
   /** A JSON document with its hash. */
-  async document(blob: Blob): Promise<{ value: unknown; sha256: string }> {
+  async document(blob: TarBlob): Promise<{ value: unknown; sha256: string }> {
     if (blob.content_length > DOCUMENT_BYTES_MAX) throw imageRefused('too_long', blob.name)
     const hash = createHash('sha256')
     const chunks: Buffer[] = []

@@ -1,7 +1,7 @@
 // Finds the one image of a file: its config and its layers, from the manifest of `docker save` or from an OCI layout. Every
 // blob that a digest names is compared with it: documents here, layers when they are read (layer.ts).
 import type { ApiError } from '@musterhost/contract'
-import type { Blob, ImageFile } from './image-file.ts'
+import type { ImageFile, TarBlob } from './image-file.ts'
 import { imageRefused } from './refusal.ts'
 
 /** Layers of one image, as in container engines. */
@@ -19,7 +19,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: '
 
 export type ImageKind = 'docker_image' | 'oci_bundle'
 /** `sha256`: of the stored blob; null when only the config names the layer's hash. */
-export type LayerBlob = { blob: Blob; sha256: string | null }
+export type LayerBlob = { blob: TarBlob; sha256: string | null }
 export type FoundImage = { config: Record<string, unknown>; layers: LayerBlob[] }
 
 export type Document = Record<string, unknown>
@@ -136,7 +136,7 @@ async function verifiedDocument(file: ImageFile, descriptor: Descriptor): Promis
   return documentOf(value, descriptor.digest)
 }
 
-function blobOf(file: ImageFile, descriptor: Descriptor): Blob {
+function blobOf(file: ImageFile, descriptor: Descriptor): TarBlob {
   const blob = file.find(`blobs/sha256/${hexOf(descriptor)}`)
   if (blob === null) throw imageRefused('missing_blob', descriptor.digest)
   if (blob.content_length !== descriptor.size) throw imageRefused('size', descriptor.digest)
