@@ -160,6 +160,16 @@ const PLANTED: Planted[] = [
     text: 'export const options = { rejectUnauthorized: false }\n',
     fault: /:1 trust is not read here/,
   },
+  {
+    path: 'server/src/runner/planted-type.ts',
+    text: "export type { Driver } from './drivers/driver.ts'\nexport type Lobby = { pid: number }\n",
+    fault: /:2 server\/src\/matchmaker\/book\/lobby\.ts exports a type Lobby too/,
+  },
+  {
+    path: 'hub/src/parts/planted-class.ts',
+    text: 'export class ApiError extends Error {}\n',
+    fault: /:1 contract\/src\/\S+ exports a type ApiError too/,
+  },
 ]
 
 test('the arrows of this repository point where they should', () => {

@@ -1,6 +1,6 @@
 // `node scripts/check-arrows.ts [FOLDER]`, a part of `npm run check`: checks the imports of this repository, or of a copy in
-// FOLDER, by arrows/rules.ts. It also checks where clocks, randomness and the environment are read. It prints how much was
-// read and every fault, and exits with 1 when there is a fault.
+// FOLDER, by arrows/rules.ts. It also checks where clocks, randomness and the environment are read, and that each exported
+// type has a name of its own. It prints how much was read and every fault, and exits with 1 when there is a fault.
 import { resolve } from 'node:path'
 import { circlesOf, faultsInside, readBoxes } from './arrows/boxes.ts'
 import {
@@ -20,12 +20,16 @@ import {
   INSIDE,
   PURE,
   TEST_SUPPORT,
+  UNIQUE_TYPES,
   UNREADABLE,
   WORDS,
 } from './arrows/rules.ts'
 
 /** The folder of a room of the server, at the beginning of a path. */
 const ROOM_OF_SERVER = /^server\/src\/[^/]+(?=\/)/
+
+/** Not `export type { ... }`, which exports a type of another file. */
+const EXPORTED_TYPE = /^export (?:default )?(?:declare )?(?:abstract )?(?:type|interface|class|(?:const )?enum) (\w+)/
 
 /** Lines of the rules that some file uses. The others are out of date. */
 type Used = Set<object | string>
@@ -34,7 +38,9 @@ const { files, imports, faults } = checkArrows(resolve(process.argv[2] ?? resolv
 console.log(`Arrows: ${imports} imports of ${files} files read.`)
 for (const fault of faults) console.error(fault)
 if (faults.length > 0) {
-  console.error(`${faults.length} arrow(s) or word(s) where they may not be; scripts/arrows/rules.ts has the rules.`)
+  console.error(
+    `${faults.length} arrow(s), word(s) or name(s) where they may not be; scripts/arrows/rules.ts has the rules.`,
+  )
   process.exitCode = 1
 }
 
@@ -56,7 +62,13 @@ function checkArrows(root: string): { files: number; imports: number; faults: st
   return {
     files: sources.length,
     imports,
-    faults: [...faults, ...faultsOfRooms(sources), ...faultsOfCircles(sources), ...outOfDate(sources, used)],
+    faults: [
+      ...faults,
+      ...faultsOfRooms(sources),
+      ...faultsOfCircles(sources),
+      ...faultsOfTypeNames(sources),
+      ...outOfDate(sources, used),
+    ],
   }
 }
 
@@ -78,6 +90,22 @@ function faultsOfCircles(sources: readonly SourceFile[]): string[] {
     own.flatMap(({ path, imports }) => imports.map(({ file }): [string, null] => [`${path} -> ${file}`, null])),
   )
   return circlesOf({ boxes: own.map(({ path }) => path), arrows }).map((files) => `${files.join(', ')} are a circle.`)
+}
+
+/** A reader who meets the name of a type in one file must know it in all. */
+function faultsOfTypeNames(sources: readonly SourceFile[]): string[] {
+  const first = new Map<string, string>()
+  return sources
+    .filter(({ path }) => !isTest(path) && UNIQUE_TYPES.some((folder) => path.startsWith(folder)))
+    .flatMap((source) =>
+      source.lines.flatMap((text, index) => {
+        const name = EXPORTED_TYPE.exec(text)?.[1]
+        if (name === undefined) return []
+        const path = first.get(name) ?? source.path
+        first.set(name, path)
+        return path === source.path ? [] : [at(source, index + 1, `${path} exports a type ${name} too.`)]
+      }),
+    )
 }
 
 function faultOfImport(source: SourceFile, item: Import, workspaces: readonly Workspace[], used: Used): string | null {
@@ -154,7 +182,7 @@ function outOfDate(sources: readonly SourceFile[], used: Used): string[] {
     ...exceptions
       .filter((exception) => !used.has(exception))
       .map(({ file }) => `rules.ts: the exception for ${file} is not needed.`),
-    ...[...PURE, ...TEST_SUPPORT]
+    ...[...PURE, ...TEST_SUPPORT, ...UNIQUE_TYPES]
       .filter((path) => !sources.some((source) => source.path.startsWith(path)))
       .map((path) => `rules.ts: there is no ${path}.`),
     ...Object.keys(ARROWS)

@@ -258,6 +258,12 @@ export const PURE = ['server/src/matchmaker/book/', 'server/src/journal/changes.
 export const IMPURE_WORDS =
   /\b(Date\.now|performance\.now|new Date\(\)|Math\.random|crypto|setTimeout|setInterval|setImmediate|queueMicrotask|process|fetch|await|async)\b/
 
+/**
+ * Folders in which no two exported types have one name. sdk/src is not among them: games import the SDK, a package of its
+ * own, and its names (`Lobby`, `Player`) are theirs.
+ */
+export const UNIQUE_TYPES: readonly string[] = ['contract/src/', 'server/src/', 'cli/src/', 'hub/src/']
+
 /** Files that a program generates, which are not committed. They may be missing, and are not checked. */
 export const GENERATED: readonly string[] = ['examples/generated-client/api.ts']
 
