@@ -1,7 +1,7 @@
 // What `attach` reads from the environment: the lobby's ports, which the platform sets, and three settings of its own, which
 // the `env` of a version config sets.
 
-/** Of a seat whose player has gone; the platform's own limit. */
+/** Longest hold of a seat whose player has gone, in milliseconds. The platform has the same limit. */
 const HOLD_MS_MAX = 300_000
 /** Paths whose requests need no token. */
 const OPEN_PATHS_MAX = 64
