@@ -187,7 +187,12 @@ test('every kind of wrong arrow and every forbidden word is found, with its file
   }
   const { status, stderr } = check(copy)
   assert.equal(status, 1)
-  const faults = stderr.trim().split('\n').slice(0, -1)
+  // An arrow inside a room that points back also closes a circle.
+  const faults = stderr
+    .trim()
+    .split('\n')
+    .slice(0, -1)
+    .filter((line) => !line.endsWith(' are a circle.'))
   for (const { path, fault } of PLANTED) {
     const found = faults.filter((line) => line.startsWith(`${path}:`))
     assert.equal(found.length, 1, `${path}: ${found.join(' | ') || 'nothing was found'}`)

@@ -27,8 +27,8 @@ const MADE = new Map([
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
   ['server/src/objects/s3/xml.ts', 'From names of elements that the code fixes.'],
-  ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
   ['server/src/text/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
+  ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
 ])
 
 function sources(): { path: string; text: string }[] {

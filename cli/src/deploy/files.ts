@@ -199,7 +199,9 @@ export function withNormalNames(files: readonly HashedFile[]): HashedFile[] {
 
 /** Shows the difference between two names that look alike. */
 function escaped(path: string): string {
-  return path.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const isPlain = (unit: string): boolean => unit >= ' ' && unit <= '~'
+  const units = path.split('')
+  return units.map((unit) => (isPlain(unit) ? unit : `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)).join('')
 }
 
 /** One hash for all files: their paths, contents, and which of them are executable. Times and owners do not matter. */

@@ -46,7 +46,7 @@ import type { DevLobby } from './lobby.ts'
 
 /** Calls of a player's page. */
 const PASSED_PATHS = /^\/(matchmaker|v1|identity|parties|kv)(\/|$)/
-const NOT_ASCII = /[^\0-\x7f]/
+const NOT_ASCII = /[\x80-\uffff]/
 /** Calls whose response has the token of a player with a seat. */
 const SEAT_PATHS: readonly string[] = ['/lobbies/find', '/lobbies/join', '/lobbies/create']
 /** Calls about the lobby of the server: `$1` is the path without the service. */
