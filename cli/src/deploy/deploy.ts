@@ -1,7 +1,6 @@
 // muster deploy: builds, packs and sends what is new, creates a version, starts a lobby of the version, and switches the
 // namespace. Nothing is switched before everything has arrived and the lobby is ready, so a deploy that fails or is
 // interrupted leaves the namespace as it was.
-
 import { relative } from 'node:path'
 import {
   ApiError,

@@ -1,6 +1,5 @@
 // Reads the environment into one frozen Config. No other file reads the environment. Without any setting the platform runs
 // on this machine alone.
-
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'

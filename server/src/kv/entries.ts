@@ -1,6 +1,5 @@
 // The operations on entries, once their namespace is known (namespace.ts). Writers notify the channel, which wakes the
 // watching requests.
-
 import {
   ApiError,
   type BodyOf,

@@ -1,6 +1,5 @@
 // Starts the platform on this machine, step by step: lock the data folder, choose free ports, start PostgreSQL, migrate its
 // tables, start the roles, deploy the example game.
-
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { createSignInLink } from '@musterhost/contract'

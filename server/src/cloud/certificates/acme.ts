@@ -1,7 +1,6 @@
 // One certificate by ACME (RFC 8555): of a host, proven over HTTP by the edge, or of a wildcard, proven by DNS. The protocol
 // is acme-client's. Its HTTP calls are replaced, so that they have a deadline, a bound and the authorities of the settings,
 // whatever the environment says.
-
 import { X509Certificate } from 'node:crypto'
 import { Client, crypto } from 'acme-client'
 import type { Config } from '../../config/config.ts'

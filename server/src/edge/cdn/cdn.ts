@@ -10,10 +10,11 @@ import { newRayId } from '../../ids.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
-import { BasicAuth, CHALLENGE } from './basic-auth.ts'
+import { BasicAuth } from './basic-auth.ts'
 import type { DamagedObjects } from './damaged.ts'
 import { type FoundPage, findFolder, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
-import { allowsCors, METHOD_NOT_ALLOWED_HEADERS, sitePreflightHeaders } from './preflight.ts'
+import { allowsCors, sitePreflightHeaders } from './preflight.ts'
+import { headersOfRefusal } from './refusal-headers.ts'
 import { chooseRepresentation, isKnown, isWanted, type Representation, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
@@ -175,15 +176,6 @@ function withoutDamaged(damaged: DamagedObjects, entry: SiteEntry): SiteEntry {
   const isDamaged = (form: SiteFile | null): boolean => form?.is_packed === true && damaged.has(form.object_key)
   const [br, gzip] = [isDamaged(entry.br), isDamaged(entry.gzip)]
   return br || gzip ? { ...entry, br: br ? null : entry.br, gzip: gzip ? null : entry.gzip } : entry
-}
-
-function headersOfRefusal(error: unknown): readonly string[] {
-  if (!(error instanceof ApiError)) return []
-  if (error.code === 'API_UNAUTHORIZED') return CHALLENGE
-  if (error.code === 'API_METHOD_NOT_ALLOWED') return METHOD_NOT_ALLOWED_HEADERS
-  if (error.code === 'CDN_NOT_ACCEPTABLE') return ['vary', 'Accept-Encoding']
-  if (error.code !== 'CDN_RANGE_NOT_SATISFIABLE') return []
-  return ['content-range', `bytes */${String(error.metadata.content_length)}`]
 }
 
 function cacheControl(host: SiteHost, path: string, own: string | null): string {

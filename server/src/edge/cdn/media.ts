@@ -11,7 +11,7 @@ import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import { MEDIA_AGE_MS_MAX, MEDIA_MAX } from '../limits.ts'
 import type { Lookups } from '../routes/lookups.ts'
-import { METHOD_NOT_ALLOWED_HEADERS } from './preflight.ts'
+import { headersOfRefusal } from './refusal-headers.ts'
 import { isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 
@@ -85,13 +85,6 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
       }
     },
   }
-}
-
-function headersOfRefusal(error: unknown): readonly string[] {
-  if (!(error instanceof ApiError)) return []
-  if (error.code === 'API_METHOD_NOT_ALLOWED') return METHOD_NOT_ALLOWED_HEADERS
-  if (error.code !== 'CDN_RANGE_NOT_SATISFIABLE') return []
-  return ['content-range', `bytes */${String(error.metadata.content_length)}`]
 }
 
 function imageNotFound(): ApiError {

@@ -1,6 +1,5 @@
 // Where the edge reads files of sites: the folder of stored files, or the cache on this disk in front of a bucket or of the link of a
 // joined node. Every byte that is returned has the recorded hash.
-
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { damageOf, readBlock, readSound } from '../../objects/damage.ts'

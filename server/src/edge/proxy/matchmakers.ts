@@ -3,7 +3,6 @@
 // right too, since it sends the request on. So a request goes to another one where the edge does not know the shard, or cannot
 // reach its matchmaker. Each one is probed twice a second where there are several: a network that drops packets refuses
 // nothing. Matchmakers of other nodes are asked over TLS (process-tls/), where their rows say so.
-
 import { headerOf } from '@musterhost/contract/edge'
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../../context.ts'

@@ -6,7 +6,6 @@
 //
 // A lobby has a node from its creation. While no runner of its region has ever reported, it has none, and any runner of the
 // region may take it (decide.place). The cost of a choice depends on the number of nodes, not of lobbies.
-
 import type { Region, RoomLimit } from '../../config/regions.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { LobbyPlace } from '../book/commands.ts'

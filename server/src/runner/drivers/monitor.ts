@@ -5,7 +5,6 @@
 //
 // Joining a control group takes the kernel 10 to 20 ms, for which a player would wait. So monitors are started ahead
 // (spare-monitors.ts). One without a lobby ends with the runner.
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {

@@ -1,6 +1,5 @@
 // Where the images of builds are, ready to start: unpacked into folders of this machine (FolderImages), or in a container
 // engine (drivers/docker/engine-images.ts). In both cases a build has a folder with a manifest, and a file about its image.
-
 import { readFile } from 'node:fs/promises'
 import type { ImageStart } from '../../objects/container-image/config.ts'
 import type { ImageKind } from '../../objects/container-image/manifest.ts'

@@ -1,6 +1,5 @@
 // Makes the root folder of an image build: folders and links of its own, and hard links to the files of its layers. The
 // folder appears complete and durable, or not at all.
-
 import { hash } from 'node:crypto'
 import { chmod, link, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
