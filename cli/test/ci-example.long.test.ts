@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createCloudToken, getGameById } from '@musterhost/contract'
 import { parse } from 'yaml'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 
 const PAGE = readFileSync(new URL('../../docs/ci.md', import.meta.url), 'utf8')

@@ -32,8 +32,8 @@ import {
   searchGame,
 } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
-import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { type Platform, startPlatform, type TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createMuster, type Muster, openScreen } from './program.ts'
 
 type World = { platform: Platform; game: TestGame; muster: Muster }

@@ -17,7 +17,8 @@ import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { createGameNamespaceTokenPublic, findLobby, getGameById, listGameBuilds } from '@musterhost/contract'
 import { checkVersionConfig } from '@musterhost/contract/version-check'
-import { MUSTER } from '../../server/test/built-programs.ts'
+import { MUSTER } from '../../server/test/run/built-programs.ts'
+import { lacking } from '../../server/test/run/optional-programs.ts'
 import {
   buildahImage,
   busyboxRoot,
@@ -26,10 +27,9 @@ import {
   makeFolder,
   muslRoot,
   umociImage,
-} from '../../server/test/container-images.ts'
-import { lacking } from '../../server/test/optional-programs.ts'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+} from '../../server/test/support/container-images.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 
 /** The image names its program, so the config has no `args`. */

@@ -1,7 +1,7 @@
 // What a deploy says when the platform has no room: a quota of the group, and a full disk.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { startPlatform } from '../../server/test/platform.ts'
+import { startPlatform } from '../../server/test/support/platform.ts'
 import { createProject } from './deploy-steps.ts'
 
 /** 100 TB: more than the disk of the test has. */

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { createGame, createGroup } from '@musterhost/contract'
-import { LEAST_SERVER } from '../../server/test/builds.ts'
-import type { Platform } from '../../server/test/platform.ts'
+import { LEAST_SERVER } from '../../server/test/support/builds.ts'
+import type { Platform } from '../../server/test/support/platform.ts'
 import { createMuster, type Ended, type Muster } from './program.ts'
 
 export type DeployedProject = {

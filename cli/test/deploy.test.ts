@@ -15,10 +15,10 @@ import {
   listGameCloudTokens,
 } from '@musterhost/contract'
 import { WebSocket } from 'ws'
-import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { get } from '../../server/test/edge/get.ts'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { LEAST_SERVER } from '../../server/test/support/builds.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 import { openScreen } from './program.ts'
 

@@ -17,10 +17,10 @@ import {
 import { WebSocket } from 'ws'
 import { get } from '../../server/test/edge/get.ts'
 import { handshake, openUdp, PLAIN_SERVER } from '../../server/test/edge/seats-server.ts'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
 import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
-import { unityBrotli } from '../../server/test/unity-web.ts'
-import { until } from '../../server/test/until.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { unityBrotli } from '../../server/test/support/unity-web.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 import { openScreen } from './program.ts'
 

@@ -10,7 +10,7 @@ import {
   type ResponseOf,
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
-import type { Platform } from '../../server/test/platform.ts'
+import type { Platform } from '../../server/test/support/platform.ts'
 import { createProject } from './deploy-steps.ts'
 
 type Seat = ResponseOf<typeof findLobby>

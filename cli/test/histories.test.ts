@@ -9,9 +9,9 @@ import {
   updateGameNamespaceMatchmakerConfig,
 } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
-import { LEAST_SERVER } from '../../server/test/builds.ts'
-import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { LEAST_SERVER } from '../../server/test/support/builds.ts'
+import { type Platform, startPlatform, type TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { bars } from '../src/watch/usage.ts'
 import { createMuster, type Muster } from './program.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CLOUD_TOKEN_TTL_MS_MAX, createCloudToken, INVITE_TTL_MS_MAX } from '@musterhost/contract'
-import { startPlatform } from '../../server/test/platform.ts'
+import { startPlatform } from '../../server/test/support/platform.ts'
 import { createProject } from './deploy-steps.ts'
 
 const DAY_MS = 24 * 60 * 60_000

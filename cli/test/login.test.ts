@@ -13,7 +13,7 @@ import {
   inspectDeviceLink,
   refuseDeviceLink,
 } from '@musterhost/contract'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
 import { machineName } from '../src/login/login.ts'
 import { createMuster, type Muster, openScreen } from './program.ts'
 

@@ -10,8 +10,8 @@ import {
   createGroup,
   getGameById,
 } from '@musterhost/contract'
-import { MUSTER } from '../../server/test/built-programs.ts'
-import { startPlatform } from '../../server/test/platform.ts'
+import { MUSTER } from '../../server/test/run/built-programs.ts'
+import { startPlatform } from '../../server/test/support/platform.ts'
 import { createMuster } from './program.ts'
 
 type Result = { content: { text: string }[]; isError?: boolean }

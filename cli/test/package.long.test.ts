@@ -21,7 +21,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { endProcessesOf, freeSettings, processesOf } from '../../server/test/supervisor/started.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { startRegistry } from './loopback-registry.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))

@@ -10,9 +10,9 @@ import {
   getGameNamespaceVersionHistoryList,
 } from '@musterhost/contract'
 import { get } from '../../server/test/edge/get.ts'
-import { lacking } from '../../server/test/optional-programs.ts'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { lacking } from '../../server/test/run/optional-programs.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { previewName } from '../src/deploy/preview.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 

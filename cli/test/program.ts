@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
-import { MUSTER } from '../../server/test/built-programs.ts'
-import { until } from '../../server/test/until.ts'
+import { MUSTER } from '../../server/test/run/built-programs.ts'
+import { until } from '../../server/test/support/until.ts'
 
 const COLUMNS_DEFAULT = 100
 const ROWS = 40

@@ -13,11 +13,11 @@ import {
   listGroups,
   revokeGameCloudToken,
 } from '@musterhost/contract'
-import { LEAST_SERVER } from '../../server/test/builds.ts'
-import { freePorts } from '../../server/test/free-ports.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { LEAST_SERVER } from '../../server/test/support/builds.ts'
+import { freePorts } from '../../server/test/support/free-ports.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
 import { createProject, type DeployedProject, MATCHMAKER } from './deploy-steps.ts'
 
 export type RefusalWorld = {

@@ -14,7 +14,7 @@ import {
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
 import { createProject, MATCHMAKER } from './deploy-steps.ts'
 import type { Screen } from './program.ts'
 import { agrees, inFolder, PLATFORM_BEHIND_MS, type Shown, type Step } from './screens.ts'

@@ -11,8 +11,8 @@ import {
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
 import { WebSocket } from 'ws'
-import { type Platform, startPlatform } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createProject } from './deploy-steps.ts'
 import { agrees, inFolder, type Shown, type Step } from './screens.ts'
 

@@ -5,7 +5,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import type { DeployedProject } from './deploy-steps.ts'
 import { type Ended, type Env, gather, type Muster, openScreen, type Screen } from './program.ts'
 

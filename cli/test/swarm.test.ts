@@ -12,7 +12,7 @@ import {
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { startArena } from '../../server/test/end-to-end/arena.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { openRequester } from '../src/swarm/requester.ts'
 import { Swarm, type SwarmOptions, type SwarmReport } from '../src/swarm/swarm.ts'
 import { createMuster } from './program.ts'

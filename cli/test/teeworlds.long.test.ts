@@ -1,9 +1,9 @@
 // The example Teeworlds: the unchanged server of Debian's package over UDP, deployed by its muster.yaml alone.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lacking } from '../../server/test/optional-programs.ts'
-import { startPlatform } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { lacking } from '../../server/test/run/optional-programs.ts'
+import { startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { deployExample } from './example-steps.ts'
 import { TeeworldsClient } from './teeworlds-client.ts'
 

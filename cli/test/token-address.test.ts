@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { startPlatform } from '../../server/test/platform.ts'
+import { startPlatform } from '../../server/test/support/platform.ts'
 import { createProject } from './deploy-steps.ts'
 import { createMuster, type Muster } from './program.ts'
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { endProcessesOf, processesOf } from '../../server/test/supervisor/started.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createMuster, type Muster } from './program.ts'
 
 const ARGS = ['up', '--template', 'static', '--name', 'hello']

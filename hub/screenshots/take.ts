@@ -16,10 +16,10 @@ import {
   updateGameNamespaceVersion,
   updateGroupProfile,
 } from '@musterhost/contract'
-import { LEAST_SERVER } from '../../server/test/builds.ts'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
 import { deploy, failureOf, find, idOf, LONG_MS, serverOf } from '../../server/test/http/steps.ts'
-import type { TestGame } from '../../server/test/platform.ts'
+import { LEAST_SERVER } from '../../server/test/support/builds.ts'
+import type { TestGame } from '../../server/test/support/platform.ts'
 import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, WIDE } from '../test/steps.ts'
 import { pagesOf, settle } from '../test/sweep-steps.ts'
 

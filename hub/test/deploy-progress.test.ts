@@ -9,10 +9,10 @@ import {
   renameGameVersion,
 } from '@musterhost/contract'
 import type { Locator, Page } from 'playwright-core'
-import { uploadBuild } from '../../server/test/builds.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
-import type { TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { uploadBuild } from '../../server/test/support/builds.ts'
+import type { TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from './steps.ts'
 
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }

@@ -10,12 +10,12 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import type { Page } from 'playwright-core'
-import { LEAST_SERVER, uploadBuild } from '../../server/test/builds.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
 import { type MailServer, startMailServer } from '../../server/test/identity/mail-server.ts'
 import { codeIn } from '../../server/test/identity/people.ts'
-import type { TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import { LEAST_SERVER, uploadBuild } from '../../server/test/support/builds.ts'
+import type { TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, type View } from './steps.ts'
 

@@ -14,11 +14,11 @@ import {
   listGameCloudTokens,
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
-import { tarGz } from '../../server/test/builds.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import { pngOf } from '../../server/test/images.ts'
-import { until } from '../../server/test/until.ts'
+import { tarGz } from '../../server/test/support/builds.ts'
+import { pngOf } from '../../server/test/support/images.ts'
+import { until } from '../../server/test/support/until.ts'
 import { joined } from './people.ts'
 import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
 

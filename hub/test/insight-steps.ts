@@ -4,8 +4,8 @@ import { type ApiError, type GroupRole, listGameRays, playerConnected } from '@m
 import { find, idOf, LONG_MS, type Seat, serverOf } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import type { TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import type { TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { type OpenHub, openHub, openView, useSession, type View } from './steps.ts'
 
 export type PlayedHub = OpenHub & {

@@ -1,7 +1,7 @@
 // The keyboard as a person uses it: Tab until the element has the focus, and a key for it.
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 
 /** More elements than the pages of the tests have before the one that is looked for. */
 const TABS_MAX = 120

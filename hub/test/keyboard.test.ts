@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { getGameNamespaceById } from '@musterhost/contract'
 import { deploy, find, LONG_MS } from '../../server/test/http/steps.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { openHub, openView } from './steps.ts'
 

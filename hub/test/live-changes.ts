@@ -9,8 +9,8 @@ import {
 } from '@musterhost/contract'
 import fc from 'fast-check'
 import { deploy, find, LONG_MS, type Seat, serverOf } from '../../server/test/http/steps.ts'
-import type { Platform, TestGame } from '../../server/test/platform.ts'
 import { processesOf } from '../../server/test/supervisor/started.ts'
+import type { Platform, TestGame } from '../../server/test/support/platform.ts'
 
 /** Steps by their name, with how often each is drawn. */
 const WEIGHTS = {

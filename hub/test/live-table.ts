@@ -1,8 +1,8 @@
 // The table of running lobbies beside the tables of the platform, cell by cell.
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import type { Platform, TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import type { Platform, TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { bytes } from '../src/parts/numbers.ts'
 
 /** The texts of a row, by the title of their column. */

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import test from 'node:test'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { CHANGES, LIVE_LIMITS, LIVE_MODES, LiveChanges } from './live-changes.ts'
 import { requireTrueTable, wantedTable } from './live-table.ts'
 import { openHub, openView, signInAsAdmin } from './steps.ts'

@@ -6,7 +6,7 @@ import { say, talkingGame, talkingLobby } from '../../server/test/cloud/lobbies/
 import { find, idOf } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { isTooWide, violationsOf } from './axe.ts'
 import { canvasTexts, keepCanvasTexts } from './canvas-texts.ts'
 import { openHub, openView, PHONE, signInAsAdmin, useSession, type View, WIDE } from './steps.ts'

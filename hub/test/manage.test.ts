@@ -13,8 +13,8 @@ import {
 } from '@musterhost/contract'
 import { deploy, failureOf, find, join as joinLobby, LONG_MS } from '../../server/test/http/steps.ts'
 import { type MailServer, startMailServer } from '../../server/test/identity/mail-server.ts'
-import type { TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import type { TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { joined } from './people.ts'
 import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
 

@@ -2,7 +2,7 @@
 import { consumeGroupInvite, createGroupInvite } from '@musterhost/contract'
 import type { MailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn, type Person } from '../../server/test/identity/people.ts'
-import type { Platform } from '../../server/test/platform.ts'
+import type { Platform } from '../../server/test/support/platform.ts'
 
 /** A person who has joined the group by an invite. */
 export async function joined(

@@ -8,7 +8,7 @@ import { backup, verify } from '../../server/src/backup/command.ts'
 import { find, LONG_MS } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
 
 /** As many as the group of the test has. */

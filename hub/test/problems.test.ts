@@ -9,7 +9,7 @@ import { failureOf, find, LONG_MS } from '../../server/test/http/steps.ts'
 import { gameWith, settings, turnstile } from '../../server/test/matchmaker/captcha-games.ts'
 import { type CaptchaServer, startCaptchaServer } from '../../server/test/matchmaker/captcha-server.ts'
 import { processesOf } from '../../server/test/supervisor/started.ts'
-import { until } from '../../server/test/until.ts'
+import { until } from '../../server/test/support/until.ts'
 import { press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, problemOf, signInAsAdmin, type View } from './steps.ts'
 

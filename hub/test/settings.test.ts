@@ -13,8 +13,8 @@ import {
 import type { Locator, Page } from 'playwright-core'
 import { newSite } from '../../server/test/cloud/steps.ts'
 import { get } from '../../server/test/edge/get.ts'
-import type { TestGame } from '../../server/test/platform.ts'
-import { until } from '../../server/test/until.ts'
+import type { TestGame } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
 

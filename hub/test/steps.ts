@@ -3,8 +3,8 @@ import type { TestContext } from 'node:test'
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { mainUrl } from '../../server/src/config/addresses.ts'
 import { openBrowser } from '../../server/test/end-to-end/browser.ts'
-import { type Platform, type PlatformOptions, startPlatform } from '../../server/test/platform.ts'
-import { WAIT_MS_MAX } from '../../server/test/until.ts'
+import { type Platform, type PlatformOptions, startPlatform } from '../../server/test/support/platform.ts'
+import { WAIT_MS_MAX } from '../../server/test/support/until.ts'
 
 export const WIDE = { width: 1280, height: 800 }
 export const PHONE = { width: 390, height: 844 }

@@ -3,8 +3,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { mountSmallDisk } from '../../server/test/small-disk.ts'
-import { until } from '../../server/test/until.ts'
+import { mountSmallDisk } from '../../server/test/support/small-disk.ts'
+import { until } from '../../server/test/support/until.ts'
 import {
   type Checkout,
   makeCheckout,

@@ -8,8 +8,8 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { WebSocket } from 'ws'
-import { freePorts } from '../../server/test/free-ports.ts'
-import { until } from '../../server/test/until.ts'
+import { freePorts } from '../../server/test/support/free-ports.ts'
+import { until } from '../../server/test/support/until.ts'
 import { refusal, startTestPlatform, type TestPlatform } from './test-platform.ts'
 
 const ATTACH = import.meta.resolve('./attach.ts')

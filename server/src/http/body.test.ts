@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiError, type ErrorCode } from '@musterhost/contract'
 import fc from 'fast-check'
-import { cpuMsOf } from '../../test/cpu-time.ts'
+import { cpuMsOf } from '../../test/support/cpu-time.ts'
 import { parseBody } from './body.ts'
 
 const codeOf = (text: string): ErrorCode | 'taken' => {

@@ -11,7 +11,7 @@ import { type AddressFeed, openFeeds } from '../../src/addresses/ip-data/feeds.t
 import { type IpIntelligenceOptions, openIpIntelligence } from '../../src/addresses/ip-intelligence.ts'
 import { createDns } from '../../src/outbound/dns.ts'
 import { parseNetworks } from '../../src/outbound/public-address.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { mmdbFile } from './mmdb-file.ts'
 
 type Line = { level: number; name?: string; built?: string; msg: string }

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AnalyticsVariant, deleteMatchmakerLobby, getAnalytics } from '@musterhost/contract'
 import { shardOf } from '../../src/journal/pages.ts'
-import { createDatabase } from '../database.ts'
 import { find, LONG_MS, ready, starting, stopReasonOf } from '../http/steps.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 test('behind a gap of the journal it goes on; who left within it has left, and what began there is not counted', async (t) => {
   const database_url = await createDatabase(t)

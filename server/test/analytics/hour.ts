@@ -19,10 +19,10 @@ import {
   watchEvents,
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import { createDatabase } from '../database.ts'
 import { endRun, type GameModes, type Seat, serverOf } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 /** In the middle of an hour, of a day and of a week. */
 export const HOUR_START_MS = Date.parse('2026-03-11T13:00:00Z')

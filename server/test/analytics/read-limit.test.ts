@@ -4,10 +4,10 @@ import { test } from 'node:test'
 import { type ApiError, getAnalytics, getGameById } from '@musterhost/contract'
 import { READS_AT_ONCE_MAX, READS_WAITING_MAX } from '../../src/analytics/read-limit.ts'
 import { newGame } from '../cloud/steps.ts'
-import { createDatabase } from '../database.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 test('of many simultaneous requests a few run at a time, and those beyond the queue are refused with Retry-After', async (t) => {
   const database_url = await createDatabase(t)

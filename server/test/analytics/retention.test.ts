@@ -11,7 +11,7 @@ import { makeDayPartitions } from '../../src/database/day-partitions.ts'
 import { inTransaction } from '../../src/database/transaction.ts'
 import { newGame } from '../cloud/steps.ts'
 import { UNKNOWN_ID } from '../http/steps.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

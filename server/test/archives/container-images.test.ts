@@ -6,6 +6,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { ApiError } from '@musterhost/contract'
 import { checkImage, type ImageLimits } from '../../src/objects/container-image/image.ts'
 import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
+import { lacking } from '../run/optional-programs.ts'
 import {
   buildahImage,
   busyboxRoot,
@@ -15,8 +16,7 @@ import {
   makeFolder,
   umociImage,
   writeImage,
-} from '../container-images.ts'
-import { lacking } from '../optional-programs.ts'
+} from '../support/container-images.ts'
 import { type TarItem, tarOf } from './forgery.ts'
 
 const SERVER: TarItem = { name: 'server', mode: 0o755, body: Buffer.from('#!/bin/sh\n') }

@@ -19,10 +19,10 @@ import { MIGRATIONS } from '../../src/database/migrations/index.ts'
 import { lockObjects } from '../../src/database/objects-lock.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { makeFormerDatabase } from '../database/former-migrations.ts'
-import { createDatabase } from '../database.ts'
-import { administer } from '../database-server.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { administer } from '../run/database-server.ts'
+import { createDatabase } from '../support/database.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import {
   bareDatabase,
   changeByte,

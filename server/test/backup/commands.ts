@@ -1,6 +1,6 @@
 // The commands as a person types them: real processes of `muster`, and what they print.
 import { spawn } from 'node:child_process'
-import { MUSTER } from '../built-programs.ts'
+import { MUSTER } from '../run/built-programs.ts'
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; output: string }
 export type Command = { kill: (signal: NodeJS.Signals) => void; ended: Promise<Ended> }

@@ -9,10 +9,10 @@ import { contentsOf } from '../../src/backup/files.ts'
 import type { Manifest } from '../../src/backup/manifest.ts'
 import { StartError } from '../../src/start-error.ts'
 import { openKeys } from '../../src/tokens/keys.ts'
-import { createDatabase } from '../database.ts'
-import { administer } from '../database-server.ts'
-import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { administer } from '../run/database-server.ts'
+import { createDatabase } from '../support/database.ts'
+import type { Platform, TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 /** Where the commands look for a platform. */
 export type Place = { MUSTER_DATA: string; DATABASE_URL: string }

@@ -20,8 +20,8 @@ import { startSweeper } from '../../src/database/sweeper.ts'
 import { runCommand } from '../backup/commands.ts'
 import { find, LONG_MS } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const LASTING = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
 

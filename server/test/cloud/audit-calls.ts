@@ -16,7 +16,7 @@ import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 import { idOf } from '../http/steps.ts'
 import { personOf, type World } from '../http/world.ts'
-import { PNG } from '../images.ts'
+import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
 /** What the calls send that no log may show, beside tokens and codes. */

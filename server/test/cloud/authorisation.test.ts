@@ -45,8 +45,8 @@ import {
 import { createClient } from '@musterhost/contract/client'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn } from '../identity/people.ts'
-import { MANAGEMENT_TABLES } from '../management-tables.ts'
-import { startPlatform } from '../platform.ts'
+import { MANAGEMENT_TABLES } from '../support/management-tables.ts'
+import { startPlatform } from '../support/platform.ts'
 import { newGame, refused, type TestGame, UNKNOWN_ID } from './steps.ts'
 
 const call = (operation: Operation, input: Call['input'] = {}): Call => ({ operation, input })

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { deleteGame, deleteGameNamespace, getUsage, type ResponseOf } from '@musterhost/contract'
 import fc from 'fast-check'
 import { idOfName } from '../../src/ids.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 import { detailsOf, newGame, refused } from './steps.ts'
 
 type Run = {

@@ -29,8 +29,8 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { arrives, buildBody, newBuild, newGame, newSite, putFile, refused, tarGz, UNKNOWN_ID } from './steps.ts'
 
 const HOUR_MS = 3_600_000

@@ -14,7 +14,7 @@ import { createClient } from '@musterhost/contract/client'
 import { ask } from '../http/ask.ts'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn, type Person } from '../identity/people.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { newGame, refused, UNKNOWN_ID } from './steps.ts'
 
 test('a program without a browser is let in by a link', async (t) => {

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { resolveAlias } from '../../src/cloud/certificates/dns-challenge.ts'
 import { authoritativeServers, waitUntilServed } from '../../src/cloud/certificates/dns-served.ts'
 import { createDns } from '../../src/outbound/dns.ts'
-import { startKnot } from '../knot.ts'
-import { lacking } from '../optional-programs.ts'
 import { startNameServer } from '../outbound/name-server.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { startKnot } from '../support/knot.ts'
 
 const PROOF = '_acme-challenge.lobby.local.lobbies.test'
 

@@ -6,8 +6,8 @@ import type { TestContext } from 'node:test'
 import { addNamespaceDomain, getGameNamespaceById, removeNamespaceDomain } from '@musterhost/contract'
 import { checkDomain } from '../../src/cloud/domains/check.ts'
 import { type NameServer, startNameServer } from '../outbound/name-server.ts'
-import { type Platform, type PlatformOptions, startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, type PlatformOptions, startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import type { TestGame } from './steps.ts'
 
 /** Where the edge of these tests is: a domain may lead here without being proven. */

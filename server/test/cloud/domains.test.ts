@@ -12,7 +12,7 @@ import {
 } from '../../src/cloud/domains/check.ts'
 import { startJobs } from '../../src/cloud/jobs.ts'
 import type { Zone } from '../outbound/name-server.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { ask, createDomainSteps, HERE, start } from './domain-steps.ts'
 import { newGame, refused, UNKNOWN_ID } from './steps.ts'
 

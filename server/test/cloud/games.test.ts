@@ -12,7 +12,7 @@ import {
   validateGroup,
 } from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/

@@ -17,8 +17,8 @@ import {
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { mainUrl } from '../../src/config/addresses.ts'
 import { MEDIA_AGE_MS_MAX } from '../../src/edge/limits.ts'
-import { GIF, HTML, JPEG, PNG, pngChunk, pngOf, SVG, WEBP } from '../images.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { GIF, HTML, JPEG, PNG, pngChunk, pngOf, SVG, WEBP } from '../support/images.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 import { arrives, newGame, putFile, refused, UNKNOWN_ID } from './steps.ts'
 
 const KINDS = {

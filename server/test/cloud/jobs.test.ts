@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { addDomainCheck, startJobs } from '../../src/cloud/jobs.ts'
 import { newId } from '../../src/ids.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 test('a job that is done when the database refuses to note it ends the worker, not the process, and runs again', async (t) => {
   const { ctx } = await startPlatform(t, { roles: 'matchmaker' })

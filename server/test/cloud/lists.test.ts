@@ -18,7 +18,7 @@ import {
 import { isCut } from '../../src/analytics/data-sets.ts'
 import { LIST_MAX } from '../../src/cloud/lists.ts'
 import { lobbyCsv } from '../../src/cloud/lobbies/csv.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { newGame, refused } from './steps.ts'
 
 const DAY_MS = 24 * 60 * 60_000

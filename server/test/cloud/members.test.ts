@@ -25,7 +25,7 @@ import {
 } from '@musterhost/contract'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn, type Person } from '../identity/people.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { detailsOf, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
 
 const HOUR_MS = 3_600_000

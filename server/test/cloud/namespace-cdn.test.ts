@@ -15,8 +15,8 @@ import {
   updateNamespaceCdnAuthUser,
   validateGameVersion,
 } from '@musterhost/contract'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { newGame, newSite, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
 
 const HASH = `$2b$10$${'a'.repeat(53)}`

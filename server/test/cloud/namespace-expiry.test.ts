@@ -10,10 +10,10 @@ import {
   updateGameNamespaceExpiry,
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
-import { createDatabase } from '../database.ts'
 import { find, idOf, refused as refusedCall, removeReasonOf, stopReasonOf } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { detailsOf, newGame, refused } from './steps.ts'
 
 const MINUTE_MS = 60_000

@@ -12,7 +12,7 @@ import {
   validateGameNamespaceMatchmakerConfig,
 } from '@musterhost/contract'
 import pg from 'pg'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
 
 const LIMITS = [

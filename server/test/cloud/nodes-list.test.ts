@@ -5,7 +5,7 @@ import { getNodeUse, listNodes, NODE_USE_NODES_MAX, NODES_MAX } from '@musterhos
 import { createMuster } from '../../../cli/test/program.ts'
 import { storeNodeUse } from '../../src/cloud/nodes/node-use.ts'
 import { newId } from '../../src/ids.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 test('a node whose runner is silent is away, though its edge reports; a removed one is taken back as it came', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })

@@ -16,11 +16,11 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import { uploadBuild } from '../builds.ts'
 import { failureOf, find, LONG_MS, setLimits, stallRun } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { uploadBuild } from '../support/builds.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 type Overview = ResponseOf<typeof getOverview>
 

@@ -17,7 +17,7 @@ import {
 } from '@musterhost/contract'
 import { failureOf } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 /** The ids of all pages, one entry each. */
 async function idsOfPages(read: (before: string | undefined) => Promise<{ ids: string[]; is_cut: boolean }>) {

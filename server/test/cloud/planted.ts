@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import type { Platform } from '../platform.ts'
+import type { Platform } from '../support/platform.ts'
 
 /** Every row of every table, as text. */
 export async function dump(platform: Platform): Promise<string> {

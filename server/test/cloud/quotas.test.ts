@@ -17,7 +17,7 @@ import {
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
 import { newId } from '../../src/ids.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 import { buildBody, newGame, refused } from './steps.ts'
 
 const CREATES = 100

@@ -13,8 +13,8 @@ import {
 } from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
 import { failureOf, find, from, idOf, join, LONG_MS, serverOf, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const GAME_MODES = { default: { idle_grace_ms: LONG_MS, max_players: 64 } }
 const LIMITS = { max_players_per_client: 1_000 }

@@ -20,7 +20,7 @@ import { sql } from 'kysely'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { find, LONG_MS } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { dump, filesIn } from './planted.ts'
 import { detailsOf, newGame, refused } from './steps.ts'
 

@@ -18,7 +18,7 @@ import {
 import { type Client, createClient } from '@musterhost/contract/client'
 import tar from 'tar-stream'
 import type { Static } from 'typebox'
-import type { Platform } from '../platform.ts'
+import type { Platform } from '../support/platform.ts'
 
 export type Presigned = Static<typeof PresignedRequest>
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createGameVersion, validateGameVersion } from '@musterhost/contract'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { newGame, refused } from './steps.ts'
 
 const SWARM = {

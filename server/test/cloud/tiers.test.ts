@@ -14,9 +14,9 @@ import {
   validateGameVersion,
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
-import { createDatabase } from '../database.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { detailsOf, newBuild, newGame, refused, withoutMessages } from './steps.ts'
 
 const TOML = `

@@ -21,9 +21,9 @@ import {
 import { createClient } from '@musterhost/contract/client'
 import { adminToken } from '../../src/supervisor/folders.ts'
 import { rotateRing, SPREAD_MS } from '../../src/tokens/ring.ts'
-import { MUSTER } from '../built-programs.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { MUSTER } from '../run/built-programs.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { arrives, buildBody, newGame, refused, tarGz, UNKNOWN_ID } from './steps.ts'
 
 const LIVE_TOKENS = 1_000

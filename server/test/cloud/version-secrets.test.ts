@@ -5,7 +5,7 @@ import { createGameVersion, getGameVersionById, validateGameVersion } from '@mus
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { openConfig } from '../../src/tokens/version-secrets.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { dump, filesIn } from './planted.ts'
 import { detailsOf, refused, withoutMessages } from './steps.ts'
 

@@ -12,7 +12,7 @@ import {
   validateGameVersion,
 } from '@musterhost/contract'
 import { tarOf, zipOf } from '../archives/forgery.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import {
   arrives,
   buildBody,

@@ -4,9 +4,9 @@ import { sql } from 'kysely'
 import type pg from 'pg'
 import pino from 'pino'
 import { type ConnectOptions, connect, type DatabaseConnection } from '../../src/database/connect.ts'
-import { createDatabase } from '../database.ts'
 import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { openClient, undoAfter } from './harness.ts'
 
 /** The connections of the pool. */

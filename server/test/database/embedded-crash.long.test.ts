@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type pg from 'pg'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { findOrdinaryUser, isAlive, makeFolder, openClient, startPlatform, type User } from './harness.ts'
 
 const HALF_ATTEMPTS_MAX = 5

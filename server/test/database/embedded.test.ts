@@ -18,7 +18,7 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { StartError } from '../../src/start-error.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { makeFolder, openClient, silent, undoAfter } from './harness.ts'
 
 test('only its own user, with the password, gets in: no TCP, no trust, no superuser', async (t) => {

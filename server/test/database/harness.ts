@@ -14,7 +14,7 @@ import pino from 'pino'
 import { findAccount } from '../../src/database/embedded/account.ts'
 import { endProcesses, sendSignal } from '../../src/database/embedded/processes.ts'
 import { readSecret } from '../../src/database/embedded/secret.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 
 const PLATFORM = join(import.meta.dirname, 'platform.ts')
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createListener, type Listener } from '../../src/database/listen.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { openClient, silent, undoAfter } from './harness.ts'
 
 const BACKENDS =

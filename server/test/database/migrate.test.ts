@@ -6,7 +6,7 @@ import { connect, type DatabaseConnection } from '../../src/database/connect.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { BASELINE, MIGRATIONS } from '../../src/database/migrations/index.ts'
 import { StartError } from '../../src/start-error.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../support/database.ts'
 import { FORMER_MIGRATIONS, makeFormerDatabase } from './former-migrations.ts'
 import { undoAfter } from './harness.ts'
 

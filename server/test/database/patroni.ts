@@ -11,9 +11,9 @@ import { findProcesses, sendSignal } from '../../src/database/embedded/processes
 import type { Account } from '../../src/database/embedded/program.ts'
 import type { ReplicatedDatabase } from '../faults/failover.ts'
 import type { Random } from '../faults/random.ts'
-import { freePorts } from '../free-ports.ts'
-import type { Need } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import type { Need } from '../run/optional-programs.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { until } from '../support/until.ts'
 import { silent } from './harness.ts'
 
 const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy', 'postgres')

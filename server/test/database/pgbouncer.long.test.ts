@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createGroup, listGroups } from '@musterhost/contract'
 import pg from 'pg'
-import { createDatabase } from '../database.ts'
-import { freePorts } from '../free-ports.ts'
-import { lacking } from '../optional-programs.ts'
-import { startPlatform } from '../platform.ts'
-import { endWithTest, outputOf } from '../programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { createDatabase } from '../support/database.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { startPlatform } from '../support/platform.ts'
+import { endWithTest, outputOf } from '../support/programs.ts'
+import { until } from '../support/until.ts'
 
 const PAGE = join(import.meta.dirname, '..', '..', '..', 'docs', 'postgres.md')
 const skip = lacking('pgbouncer') ?? false

@@ -12,7 +12,7 @@ import { findPrimaryUrl } from '../../src/database/primary.ts'
 import { examineDatabase } from '../../src/doctor/database.ts'
 import { newId } from '../../src/ids.ts'
 import { append, didCommit } from '../../src/matchmaker/shards/fence.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { silent } from './harness.ts'
 import { Standbys } from './standbys.ts'
 

@@ -11,9 +11,9 @@ import { findAccount } from '../../src/database/embedded/account.ts'
 import { type Binaries, findBinaries } from '../../src/database/embedded/binaries.ts'
 import { findProcesses, sendSignal } from '../../src/database/embedded/processes.ts'
 import { type Account, PROGRAM_ENVIRONMENT, requireProgram } from '../../src/database/embedded/program.ts'
-import type { TestCertificate } from '../certificates.ts'
-import { freePorts } from '../free-ports.ts'
-import { until } from '../until.ts'
+import type { TestCertificate } from '../support/certificates.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { until } from '../support/until.ts'
 import { silent } from './harness.ts'
 
 const SETTINGS = {

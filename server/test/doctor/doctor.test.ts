@@ -15,14 +15,14 @@ import { examineSandbox } from '../../src/doctor/machine.ts'
 import { examineStore } from '../../src/doctor/services.ts'
 import { prepareHost } from '../../src/runner/drivers/host.ts'
 import { networkOptions } from '../../src/runner/network/options.ts'
-import { makeAuthority } from '../certificates.ts'
-import { createDatabase } from '../database.ts'
-import { freePorts } from '../free-ports.ts'
-import { lacking } from '../optional-programs.ts'
 import { startNameServer } from '../outbound/name-server.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { NETWORK_NEEDS } from '../runner/network-world.ts'
 import { s3Settings, startSmallS3 } from '../s3/service.ts'
 import { freeSettings, temporaryFolder } from '../supervisor/started.ts'
+import { makeAuthority } from '../support/certificates.ts'
+import { createDatabase } from '../support/database.ts'
+import { freePorts } from '../support/free-ports.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '../../src/config/read-config.ts'
 import { examineSandbox } from '../../src/doctor/machine.ts'
-import { freePorts } from '../free-ports.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { needsOf, sharedSwarm, swarmSettings } from '../runner/driver-fixture.ts'
-import { until } from '../until.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { until } from '../support/until.ts'
 
 const GRACE_S = 60
 

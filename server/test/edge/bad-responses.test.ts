@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { HEADER_BYTES_MAX, INTERIM_RESPONSES_MAX } from '../../src/edge/limits.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { errorOf, rawClient, startTestEdge } from './platform.ts'
 import { startBytes } from './strict-backend.ts'
 

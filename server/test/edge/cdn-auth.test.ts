@@ -3,7 +3,7 @@ import type { RequestOptions } from 'node:http'
 import { test } from 'node:test'
 import { hash } from '@node-rs/bcrypt'
 import { AUTH_ATTEMPTS_BURST, AUTH_REMEMBERED_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { get } from './get.ts'
 import { startTestEdge } from './platform.ts'
 

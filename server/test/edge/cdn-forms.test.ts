@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync, constants as zlib } from 'node:zlib'
 import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX, UNPACKED_POOL } from '../../src/edge/limits.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { get, HOST, type HttpResponse } from './get.ts'
 import { rawClient, startTestEdge } from './platform.ts'
 

@@ -4,7 +4,7 @@ import { Agent } from 'node:http'
 import { test } from 'node:test'
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { MEMORY_FILE_BYTES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { get, HOST } from './get.ts'
 import { errorOf, rawClient, startTestEdge } from './platform.ts'
 

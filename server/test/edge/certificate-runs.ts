@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { orderCertificates } from '../../src/cloud/certificates/certificates.ts'
 import type { Context } from '../../src/context.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 
 /** Orders what is due, after every run that the platform has begun or is about to begin. */
 export async function orderDueCertificates(ctx: Context): Promise<void> {

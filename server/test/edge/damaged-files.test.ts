@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { digestOf } from '../../src/objects/digest.ts'
 import { changeByte } from '../backup/steps.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { get, HOST, type HttpResponse } from './get.ts'
 import { rawClient, startTestEdge, type TestEdge } from './platform.ts'
 

@@ -22,10 +22,10 @@ import {
   UNVALIDATED_BYTES_PER_CLIENT_MAX,
 } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
-import { createDatabase } from '../database.ts'
 import { markedName } from '../leftovers/run.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { insertRawLobby } from './platform.ts'
 
 const EDGE = '10.77.0.1'

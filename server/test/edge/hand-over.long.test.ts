@@ -14,7 +14,7 @@ import type { Context } from '../../src/context.ts'
 import { HandleChannel } from '../../src/edge/hand-over/channel.ts'
 import { isKind } from '../../src/edge/hand-over/messages.ts'
 import { HAND_OVER_VERSION } from '../../src/wire/compatibility.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { RAW_HOST, startTestEdge, type TestEdge } from './platform.ts'
 
 const ROUNDS = Number(process.env.ROUNDS ?? 2)

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { errorOf, rawClient, startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
 type HttpResponse = { status: number; headers: IncomingMessage['headers']; body: string }

@@ -18,8 +18,8 @@ import {
   type VersionConfig,
 } from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
-import { makeAuthority, type TestAuthority } from '../certificates.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { makeAuthority, type TestAuthority } from '../support/certificates.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 import { rawClient } from './platform.ts'
 
 const MAIN = 'muster.example'

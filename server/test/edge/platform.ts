@@ -17,10 +17,10 @@ import { type RunningEdge, startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
 import { digestOf } from '../../src/objects/digest.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
-import { createClock } from '../clock.ts'
-import { readTestConfig } from '../config.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { createClock } from '../support/clock.ts'
+import { readTestConfig } from '../support/config.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 const WAIT_MS_MAX = 20_000
 /** The address of raw ports in development. */

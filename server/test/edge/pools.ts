@@ -5,8 +5,8 @@ import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { ARRIVING_POOL, type PoolLimits, ROLE_POOLS } from '../../src/edge/limits.ts'
 import { startEdge } from '../../src/edge/start.ts'
-import { freePorts } from '../free-ports.ts'
-import type { Platform } from '../platform.ts'
+import { freePorts } from '../support/free-ports.ts'
+import type { Platform } from '../support/platform.ts'
 
 /** The pools of the edge, divided by this. */
 const SCALE = 16

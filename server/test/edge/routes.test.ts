@@ -8,7 +8,7 @@ import { sql } from 'kysely'
 import { FAILED_LOOKUPS_PER_CLIENT_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
 import type { Subject } from '../../src/tokens/keys.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
 type HttpResponse = { status: number; code: string | null; body: string; headers: IncomingMessage['headers'] }

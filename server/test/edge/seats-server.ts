@@ -2,7 +2,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 
 /**
  * It prints a line for everything that reaches it, and returns what it receives. `how many` returns the number of its open TCP

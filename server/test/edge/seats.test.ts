@@ -21,10 +21,10 @@ import { WebSocket } from 'ws'
 import { startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
-import { lacking } from '../optional-programs.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { NETWORK_NEEDS } from '../runner/network-world.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { echoOf, handshake, type Line, openUdp, PLAIN_SERVER } from './seats-server.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>

@@ -10,8 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../src/config/read-config.ts'
 import { openContext } from '../../src/context.ts'
 import { FIRST_BYTE_MS_MAX, HEADER_CHECK_MS, HEADER_MS_MAX } from '../../src/edge/limits.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { errorOf, insertRawLobby, RAW_HOST, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 test('a head that never ends is refused, and other clients are not affected', async (t) => {

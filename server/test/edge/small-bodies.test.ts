@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SMALL_BODY_GRACE_MS } from '../../src/edge/limits.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { errorOf, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 const head = (length: number, more = ''): string =>

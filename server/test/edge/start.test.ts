@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { startEdge } from '../../src/edge/start.ts'
 import { StartError } from '../../src/start-error.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { rawClient, startBackend, startTestEdge } from './platform.ts'
 
 test('the error for a port in use names its setting', async (t) => {

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { PORT_CONNECTIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { RAW_HOST, startTestEdge } from './platform.ts'
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')

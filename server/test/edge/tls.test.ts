@@ -12,8 +12,8 @@ import { after, type TestContext, test } from 'node:test'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { WebSocket, WebSocketServer } from 'ws'
 import { StartError } from '../../src/start-error.ts'
-import { makeAuthority, type TestCertificate } from '../certificates.ts'
-import { until } from '../until.ts'
+import { makeAuthority, type TestCertificate } from '../support/certificates.ts'
+import { until } from '../support/until.ts'
 import { RAW_HOST, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 const PRODUCTION = {

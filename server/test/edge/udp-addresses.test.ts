@@ -10,8 +10,8 @@ import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { UDP_ADDRESSES_EVERY_MS } from '../../src/edge/limits.ts'
 import { bindUdp } from '../../src/edge/streams/udp-socket.ts'
-import { inOwnNetwork, ip } from '../own-network.ts'
-import { until } from '../until.ts'
+import { inOwnNetwork, ip } from '../support/own-network.ts'
+import { until } from '../support/until.ts'
 import { startTestEdge, type TestEdge } from './platform.ts'
 
 /** In production the raw ports listen on every address. */

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os'
 import { type TestContext, test } from 'node:test'
 import { PORT_SILENT_MS, UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { openDatagrams } from '../end-to-end/raw-server.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { RAW_HOST, rawClient, startTestEdge } from './platform.ts'
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a'

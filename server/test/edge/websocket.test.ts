@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { errorOf, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 const HANDSHAKE =

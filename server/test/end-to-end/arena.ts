@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { listLobbies, type ResponseOf } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
-import { DEPLOY_EXAMPLE } from '../built-programs.ts'
+import { DEPLOY_EXAMPLE } from '../run/built-programs.ts'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
 
 export type Arena = {

@@ -8,8 +8,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { findLobby } from '@musterhost/contract'
 import { WebSocket } from 'ws'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 

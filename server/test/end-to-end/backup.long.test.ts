@@ -21,7 +21,7 @@ import { openKeys } from '../../src/tokens/keys.ts'
 import { runCommand, startCommand } from '../backup/commands.ts'
 import { query, rowsOf, temporary } from '../backup/steps.ts'
 import { freeSettings, processesOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { type Arena, startArena } from './arena.ts'
 
 const PLAYERS = 6

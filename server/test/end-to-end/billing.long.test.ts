@@ -6,7 +6,7 @@ import { findLobby, getGames, getUsage } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { readStat } from '../../src/node/procfs.ts'
 import { isThere, processesOf, roleOf } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { type Arena, startArena } from './arena.ts'
 
 /** What a kill may cost or add. */

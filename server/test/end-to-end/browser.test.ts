@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { inOwnNetwork, ip } from '../own-network.ts'
-import { until } from '../until.ts'
+import { inOwnNetwork, ip } from '../support/own-network.ts'
+import { until } from '../support/until.ts'
 import { openBrowser } from './browser.ts'
 
 /** Chromium opens no more connections to a server. Further requests wait for one. */

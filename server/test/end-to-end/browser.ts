@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { WIDTH } from '../../../examples/arena/game/motion.ts'
-import { findProgram, lacking } from '../optional-programs.ts'
+import { findProgram, lacking } from '../run/optional-programs.ts'
 
 /** Without them Chromium calls home at every start. */
 const ARGUMENTS = [

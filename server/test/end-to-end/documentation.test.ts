@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { openBrowser, playerOf } from './browser.ts'
 import {

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { get } from '../edge/get.ts'
 import { endProcessesOf, freeSettings, processesOf } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 /** On a disk: a checkout with its packages is large. */

@@ -7,9 +7,9 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { findLobby } from '@musterhost/contract'
-import { LEAST_SERVER, tarGz } from '../builds.ts'
 import { get } from '../edge/get.ts'
-import { startPlatform } from '../platform.ts'
+import { LEAST_SERVER, tarGz } from '../support/builds.ts'
+import { startPlatform } from '../support/platform.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))

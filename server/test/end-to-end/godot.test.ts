@@ -11,9 +11,9 @@ import { promisify } from 'node:util'
 import { findLobby } from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { buildServer } from '../../../examples/arena/build.ts'
-import { lacking } from '../optional-programs.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const PROJECT = fileURLToPath(new URL('../../../examples/godot-client', import.meta.url))
 const GODOT = 'godot3-server'

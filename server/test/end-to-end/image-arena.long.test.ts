@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { buildServer } from '../../../examples/arena/build.ts'
-import { buildahImage, compressFile, IMAGE_TOOLS, makeFolder, nodeRoot } from '../container-images.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { buildahImage, compressFile, IMAGE_TOOLS, makeFolder, nodeRoot } from '../support/container-images.ts'
+import { until } from '../support/until.ts'
 import { startArena } from './arena.ts'
 import { movesBefore, openBrowser, play } from './browser.ts'
 

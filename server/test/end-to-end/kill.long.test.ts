@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ApiError, findLobby } from '@musterhost/contract'
 import { isThere, roleOf } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { type Arena, startArena } from './arena.ts'
 import { movesBefore, openBrowser, type Player, play } from './browser.ts'
 

@@ -7,8 +7,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { findLobby, getRegionTiers } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
-import { lacking } from '../optional-programs.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { startPlatform, type TestGame } from '../support/platform.ts'
 import { stepsOf } from './documentation/page.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))

@@ -10,7 +10,7 @@ import { findLobby } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
 import { WebSocket } from 'ws'
 import { temporaryFolder } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 
 export const ROOT = join(import.meta.dirname, '../../..')
 const COPIED = ['contract', 'server', 'sdk', 'cli', 'hub', 'examples', 'package.json']

@@ -4,7 +4,7 @@ import { createParty, findLobby, joinParty, type ResponseOf, setupIdentity, watc
 import { type Client, createClient } from '@musterhost/contract/client'
 import type { Browser, Page } from 'playwright-core'
 import { roleOf } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { type Arena, startArena } from './arena.ts'
 import { openBrowser, openPage, playerOf } from './browser.ts'
 

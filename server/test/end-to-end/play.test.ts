@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { startArena } from './arena.ts'
 import { movesBefore, openBrowser, play } from './browser.ts'
 

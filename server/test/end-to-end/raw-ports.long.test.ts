@@ -10,9 +10,9 @@ import { connect } from 'node:tls'
 import { createGameVersion, findLobby } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { RAW_HOST } from '../edge/platform.ts'
-import { createTestGame, startPlatform } from '../platform.ts'
 import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { createTestGame, startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
 test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', async (t) => {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { findLobby, getRayPerfLogs } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { ask, JSON_TYPE } from '../http/ask.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { startArena } from './arena.ts'
 
 test('a find that started a lobby reports where its time went in every process, and that adds up', async (t) => {

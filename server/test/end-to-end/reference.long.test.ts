@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { openBrowser } from './browser.ts'
 
 const PAGES = [

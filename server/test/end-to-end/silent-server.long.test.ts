@@ -16,12 +16,12 @@ import {
   type ResponseOf,
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
-import { createDatabase } from '../database.ts'
-import { freePorts } from '../free-ports.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { stopReasonOf } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { dial, openDatagrams } from './raw-server.ts'
 
 /** HTTP with WebSockets, TCP and UDP; it reports nothing to the platform but that it is ready. */

@@ -9,7 +9,7 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import { arrives } from '../cloud/steps.ts'
-import type { Platform } from '../platform.ts'
+import type { Platform } from '../support/platform.ts'
 
 export async function deploySite(
   platform: Platform,

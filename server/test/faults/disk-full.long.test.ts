@@ -1,7 +1,7 @@
 // A full disk under load: real bytes, a real file system, and the whole platform on it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mountSmallDisk } from '../small-disk.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { DISK_BYTES, runDiskFull } from './disk-full.ts'
 import { roundLine } from './report.ts'
 

@@ -3,7 +3,7 @@
 // an owner in turn. `disk-full`, `owner` and `owner-without-edges` need root.
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { mountSmallDisk } from '../small-disk.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { DISK_BYTES, runDiskFull } from './disk-full.ts'
 import { runKillRounds } from './kill-rounds.ts'
 import { operationTable, type Round, roundLine, slowRounds, timeTable } from './report.ts'

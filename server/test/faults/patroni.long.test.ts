@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PATRONI_NEEDS, PatroniCluster } from '../database/patroni.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { lateRounds, runFailoverRounds } from './failover.ts'
 import { operationTable, roundLine, timeTable } from './report.ts'
 

@@ -21,9 +21,9 @@ import pg from 'pg'
 import { embeddedUrl } from '../../src/database/embedded/embedded.ts'
 import { findPrimaryUrl } from '../../src/database/primary.ts'
 import { type Keys, openKeys } from '../../src/tokens/keys.ts'
-import { uploadBuild } from '../builds.ts'
 import { clearDataFolder } from '../leftovers/clear.ts'
 import { endProcessesOf, freeSettings, type Started, startMuster } from '../supervisor/started.ts'
+import { uploadBuild } from '../support/builds.ts'
 import { GAME_SERVER } from './game-server.ts'
 
 /** Without rate limits and capacity: the load itself is bounded. Nothing that the checks read is removed. */

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { type Checked, checkPlatform, verify } from './checks/check.ts'
 import { JournalLaws } from './checks/laws.ts'
 import { type Counts, History } from './history.ts'

@@ -3,7 +3,7 @@
 // the share of other tests on the machine.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inOwnNetwork } from '../own-network.ts'
+import { inOwnNetwork } from '../support/own-network.ts'
 import { roundLine, slowRounds } from './report.ts'
 import { allowDropping, OWNER_FAULTS, runShardOwner } from './shard-owner.ts'
 

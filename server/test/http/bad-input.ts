@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { ErrorBody, ErrorCode, ErrorDetail, Operation } from '@musterhost/contract'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { type Answer, type Ask, requireRefusal } from './ask.ts'
 import { askFor, callOf, rightTokenOf } from './calls.ts'
 import { dump } from './dump.ts'

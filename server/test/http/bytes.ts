@@ -1,6 +1,6 @@
 // Requests as bytes, and what is nearly one: for the test that sends them by the thousand.
 import fc from 'fast-check'
-import type { Platform } from '../platform.ts'
+import type { Platform } from '../support/platform.ts'
 
 /** Requests as they should be; what is sent is made of them. */
 export function corpusOf(

@@ -4,8 +4,8 @@ import { type ErrorBody, explainRay, findLobby, getOverview } from '@musterhost/
 import { explanationSentences } from '@musterhost/contract/explanation-words'
 import { buildBody } from '../cloud/steps.ts'
 import { rawClient } from '../edge/platform.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 /** Every header that some proxy uses to name the client. */
 const FORGED: Record<string, string> = {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Platform } from '../platform.ts'
-import { until } from '../until.ts'
+import type { Platform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 /** What the audit log says was changed, and not what was refused. */
 const CHANGES = sql`where outcome in ('done', 'begun')`

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createGame, createGroup } from '@musterhost/contract'
 import { sql } from 'kysely'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 test('a call whose connection to the database breaks in a transaction is asked to try again', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })

@@ -12,8 +12,8 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
 import { journal, type Seat } from './steps.ts'
 

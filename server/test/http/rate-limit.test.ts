@@ -14,8 +14,8 @@ import {
   setLobbyState,
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
 import { find, from, idOf, journal, LONG_MS, MODES, outcomesOf, serverOf, TRUSTING, UNKNOWN_ID } from './steps.ts'
 

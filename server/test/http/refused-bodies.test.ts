@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 const ROUNDS = 40
 /** More than the matchmaker takes, and as much as the edge lets come behind an answer. */

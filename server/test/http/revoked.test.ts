@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCloudToken, getGameById, revokeGameCloudToken } from '@musterhost/contract'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { outcomesOf } from './steps.ts'
 
 test('tokens that are revoked at the same time are all revoked, and every call is answered', async (t) => {

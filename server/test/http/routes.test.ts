@@ -5,7 +5,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { test } from 'node:test'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import type { FastifyInstance } from 'fastify'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 /** They need no token. */
 const OTHERS = [

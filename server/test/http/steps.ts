@@ -22,8 +22,8 @@ import {
 import type { Client } from '@musterhost/contract/client'
 import { sql } from 'kysely'
 import { newId } from '../../src/ids.ts'
-import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import type { Platform, TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 export type Seat = ResponseOf<typeof findLobby>
 export type GameModes = NonNullable<VersionConfig['matchmaker']>['game_modes']

@@ -15,8 +15,8 @@ import {
   revokeGameCloudToken,
   setupIdentity,
 } from '@musterhost/contract'
-import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import type { Platform, TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { find, LONG_MS, MODES, type Seat } from './steps.ts'
 
 export type World = {

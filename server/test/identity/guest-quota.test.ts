@@ -4,8 +4,8 @@ import { ApiError, findLobby, getSelfProfile, setupIdentity } from '@musterhost/
 import { removeOld } from '../../src/database/remove-old.ts'
 import { UNUSED_GUESTS } from '../../src/database/unused-guests.ts'
 import { from, LONG_MS, refused, TRUSTING } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const HOUR_MS = 60 * 60_000
 const AT_ONCE = 512

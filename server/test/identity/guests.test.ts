@@ -11,7 +11,7 @@ import {
   validateProfile,
 } from '@musterhost/contract'
 import { deployUnchecked, LONG_MS, refused } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const GUESTS = { idle_grace_ms: LONG_MS, max_players: 8 }

@@ -6,7 +6,7 @@ import { deflateRawSync } from 'node:zlib'
 import { createParty, findLobby, getParty, joinParty, setupIdentity } from '@musterhost/contract'
 import { WebSocket } from 'ws'
 import { rawClient } from '../edge/platform.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 type News = { events: { event_id: string; kind: object }[]; watch: { index: string } }
 

@@ -9,7 +9,7 @@ import {
 } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
 import { mainUrl } from '../../src/config/addresses.ts'
-import type { Platform } from '../platform.ts'
+import type { Platform } from '../support/platform.ts'
 import type { MailServer } from './mail-server.ts'
 
 export type Person = { user_id: string; email: string; token: string; cookie: string; client: Client }

@@ -10,7 +10,7 @@ import {
   validateProfile,
 } from '@musterhost/contract'
 import { detailsOf, refused, withoutMessages } from '../cloud/steps.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { startMailServer } from './mail-server.ts'
 import { logIn } from './people.ts'
 

@@ -17,8 +17,8 @@ import {
 import { createClient } from '@musterhost/contract/client'
 import { failureOf } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
-import { type Platform, startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { startMailServer } from './mail-server.ts'
 import { hub, logIn, refresh, say } from './people.ts'
 

@@ -10,10 +10,10 @@ import { shardOf } from '../../src/journal/pages.ts'
 import { READ_ROWS_MAX, type Row } from '../../src/journal/read.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import { wakeReaders } from '../../src/matchmaker/watch/readers.ts'
-import { createDatabase } from '../database.ts'
 import { at, lobbyPlan } from '../matchmaker/plain-requests.ts'
 import { type LocalWriter, newNamespace, openDatabase, openLocalWriter } from '../matchmaker/writers.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 const log = pino({ level: 'silent' })
 

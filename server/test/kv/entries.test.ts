@@ -22,7 +22,7 @@ import fc from 'fast-check'
 import { refused } from '../cloud/steps.ts'
 import { ask, bearer } from '../http/ask.ts'
 import { find } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 type World = { platform: Platform; game: TestGame; backend: Client; namespace_id: string }
 

@@ -7,12 +7,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { clearDataFolder } from './clear.ts'
 import { groupNames } from './kernel.ts'
 import { markIn, namesIn } from './run.ts'
 
-const RUN = join(import.meta.dirname, '..', 'run.ts')
+const RUN = join(import.meta.dirname, '../run/main.ts')
 const MARK = JSON.stringify(join(import.meta.dirname, 'run.ts'))
 const KERNEL = JSON.stringify(join(import.meta.dirname, 'kernel.ts'))
 

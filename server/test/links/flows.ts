@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { WebSocket } from 'ws'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import type { RawPort } from './talk.ts'
 
 const SEND_EVERY_MS = 5

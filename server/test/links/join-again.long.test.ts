@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
-import { freePorts } from '../free-ports.ts'
-import { startPlatform } from '../platform.ts'
 import { startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { startPlatform } from '../support/platform.ts'
 import { invite } from './node.ts'
 
 const GO_ON = /This data folder has joined a platform already\. Continue its node with: muster start/

@@ -19,8 +19,8 @@ import { openAuthority } from '../../src/links/authority.ts'
 import { dropRevokedRoles, newRoleName, renewRole } from '../../src/links/platform/database-role.ts'
 import { openLinkedObjects } from '../../src/objects/linked.ts'
 import { linkedCredentials } from '../../src/tokens/lobby-credentials.ts'
-import { createTestGame, startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { createTestGame, startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { invite, joinWith, queryAs, refusalOf, roleOf, startNode } from './node.ts'
 
 const ROLES = { roles: 'api,matchmaker,edge' }

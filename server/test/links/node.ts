@@ -13,9 +13,9 @@ import { NodeLink } from '../../src/links/node/node-link.ts'
 import { DatabaseResponse } from '../../src/links/protocol.ts'
 import { call } from '../../src/links/streams.ts'
 import { startRoles } from '../../src/main.ts'
-import { readTestConfig } from '../config.ts'
-import { freePorts } from '../free-ports.ts'
-import type { Platform } from '../platform.ts'
+import { readTestConfig } from '../support/config.ts'
+import { freePorts } from '../support/free-ports.ts'
+import type { Platform } from '../support/platform.ts'
 
 const VERSION = '0.0.0-test'
 

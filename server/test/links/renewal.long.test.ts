@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { listNodes } from '@musterhost/contract'
 import { type NodeFile, readNodeFile } from '../../src/links/node/node-file.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 import { openLink, refusalOf, startNode } from './node.ts'
 
 const ROLES = { roles: 'api,matchmaker,edge' }

@@ -2,9 +2,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
-import { MUSTER } from '../built-programs.ts'
-import { ip } from '../own-network.ts'
-import { until } from '../until.ts'
+import { MUSTER } from '../run/built-programs.ts'
+import { ip } from '../support/own-network.ts'
+import { until } from '../support/until.ts'
 
 export const PLATFORM_ADDRESS = '10.77.0.1'
 const MACHINE_ADDRESS = '10.77.0.2'

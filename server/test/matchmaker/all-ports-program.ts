@@ -7,8 +7,8 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLobby } from '@musterhost/contract'
 import { RAW_HOST } from '../edge/platform.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const [FIRST, COUNT] = [26_000, 6_000]
 const STRANGERS = 200

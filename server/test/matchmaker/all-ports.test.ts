@@ -4,9 +4,9 @@ import { spawn, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { connectionsMax } from '../../src/edge/limits.ts'
-import { createDatabase } from '../database.ts'
 import { markedName } from '../leftovers/run.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { createDatabase } from '../support/database.ts'
 
 /** Each of them listens at two addresses. */
 const PLACES_MIN = 8_000

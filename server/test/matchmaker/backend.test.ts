@@ -9,7 +9,7 @@ import {
   joinLobby,
 } from '@musterhost/contract'
 import { failureOf, find, MODES, outcomesOf, refused, seatsTaken, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 const CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
 

@@ -2,7 +2,7 @@
 import type { TestContext } from 'node:test'
 import type { VersionConfig } from '@musterhost/contract'
 import { LONG_MS, TRUSTING } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { type CaptchaServer, SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 
 export const KEYS = { site_key: SITE_KEY, secret_key: SECRET }

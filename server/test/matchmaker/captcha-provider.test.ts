@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { createGameNamespaceTokenDevelopment, revokeToken } from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
 import { failureOf, find, from, refused, TRUSTING, withKey } from '../http/steps.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
+import { startPlatform, type TestGame } from '../support/platform.ts'
 import { gameWith, KEYS, MANY, settings, startWithCaptcha, turnstile } from './captcha-games.ts'
 import { HCAPTCHA_KEYS, HCAPTCHA_TEST, SITE_KEY, startCaptchaServer, startHcaptchaServer } from './captcha-server.ts'
 

@@ -18,8 +18,8 @@ import {
   setLimits,
   TRUSTING,
 } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 
 type Limits = BodyOf<typeof updateGameNamespaceMatchmakerConfig>

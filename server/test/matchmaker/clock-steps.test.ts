@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { playerConnected } from '@musterhost/contract'
 import { failureOf, find, idOf, LONG_MS, refused, removeReasonOf, type Seat, serverOf } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 const MINUTE_MS = 60_000
 const STEPS_MS = [10 * MINUTE_MS, -10 * MINUTE_MS, 60 * MINUTE_MS, -60 * MINUTE_MS]

@@ -32,7 +32,7 @@ import {
   tooManyTags,
   UNKNOWN_ID,
 } from '../http/steps.ts'
-import { type GameOptions, type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type GameOptions, type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 
 type MatchmakerCode = Extract<ErrorCode, `MATCHMAKER_${string}`>

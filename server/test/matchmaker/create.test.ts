@@ -20,8 +20,8 @@ import {
   unshown,
   withKey,
 } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const custom = { game_mode: 'custom' }
 

@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
 import { LONG_MS, seatsTaken } from '../http/steps.ts'
-import { inOwnNetwork, ip } from '../own-network.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { inOwnNetwork, ip } from '../support/own-network.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 const ADDRESSES = 10_000
 const NETWORKS = 300

@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import { explainRay, findLobby } from '@musterhost/contract'
 import { scrub } from '../../src/cloud/scrub/scrub.ts'
 import { changeByte } from '../backup/steps.ts'
-import { LEAST_SERVER, uploadBuild } from '../builds.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { LEAST_SERVER, uploadBuild } from '../support/builds.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 async function find(platform: Platform, game: TestGame) {
   const { status, text, headers } = await ask(`${platform.matchmaker_url}${findLobby.path}`, {

@@ -20,7 +20,7 @@ import {
 import { idOfName } from '../../src/ids.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from '../cloud/steps.ts'
 import { dump } from '../http/dump.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 const ZERO_ID = '00000000-0000-0000-0000-000000000000'
 

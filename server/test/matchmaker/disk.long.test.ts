@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
 import { refused } from '../cloud/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { mountSmallDisk } from '../small-disk.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
+import { until } from '../support/until.ts'
 
 const DISK_BYTES = 256 * 1024 * 1024
 const FREE_BYTES_MIN = 100_000_000

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { listMatchmakerLobbyPlayers } from '@musterhost/contract'
 import { find, idOf, type Seat } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const SEAT_HOLD_MS = 60_000
 const LONG_MS = 3_600_000

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test'
 import { LobbyConnections } from '../../src/edge/presence/lobby-connections.ts'
 import { reportConnections } from '../../src/edge/presence/report-connections.ts'
 import { find, stopReasonOf } from '../http/steps.ts'
-import { type Platform, startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 /** Longer than a seat waits for its player, or than an empty lobby waits for one. */
 const SEAT_MS = 121_000

@@ -7,8 +7,8 @@ import { createExplanationStore, NAMESPACE_EXPLANATIONS_MAX } from '../../src/ma
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'
 import { CALLERS, createWorld } from '../http/world.ts'
-import { lacking } from '../optional-programs.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 /** A find as it is written; answers its code and its ray. */
 async function refusedFind(

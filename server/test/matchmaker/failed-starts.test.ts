@@ -16,8 +16,8 @@ import {
   starting,
   stopReasonOf,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const EXITS =
   "console.log('reading the map')\nprocess.stderr.write('no map \\u0000 ' + 'x'.repeat(500) + '\\n')\nprocess.stdout.write(Buffer.from([0xff, 0xfe, 10]))\nprocess.exitCode = 3\n"

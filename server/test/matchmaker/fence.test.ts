@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test'
 import type { SeatTaken } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import { ShardMoved } from '../../src/matchmaker/shards/shard-moved.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { at, findRequest, lobbyPlan, requestedSeat } from './plain-requests.ts'
 import {
   closeGate,

@@ -17,8 +17,8 @@ import {
   stopReasonOf,
   withKey,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const MANY = { max_players_per_client: 1_000_000, lobby_count_max: 1_000 }
 

@@ -11,7 +11,6 @@ import {
   playerConnected,
   playerDisconnected,
 } from '@musterhost/contract'
-import { createDatabase } from '../database.ts'
 import {
   closeRegion,
   create,
@@ -41,7 +40,8 @@ import {
   unshown,
   withKey,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 const MANY = { max_players_per_client: 1_000_000, lobby_count_max: 1_000 }
 

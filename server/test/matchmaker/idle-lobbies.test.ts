@@ -12,7 +12,6 @@ import {
   validateGameVersion,
 } from '@musterhost/contract'
 import { PAUSE_MS_FIRST } from '../../src/matchmaker/watch/start-pauses.ts'
-import { createDatabase } from '../database.ts'
 import {
   deploy,
   endRun,
@@ -27,8 +26,9 @@ import {
   starting,
   stopReasonOf,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const idle = (min: number, max: number): GameModes => ({
   default: { idle_grace_ms: 1_000, idle_lobbies: { min, max } },

@@ -25,8 +25,8 @@ import {
   unshown,
   withKey,
 } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 test('every refusal of join has its code, and changes nothing', async (t) => {
   const platform = await startPlatform(t)

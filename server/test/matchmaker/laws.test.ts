@@ -7,7 +7,7 @@ import { newId } from '../../src/ids.ts'
 import type { Decision } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../support/database.ts'
 import { at, lobbyPlan, requestedSeat } from './plain-requests.ts'
 import { newNamespace, openDatabase, openLocalWriter, readJournal, seatedIn } from './writers.ts'
 

@@ -5,7 +5,7 @@ import type { Listener } from '../../src/database/listen.ts'
 import { newId } from '../../src/ids.ts'
 import { createMatchmaker } from '../../src/matchmaker/start.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 test('a matchmaker that fails while it takes the leadership closes what it opened, and another leads at once', async (t) => {
   const { ctx } = await startPlatform(t, { roles: 'api' })

@@ -13,7 +13,7 @@ import { append, takeOver } from '../../src/matchmaker/shards/fence.ts'
 import { DEAD_MS, Heartbeats } from '../../src/matchmaker/shards/heartbeats.ts'
 import * as leases from '../../src/matchmaker/shards/lease.ts'
 import { silent } from '../database/harness.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../support/database.ts'
 
 const RUNS = Number(process.env.ROUNDS ?? 10)
 const STEPS = { minLength: 40, maxLength: 60 }

@@ -28,7 +28,7 @@ import {
   UNKNOWN_ID,
   unshown,
 } from '../http/steps.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
+import { startPlatform, type TestGame } from '../support/platform.ts'
 
 test('a lobby calls ready once; again changes nothing', async (t) => {
   const platform = await startPlatform(t)

@@ -12,7 +12,6 @@ import {
   playerDisconnected,
   setMatchmakerVersionDraining,
 } from '@musterhost/contract'
-import { createDatabase } from '../database.ts'
 import {
   create,
   createVersion,
@@ -38,8 +37,9 @@ import {
   UNKNOWN_ID,
   withKey,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const SEAT_HOLD_MS = 30_000
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiError, deleteMatchmakerLobby, findLobby } from '@musterhost/contract'
-import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import type { Platform, TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { addNode, evenShares, gameIn, startNodes } from './nodes.ts'
 
 const MODE = { game_modes: { default: { max_players: 1, idle_grace_ms: 600_000 } } }

@@ -16,10 +16,10 @@ import {
 } from '@musterhost/contract'
 import { decodePage } from '../../src/journal/pages.ts'
 import { refused } from '../cloud/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { RunnerNode } from '../runner-node.ts'
 import { processesOf } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { RunnerNode } from '../support/runner-node.ts'
+import { until } from '../support/until.ts'
 import { type DatabaseProxy, openDatabaseProxy } from './database-proxy.ts'
 
 const IS_REAL = process.env.REAL_LENGTHS !== undefined

@@ -5,9 +5,15 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { sql } from 'kysely'
 import { SHARD_COUNT, shardOf } from '../../src/journal/pages.ts'
-import { createDatabase } from '../database.ts'
-import { type GameOptions, type Platform, type PlatformOptions, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import {
+  type GameOptions,
+  type Platform,
+  type PlatformOptions,
+  startPlatform,
+  type TestGame,
+} from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const GAMES_MAX = 24
 

@@ -34,8 +34,8 @@ import {
   TRUSTING,
   withKey,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 
 type Member = { identity_id: string; client: Client; headers: Record<string, string> }

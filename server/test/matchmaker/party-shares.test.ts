@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { ApiError, createParty, getParty, joinParty } from '@musterhost/contract'
 import { failureOf, from, refused, TRUSTING } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const CLIENT_MEMBERS = 512
 const MORE = 20

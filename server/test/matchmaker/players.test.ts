@@ -23,7 +23,7 @@ import {
   unshown,
   withKey,
 } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 type How = { headers?: Record<string, string> }
 

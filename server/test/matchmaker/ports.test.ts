@@ -6,10 +6,10 @@ import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createLobby, findLobby } from '@musterhost/contract'
 import { CHANNELS } from '../../src/wire/channels.ts'
-import { createDatabase } from '../database.ts'
 import { RAW_HOST } from '../edge/platform.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 const RANGE = 24
 const ROLES = 'api,matchmaker,edge'

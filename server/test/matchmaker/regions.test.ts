@@ -11,7 +11,7 @@ import {
 } from '@musterhost/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
 import { deploy, find, from, LONG_MS, TRUSTING } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform } from '../support/platform.ts'
 
 const region = (name: string, latitude: number, longitude: number) =>
   `[[regions]]\nname = "${name}"\ndisplay_name = "In ${name}"\nprovider_display_name = "Someone"\nlatitude = ${latitude}\nlongitude = ${longitude}\n`

@@ -9,7 +9,7 @@ import type { FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
 import { TABLES } from '../../src/matchmaker/projection/projected-tables.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../support/database.ts'
 import { at, findRequest, lobbyPlan } from './plain-requests.ts'
 import {
   type LocalWriter,

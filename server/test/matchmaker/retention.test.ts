@@ -24,7 +24,7 @@ import {
 } from '../../src/matchmaker/retention.ts'
 import { append, takeOver } from '../../src/matchmaker/shards/fence.ts'
 import { OLD_RUNS } from '../../src/runner/rows.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../support/database.ts'
 import { findRequest, lobbyPlan } from './plain-requests.ts'
 import { type LocalWriter, newNamespace, openDatabase, openLocalWriter } from './writers.ts'
 

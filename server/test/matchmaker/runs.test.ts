@@ -8,7 +8,7 @@ import { newId } from '../../src/ids.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import { FailedStarts } from '../../src/matchmaker/watch/failed-starts.ts'
 import { watchRuns } from '../../src/matchmaker/watch/runs.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../support/database.ts'
 import { at, findRequest, lobbyPlan } from './plain-requests.ts'
 import { newNamespace, openLocalWriter } from './writers.ts'
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { findLobby, playerConnected, playerDisconnected } from '@musterhost/contract'
 import { sql } from 'kysely'
 import { failureOf, find, join, LONG_MS, listed, type Seat, seatsTaken, serverOf } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 const CROWD = 5_000
 /** Requests that are sent over one connection without waiting: a descriptor for each would be more than many machines give. */

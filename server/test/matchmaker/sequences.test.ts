@@ -32,7 +32,7 @@ import fc from 'fast-check'
 import { verify } from '../../src/backup/command.ts'
 import { apiAddress, buildBody, newGame, type Presigned, tarGz } from '../cloud/steps.ts'
 import { LONG_MS, told } from '../http/steps.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 
 const SEQUENCES = Number(process.env.TEST_SEQUENCES ?? 20)
 const STEPS_MAX = 60

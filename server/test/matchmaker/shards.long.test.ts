@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby, listLobbies, playerConnected, setLobbyReady } from '@musterhost/contract'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { evenShares, gameIn, sharesOf, startNodes } from './nodes.ts'
 
 const FIND = { body: { game_modes: ['default'] } }

@@ -24,8 +24,8 @@ import {
   starting,
   withKey,
 } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 import { type Asked, startGameEndpoint } from './game-endpoint.ts'
 import { MANY, NO, SETTINGS, startVerified, verifiedMode } from './verified-games.ts'

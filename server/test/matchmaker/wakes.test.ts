@@ -6,9 +6,9 @@ import { createListener, type Listener } from '../../src/database/listen.ts'
 import { listenForNodes } from '../../src/runner/node-channels.ts'
 import { CHANNELS } from '../../src/wire/channels.ts'
 import { silent } from '../database/harness.ts'
-import { createDatabase } from '../database.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { addNode } from './nodes.ts'
 
 const NODES = ['one', 'two']

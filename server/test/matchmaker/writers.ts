@@ -14,7 +14,7 @@ import { Projection } from '../../src/matchmaker/projection/projection.ts'
 import { Books } from '../../src/matchmaker/shards/books.ts'
 import { readStat } from '../../src/node/procfs.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { holdAllShards } from './all-shards.ts'
 import type { Call, Command, Look, Told } from './writer-program.ts'
 

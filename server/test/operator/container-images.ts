@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Engine, run } from '../container-engine.ts'
+import { type Engine, run } from '../support/container-engine.ts'
 
 const MODULES = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 /** The names of deploy/Containerfile and deploy/compose.yaml. */

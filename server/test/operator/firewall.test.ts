@@ -11,8 +11,8 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { LOBBY_PORTS } from '../../src/config/edge.ts'
 import { readConfig } from '../../src/config/read-config.ts'
-import { inOwnNetwork, ip } from '../own-network.ts'
-import { until } from '../until.ts'
+import { inOwnNetwork, ip } from '../support/own-network.ts'
+import { until } from '../support/until.ts'
 
 const DOCS = new URL('../../../docs/deploying.md', import.meta.url)
 const FAR_PROGRAM = fileURLToPath(new URL('firewall-program.ts', import.meta.url))

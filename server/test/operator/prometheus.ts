@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { freePorts } from '../free-ports.ts'
+import { freePorts } from '../support/free-ports.ts'
 
 export const DEPLOY = fileURLToPath(new URL('../../../deploy/', import.meta.url))
 

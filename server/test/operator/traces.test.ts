@@ -10,8 +10,8 @@ import { newId } from '../../src/ids.ts'
 import type { RayPart } from '../../src/observe/recorder.ts'
 import { createTraceExport } from '../../src/observe/trace-export.ts'
 import { MODES } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 type Attribute = { key: string; value: { stringValue: string } }
 type Span = {

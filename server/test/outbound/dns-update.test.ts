@@ -7,8 +7,8 @@ import { decodeMessage, encodeName, encodeText } from '../../src/outbound/dns-me
 import { updateText } from '../../src/outbound/dns-update.ts'
 import { signMessage, verifyResponse } from '../../src/outbound/tsig.ts'
 import { parseTsigKey, type TsigAlgorithm, type TsigKey } from '../../src/text/tsig-key.ts'
-import { KNOT_ENVIRONMENT, startKnot } from '../knot.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { KNOT_ENVIRONMENT, startKnot } from '../support/knot.ts'
 
 const SECRET = Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')
 const NOW_MS = 1_700_000_000_000

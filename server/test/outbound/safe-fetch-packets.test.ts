@@ -9,8 +9,8 @@ import { createDns } from '../../src/outbound/dns.ts'
 import { parseNetworks } from '../../src/outbound/public-address.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../../src/outbound/safe-fetch.ts'
 import { failureOf, find } from '../http/steps.ts'
-import { countConnects, inOwnNetwork, ip } from '../own-network.ts'
-import { startPlatform } from '../platform.ts'
+import { countConnects, inOwnNetwork, ip } from '../support/own-network.ts'
+import { startPlatform } from '../support/platform.ts'
 import { startNameServer, type Zone } from './name-server.ts'
 
 const PORTS = [80, 443, 4444, 8443]

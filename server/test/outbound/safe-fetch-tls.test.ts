@@ -15,7 +15,7 @@ import { readCertificateAuthorities } from '../../src/outbound/certificate-autho
 import { createDns } from '../../src/outbound/dns.ts'
 import { parseNetworks } from '../../src/outbound/public-address.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../../src/outbound/safe-fetch.ts'
-import { makeAuthority, type TestAuthority } from '../certificates.ts'
+import { makeAuthority, type TestAuthority } from '../support/certificates.ts'
 import { type NameServer, startNameServer } from './name-server.ts'
 
 let authority: TestAuthority

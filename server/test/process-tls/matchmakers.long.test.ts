@@ -9,10 +9,10 @@ import { issueProcessCertificate } from '../../src/process-tls/certificate.ts'
 import { CERTIFICATE_LIFETIME_MS, nameOfProcess, type ProcessRole } from '../../src/process-tls/names.ts'
 import { ProcessTls } from '../../src/process-tls/process-tls.ts'
 import { createKeys, type Keys } from '../../src/tokens/keys.ts'
-import { makeAuthority } from '../certificates.ts'
 import { evenShares, gameIn, startNodes } from '../matchmaker/nodes.ts'
-import type { Platform } from '../platform.ts'
-import { until } from '../until.ts'
+import { makeAuthority } from '../support/certificates.ts'
+import type { Platform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { attempt, type Target } from './attempts.ts'
 
 const FIND = { body: { game_modes: ['default'] } }

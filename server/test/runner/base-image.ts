@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type Engine, run } from '../container-engine.ts'
+import { type Engine, run } from '../support/container-engine.ts'
 
 export const BASE_IMAGE = 'muster-test-base'
 /** The same with Python. */

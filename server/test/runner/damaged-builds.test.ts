@@ -6,7 +6,7 @@ import { appendFile, chmod, readdir, readFile, rm, stat, utimes, writeFile } fro
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { changeByte } from '../backup/steps.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
 
 const FILES = { run: 'echo sound; exec sleep 60', 'lib/code.txt': 'some code', 'lib/more.txt': 'more code' }

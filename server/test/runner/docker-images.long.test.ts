@@ -10,7 +10,8 @@ import { checkImage } from '../../src/objects/container-image/image.ts'
 import type { ImageKind } from '../../src/objects/container-image/manifest.ts'
 import type { RunSpec } from '../../src/runner/drivers/driver.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
-import { ENGINES } from '../container-engine.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { ENGINES } from '../support/container-engine.ts'
 import {
   buildahImage,
   busyboxRoot,
@@ -20,9 +21,8 @@ import {
   makeFolder,
   umociImage,
   writeImage,
-} from '../container-images.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+} from '../support/container-images.ts'
+import { until } from '../support/until.ts'
 import {
   CONTAINERS,
   type ContainerKind,

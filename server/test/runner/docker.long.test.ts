@@ -12,9 +12,9 @@ import { folderOfLobby, hasOutputPipe } from '../../src/lobby-logs/local.ts'
 import { type Handle, neverRan } from '../../src/runner/drivers/driver.ts'
 import { useDriver } from '../../src/runner/drivers/driver-choice.ts'
 import { writeEnded } from '../../src/runner/drivers/lobby-folder.ts'
-import type { Engine } from '../container-engine.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import type { Engine } from '../support/container-engine.ts'
+import { until } from '../support/until.ts'
 import { BASE_IMAGE } from './base-image.ts'
 import {
   CONTAINERS,

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { until } from '../support/until.ts'
 import {
   commandLine,
   howOf,

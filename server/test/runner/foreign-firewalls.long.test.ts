@@ -8,10 +8,10 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Examination } from '../../src/doctor/examine.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
-import { MUSTER } from '../built-programs.ts'
-import { lacking } from '../optional-programs.ts'
+import { MUSTER } from '../run/built-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { freeSettings, killIfThere, temporaryFolder } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { makeWorld, NETWORK_NEEDS, namespacesOf, PUBLIC_ADDRESS, traces, type World } from './network-world.ts'
 
 /** Prints whether the internet and the platform respond. */

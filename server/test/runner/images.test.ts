@@ -18,7 +18,8 @@ import { readUnpackedImage } from '../../src/runner/images/image-store.ts'
 import { LayerCache } from '../../src/runner/images/layer-cache.ts'
 import { unpackImage } from '../../src/runner/images/unpack-image.ts'
 import { type TarItem, tarOf } from '../archives/forgery.ts'
-import { startEngine } from '../container-engine.ts'
+import { lacking, type Need } from '../run/optional-programs.ts'
+import { startEngine } from '../support/container-engine.ts'
 import {
   buildahImage,
   busyboxRoot,
@@ -31,8 +32,7 @@ import {
   pythonRoot,
   umociImage,
   writeImage,
-} from '../container-images.ts'
-import { lacking, type Need } from '../optional-programs.ts'
+} from '../support/container-images.ts'
 import { type DriverFixture, howOf, needsOf, openDriver, TIER } from './driver-fixture.ts'
 
 type Store = { folder: string; layers: string; cache: LayerCache }

@@ -8,8 +8,8 @@ import { findLobby, isForLobbies, setLobbyReady } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
 import { LONG_MS, type Seat, UNKNOWN_ID } from '../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 /** The lobby's server. The body of a request describes a call of the platform; the response is the result of that call. */
 const CALLER = `

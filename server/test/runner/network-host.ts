@@ -14,7 +14,7 @@ import { openDockerDriver } from '../../src/runner/drivers/docker/docker.ts'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { openProcessDriver } from '../../src/runner/drivers/process.ts'
 import { unfinishedFolder } from '../../src/runner/folders/names.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { BASE_IMAGE } from './base-image.ts'
 import { TIER, writeBuild } from './driver-fixture.ts'
 

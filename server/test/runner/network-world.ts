@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readResolver } from '../../src/runner/network/resolver.ts'
 import { markedName } from '../leftovers/run.ts'
-import type { Need } from '../optional-programs.ts'
+import type { Need } from '../run/optional-programs.ts'
 import { killIfThere } from '../supervisor/started.ts'
 import { makeDataFolder } from './driver-fixture.ts'
 

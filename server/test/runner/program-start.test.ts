@@ -2,8 +2,8 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { placeholderNames } from '@musterhost/contract'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { until } from '../support/until.ts'
 import { openRunner } from './runner-fixture.ts'
 
 const PORTS = { game: { protocol: 'http' as const }, voice: { protocol: 'udp' as const } }

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createGameVersion, findLobby, type VersionConfig } from '@musterhost/contract'
 import { decodePage } from '../../src/journal/pages.ts'
-import { lacking } from '../optional-programs.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>

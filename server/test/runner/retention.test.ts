@@ -8,7 +8,7 @@ import { newId } from '../../src/ids.ts'
 import { folderOfLobby } from '../../src/lobby-logs/local.ts'
 import { unfinishedFolder } from '../../src/runner/folders/names.ts'
 import { removeOldRuns } from '../../src/runner/rows.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
 
 const DAY_MS = 24 * 3_600_000

@@ -15,9 +15,9 @@ import { newId } from '../../src/ids.ts'
 import type { LogStream } from '../../src/lobby-logs/files.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { startRunner } from '../../src/runner/start.ts'
-import { tarGz } from '../builds.ts'
-import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
+import { tarGz } from '../support/builds.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 type RunRow = {
   runner_id: string

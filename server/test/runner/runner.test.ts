@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { gameModeId, newId } from '../../src/ids.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { until } from '../support/until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
 
 const SERVER = {

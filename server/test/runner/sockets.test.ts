@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { socketInodesOf } from '../../src/node/procfs.ts'
 import { readListeners, readListening } from '../../src/runner/sockets.ts'
-import { freePorts } from '../free-ports.ts'
-import { until } from '../until.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { until } from '../support/until.ts'
 
 /** Listens, posts its ports, and then blocks until `held` is released. */
 const BLOCKED_SERVER = `

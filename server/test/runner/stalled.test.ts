@@ -8,10 +8,10 @@ import { type ApiError, findLobby, listLobbies, playerConnected } from '@musterh
 import { readStat } from '../../src/node/procfs.ts'
 import { startArena } from '../end-to-end/arena.ts'
 import { find, join, LONG_MS, type Seat, serverOf } from '../http/steps.ts'
-import { lacking } from '../optional-programs.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { lacking } from '../run/optional-programs.ts'
 import { processesOf, roleOf } from '../supervisor/started.ts'
-import { until } from '../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { needsOf, SANDBOXES, type Sandbox } from './driver-fixture.ts'
 
 /** How often a player sends a datagram. */

@@ -9,8 +9,8 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { until } from '../support/until.ts'
 import {
   type DriverFixture,
   howOf,

@@ -3,9 +3,9 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { type Engine, startEngine } from '../container-engine.ts'
 import { markLink } from '../leftovers/kernel.ts'
 import { markedName, runMark } from '../leftovers/run.ts'
+import { type Engine, startEngine } from '../support/container-engine.ts'
 
 /** What joins the first machine, which is a manager. */
 export type SwarmRole = 'worker' | 'manager'

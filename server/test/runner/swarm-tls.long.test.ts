@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { readConfig } from '../../src/config/read-config.ts'
 import { openNodes } from '../../src/runner/drivers/swarm/host.ts'
-import { startEngine } from '../container-engine.ts'
-import { freePorts } from '../free-ports.ts'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { startEngine } from '../support/container-engine.ts'
+import { freePorts } from '../support/free-ports.ts'
 import { needsOf } from './driver-fixture.ts'
 
 /** A key and a certificate, of `issuer` or its own. */

@@ -2,8 +2,8 @@
 // manager.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lacking } from '../optional-programs.ts'
-import { until } from '../until.ts'
+import { lacking } from '../run/optional-programs.ts'
+import { until } from '../support/until.ts'
 import { needsOf } from './driver-fixture.ts'
 import { World } from './swarm-world.ts'
 

@@ -2,7 +2,7 @@
 // S3 interface (swift.ts). Both verify signatures and hashes.
 import type { TestContext } from 'node:test'
 import { S3Client } from '../../src/objects/s3/client.ts'
-import { freePorts } from '../free-ports.ts'
+import { freePorts } from '../support/free-ports.ts'
 import { SmallS3 } from './small-s3.ts'
 
 export const BUCKET = 'muster-test'

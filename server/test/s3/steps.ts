@@ -15,7 +15,7 @@ import {
 } from '@musterhost/contract'
 import type { Presigned } from '../cloud/steps.ts'
 import { get } from '../edge/get.ts'
-import type { Platform } from '../platform.ts'
+import type { Platform } from '../support/platform.ts'
 
 export const run = promisify(execFile)
 

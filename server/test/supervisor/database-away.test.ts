@@ -9,8 +9,8 @@ import { findLobby, listGroups, setupIdentity } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import pg from 'pg'
 import { ROLES, type Role } from '../../src/config/roles.ts'
-import { createTestGame } from '../platform.ts'
-import { until } from '../until.ts'
+import { createTestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { freeSettings, roleOf, type Started, startMuster, temporaryFolder } from './started.ts'
 
 const CUTS = 40

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { MUSTER } from '../built-programs.ts'
-import { whyNotHidden, withoutPrograms } from '../hidden-programs.ts'
-import { until } from '../until.ts'
+import { MUSTER } from '../run/built-programs.ts'
+import { whyNotHidden, withoutPrograms } from '../run/hidden-programs.ts'
+import { until } from '../support/until.ts'
 import { freeSettings, temporaryFolder } from './started.ts'
 
 test('a start without bubblewrap says in one line what follows and which command installs it', async (t) => {

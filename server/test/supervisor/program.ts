@@ -1,7 +1,7 @@
 // The program without a supervisor, as in production: some roles in one process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { ROLE_PROGRAM } from '../built-programs.ts'
+import { ROLE_PROGRAM } from '../run/built-programs.ts'
 
 export type Program = {
   /** Everything it printed. */

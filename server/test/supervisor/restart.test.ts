@@ -7,8 +7,8 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { MUSTER } from '../built-programs.ts'
-import { until } from '../until.ts'
+import { MUSTER } from '../run/built-programs.ts'
+import { until } from '../support/until.ts'
 import { freeSettings, startMuster, temporaryFolder } from './started.ts'
 
 const ROLE_COUNT = 4

@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import { completeLinkVerification } from '@musterhost/contract'
 import { LOBBY_PORTS } from '../../src/config/edge.ts'
 import { platformVersion } from '../../src/wire/platform-version.ts'
-import { freePorts } from '../free-ports.ts'
-import { listeningSockets } from '../listening-sockets.ts'
-import { until } from '../until.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { listeningSockets } from '../support/listening-sockets.ts'
+import { until } from '../support/until.ts'
 import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder } from './started.ts'
 
 const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { isLobbyId } from '../../src/lobby-logs/local.ts'
-import { MUSTER } from '../built-programs.ts'
-import { freePorts } from '../free-ports.ts'
 import { clearDataFolder } from '../leftovers/clear.ts'
-import { until } from '../until.ts'
+import { MUSTER } from '../run/built-programs.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { until } from '../support/until.ts'
 
 export type Started = {
   pid: number

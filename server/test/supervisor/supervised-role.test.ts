@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { openRoleLog } from '../../src/supervisor/role-log.ts'
 import { type SupervisedRole, superviseRole } from '../../src/supervisor/supervised-role.ts'
 import { SupervisorTerminal } from '../../src/supervisor/terminal.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { isThere } from './started.ts'
 
 const PROGRAM = fileURLToPath(new URL('role-program.ts', import.meta.url))

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { lacking } from '../optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
 const UNITS = join(CHECKOUT, 'deploy', 'systemd')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
-import { until } from '../../../test/until.ts'
+import { until } from '../../../test/support/until.ts'
 import { runHook } from './dns-hook.ts'
 
 async function prepare(t: TestContext, script: string) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { createGlob } from '@musterhost/contract/site'
-import { cpuMsOf } from '../../../test/cpu-time.ts'
+import { cpuMsOf } from '../../../test/support/cpu-time.ts'
 
 test('a glob matches whole paths', () => {
   const cases: Record<string, { yes: string[]; no: string[] }> = {

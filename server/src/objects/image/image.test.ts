@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { cpuMsOf } from '../../../test/cpu-time.ts'
+import { cpuMsOf } from '../../../test/support/cpu-time.ts'
 import {
   GIF,
   HTML,
@@ -17,7 +17,7 @@ import {
   WEBP,
   WEBP_ANIMATED,
   WEBP_LOSSY,
-} from '../../../test/images.ts'
+} from '../../../test/support/images.ts'
 import { IMAGE_PIXELS_MAX, IMAGE_SIDE_MAX, ImageRefused, readImage } from './image.ts'
 
 const PICTURES = { PNG, JPEG, GIF, WEBP, WEBP_LOSSY, WEBP_ANIMATED }

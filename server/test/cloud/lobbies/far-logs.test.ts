@@ -8,8 +8,8 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { deleteMatchmakerLobby, getNamespaceLobby, writeLobbyInput } from '@musterhost/contract'
 import { failureOf } from '../../http/steps.ts'
-import { type Platform, startPlatform } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { exportedLog, linesOf, logOf, say, talkingGame, talkingLobby, wholeLog } from './talking-server.ts'
 
 /** Another machine, whose runner takes the lobbies of this platform. */

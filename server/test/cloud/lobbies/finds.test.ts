@@ -6,8 +6,8 @@ import { WebSocket } from 'ws'
 import { LiveFinds } from '../../../src/cloud/lobbies/find-feeds.ts'
 import { idOfName } from '../../../src/ids.ts'
 import { failureOf, find, join, LONG_MS, UNKNOWN_ID } from '../../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 
 const GAME_MODES = { default: { idle_grace_ms: LONG_MS, max_players: 8 } }
 

@@ -20,8 +20,8 @@ import { idOfName } from '../../../src/ids.ts'
 import { STEP_MS_MIN } from '../../../src/lobby-logs/lobby-metrics.ts'
 import { unfinishedFolder } from '../../../src/runner/folders/names.ts'
 import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { fetchSigned, talkingGame, talkingLobby, wholeLog } from './talking-server.ts'
 
 async function page({ client }: Platform, game: TestGame, before_create_ts?: string): Promise<LogsLobbySummary[]> {

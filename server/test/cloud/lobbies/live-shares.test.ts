@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { ApiError } from '@musterhost/contract'
 import { openLobbyFeed } from '../../../src/cloud/lobbies/live-feeds.ts'
 import { createFeeds } from '../../../src/cloud/lobbies/shared-feeds.ts'
-import { startPlatform } from '../../platform.ts'
+import { startPlatform } from '../../support/platform.ts'
 
 const FEEDS = 256
 const CLIENT_FEEDS = 32

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { exportLobbyLogs, getLobbyLogs, type QueryOf, type ResponseOf } from '@musterhost/contract'
 import { create, LONG_MS } from '../../http/steps.ts'
-import type { Platform, TestGame } from '../../platform.ts'
-import { until } from '../../until.ts'
+import type { Platform, TestGame } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 
 type StreamName = QueryOf<typeof getLobbyLogs>['stream']
 type Answer = ResponseOf<typeof getLobbyLogs>

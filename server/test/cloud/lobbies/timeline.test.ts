@@ -12,8 +12,8 @@ import type { Client } from '@musterhost/contract/client'
 import { removeOldJournal } from '../../../src/matchmaker/retention.ts'
 import { failureOf, find, idOf, join, LONG_MS, removeReasonOf, serverOf, stallRun } from '../../http/steps.ts'
 import { personOf } from '../../http/world.ts'
-import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { talkingGame, talkingLobby } from './talking-server.ts'
 
 const PAGES_MAX = 200

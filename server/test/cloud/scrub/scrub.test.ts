@@ -10,8 +10,8 @@ import { verify } from '../../../src/backup/command.ts'
 import { scrub } from '../../../src/cloud/scrub/scrub.ts'
 import { digestOf } from '../../../src/objects/digest.ts'
 import { changeByte } from '../../backup/steps.ts'
-import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 
 const WEEK_MS = 7 * 24 * 3_600_000
 /** Three blocks. */

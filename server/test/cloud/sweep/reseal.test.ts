@@ -7,8 +7,8 @@ import { sql } from 'kysely'
 import { resealAll } from '../../../src/cloud/sweep/reseal.ts'
 import { rotateSeals, SPREAD_MS } from '../../../src/tokens/ring.ts'
 import { ACME_ACCOUNT_KEYS, CERTIFICATE_KEYS, SEALED_COLUMNS } from '../../../src/tokens/sealed-columns.ts'
-import { startPlatform } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { startPlatform } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 
 /** More than the sweep reads at once. */
 const CERTIFICATE_COUNT = 1_100

@@ -3,8 +3,8 @@ import test from 'node:test'
 import { OLD_ROWS } from '../../../src/cloud/sweep/retention.ts'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { revokeById } from '../../../src/cloud/tokens/tokens.ts'
-import { audited } from '../../audited.ts'
-import { type Platform, startPlatform } from '../../platform.ts'
+import { audited } from '../../support/audited.ts'
+import { type Platform, startPlatform } from '../../support/platform.ts'
 import { newGame } from '../steps.ts'
 
 const DAY_MS = 24 * 3_600_000

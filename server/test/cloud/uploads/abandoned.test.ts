@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createGameCdnSite, deleteGame, listGameCdnSites } from '@musterhost/contract'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
-import { startPlatform } from '../../platform.ts'
+import { startPlatform } from '../../support/platform.ts'
 import { newGame, refused } from '../steps.ts'
 
 const SITES_MAX = 1_000

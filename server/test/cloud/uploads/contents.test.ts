@@ -12,7 +12,7 @@ import {
   listStoredContents,
 } from '@musterhost/contract'
 import { sweepRemovedObjects } from '../../../src/cloud/sweep/removed-objects.ts'
-import { startPlatform } from '../../platform.ts'
+import { startPlatform } from '../../support/platform.ts'
 import { arrives, buildBody, newGame, putFile, refused, type TestGame, tarGz } from '../steps.ts'
 
 type Texts = Record<string, string>

@@ -3,8 +3,8 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'node:test'
 import { completeUpload, createGameCdnSite } from '@musterhost/contract'
-import { startPlatform } from '../../platform.ts'
-import { mountSmallDisk } from '../../small-disk.ts'
+import { startPlatform } from '../../support/platform.ts'
+import { mountSmallDisk } from '../../support/small-disk.ts'
 import { arrives, newGame, putFile, refused } from '../steps.ts'
 
 const DISK_BYTES = 16 * 1024 * 1024

@@ -10,10 +10,10 @@ import { type TestContext, test } from 'node:test'
 import { completeUpload, createGameCdnSite } from '@musterhost/contract'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { isObjectKey } from '../../../src/objects/objects.ts'
-import { ROLE_PROGRAM } from '../../built-programs.ts'
-import { type Platform, startPlatform } from '../../platform.ts'
+import { ROLE_PROGRAM } from '../../run/built-programs.ts'
 import { statusOf } from '../../supervisor/started.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { arrives, newGame, type Presigned, refused } from '../steps.ts'
 
 const LENGTH = 2_000_000

@@ -17,8 +17,8 @@ import tar from 'tar-stream'
 import type { Static } from 'typebox'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { openBuilds } from '../../../src/runner/builds.ts'
-import { startPlatform } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { startPlatform } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { arrives, buildBody, detailsOf, newGame, type Presigned, putFile, refused } from '../steps.ts'
 
 const HOUR_MS = 3_600_000

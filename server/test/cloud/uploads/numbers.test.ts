@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { ErrorBody, ErrorDetail } from '@musterhost/contract'
-import { startPlatform } from '../../platform.ts'
+import { startPlatform } from '../../support/platform.ts'
 import { newGame } from '../steps.ts'
 
 test('lengths of 64 bits', async (t) => {

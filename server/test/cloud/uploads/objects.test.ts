@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import test from 'node:test'
 import { completeUpload, createGameCdnSite } from '@musterhost/contract'
-import { startPlatform } from '../../platform.ts'
+import { startPlatform } from '../../support/platform.ts'
 import { apiAddress, arrives, newGame, type Presigned, putFile, refused } from '../steps.ts'
 
 /** A closed connection is waited for so long. */

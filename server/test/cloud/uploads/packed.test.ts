@@ -17,8 +17,8 @@ import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { isObjectKey } from '../../../src/objects/objects.ts'
 import { changeByte } from '../../backup/steps.ts'
 import { get as getAtPort } from '../../edge/get.ts'
-import { type Platform, startPlatform } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { type Platform, startPlatform } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { arrives, newGame } from '../steps.ts'
 
 const DAY_MS = 24 * 3_600_000

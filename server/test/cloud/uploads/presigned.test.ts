@@ -16,8 +16,8 @@ import {
   gameLogoUploadComplete,
   gameLogoUploadPrepare,
 } from '@musterhost/contract'
-import { PNG } from '../../images.ts'
-import { type Platform, startPlatform } from '../../platform.ts'
+import { PNG } from '../../support/images.ts'
+import { type Platform, startPlatform } from '../../support/platform.ts'
 import { apiAddress, buildBody, newGame, type Presigned, refused, tarGz } from '../steps.ts'
 
 /** A refused sender is cut off by then. */

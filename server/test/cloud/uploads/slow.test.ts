@@ -5,8 +5,8 @@ import net from 'node:net'
 import { join } from 'node:path'
 import test from 'node:test'
 import { completeUpload, createGameCdnSite, getGames } from '@musterhost/contract'
-import { startPlatform } from '../../platform.ts'
-import { until } from '../../until.ts'
+import { startPlatform } from '../../support/platform.ts'
+import { until } from '../../support/until.ts'
 import { apiAddress, arrives, newGame, type Presigned, putFile, refused } from '../steps.ts'
 
 const SENDERS = 50

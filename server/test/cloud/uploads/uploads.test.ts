@@ -14,10 +14,10 @@ import {
 } from '@musterhost/contract'
 import { sql } from 'kysely'
 import { tarOf } from '../../archives/forgery.ts'
-import { forgedImage } from '../../container-images.ts'
-import { startPlatform } from '../../platform.ts'
-import { UNITY_BROTLI_HEAD, unityBrotli } from '../../unity-web.ts'
-import { until } from '../../until.ts'
+import { forgedImage } from '../../support/container-images.ts'
+import { startPlatform } from '../../support/platform.ts'
+import { UNITY_BROTLI_HEAD, unityBrotli } from '../../support/unity-web.ts'
+import { until } from '../../support/until.ts'
 import { arrives, buildBody, detailsOf, newBuild, newGame, putFile, refused, tarGz, UNKNOWN_ID } from '../steps.ts'
 
 test('uploads', async (t) => {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { readRegions, thisMachine } from '../../../src/config/regions.ts'
-import { lacking } from '../../optional-programs.ts'
+import { lacking } from '../../run/optional-programs.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 

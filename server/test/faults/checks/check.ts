@@ -2,7 +2,7 @@
 // `muster verify`.
 import type { ClientBase } from 'pg'
 import { runCommand } from '../../backup/commands.ts'
-import { until } from '../../until.ts'
+import { until } from '../../support/until.ts'
 import type { History } from '../history.ts'
 import type { FaultyPlatform } from '../platform.ts'
 import { checkBill, checkRuns } from './billing.ts'

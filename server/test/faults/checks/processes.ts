@@ -2,7 +2,7 @@
 // no lobby that was ready ended because a part of the platform was killed.
 import { readdirSync, readFileSync } from 'node:fs'
 import type { ClientBase } from 'pg'
-import { until } from '../../until.ts'
+import { until } from '../../support/until.ts'
 import type { FaultyPlatform } from '../platform.ts'
 import type { Findings } from './findings.ts'
 

@@ -14,7 +14,7 @@ import {
   revokeGameCloudToken,
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
-import { tarGz } from '../../builds.ts'
+import { tarGz } from '../../support/builds.ts'
 import { GAME_SERVER } from '../game-server.ts'
 import type { LoadContext, Step } from './load.ts'
 import { repeat } from './repeat.ts'

@@ -9,7 +9,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { until } from '../../until.ts'
+import { until } from '../../support/until.ts'
 import { type ReadRequest, readRequest } from './read.ts'
 import { startRecorder } from './recorder.ts'
 

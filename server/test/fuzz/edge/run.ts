@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { startTestEdge, type TestEdge } from '../../edge/platform.ts'
-import { until } from '../../until.ts'
+import { until } from '../../support/until.ts'
 import { type Campaign, examineAll, inLanes, literal } from '../campaign.ts'
 import { startPeers } from './peers.ts'
 import { openRequestLane } from './request-lane.ts'

@@ -1,6 +1,6 @@
 // The processes that a test file started.
 import { readFileSync } from 'node:fs'
-import { isGone, signal, treeOf } from '../src/node/procfs.ts'
+import { isGone, signal, treeOf } from '../../src/node/procfs.ts'
 
 const TREE_SIZE_MAX = 1_000
 const COMMAND_LENGTH_MAX = 200

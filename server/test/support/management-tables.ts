@@ -1,5 +1,5 @@
 // What management writes, for tests that look whether a call has changed anything.
-import type { Schema } from '../src/database/schema.ts'
+import type { Schema } from '../../src/database/schema.ts'
 
 export const MANAGEMENT_TABLES = [
   'groups',

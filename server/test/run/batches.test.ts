@@ -7,14 +7,14 @@ import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { planBatches, writeBatches } from './batches.ts'
-import { type Outcome, sumUp } from './run-outcome.ts'
+import { type Outcome, sumUp } from './outcome.ts'
 
 const RUN_MS_MAX = 120_000
 const HEAD = "import { after, test } from 'node:test'\n"
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts'].map(
   (name) => pathToFileURL(join(import.meta.dirname, name)).href,
 )
-const REPORTER = join(import.meta.dirname, 'run-outcome.ts')
+const REPORTER = join(import.meta.dirname, 'outcome.ts')
 
 /** The files run in one process, in the order of their names. */
 async function runBatch(t: TestContext, texts: Record<string, string>): Promise<Outcome & { exit_code: number }> {

@@ -1,7 +1,7 @@
 // The context of a request that a test makes without HTTP.
 import { randomUUID } from 'node:crypto'
-import type { ChangeContext } from '../src/audit/changes.ts'
-import type { Context } from '../src/context.ts'
+import type { ChangeContext } from '../../src/audit/changes.ts'
+import type { Context } from '../../src/context.ts'
 
 export function audited(ctx: Context): ChangeContext {
   const caller = { kind: 'anyone' } as const

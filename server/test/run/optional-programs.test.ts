@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { lacking, OPTIONAL_PROGRAMS, packagesFor, wordsOf } from './optional-programs.ts'
 
-const CI = join(import.meta.dirname, '..', '..', '.ci', 'run')
+const CI = join(import.meta.dirname, '../../../.ci/run')
 /** Every Debian has them, so no test is skipped without them. */
 const OF_EVERY_DEBIAN = ['need setpriv util-linux', 'need useradd passwd']
 

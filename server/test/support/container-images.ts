@@ -5,8 +5,8 @@ import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlin
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { type TarItem, tarOf } from './archives/forgery.ts'
-import { findProgram, type Need } from './optional-programs.ts'
+import { type TarItem, tarOf } from '../archives/forgery.ts'
+import { findProgram, type Need } from '../run/optional-programs.ts'
 
 const TOOL_MS_MAX = 120_000
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
-import { lacking } from './optional-programs.ts'
+import { lacking } from '../run/optional-programs.ts'
 
 const run = promisify(execFile)
 /** A write that does not fit whole is written up to the last free page. */

@@ -18,9 +18,9 @@ import {
   type VersionConfig,
 } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
-import type { Context } from '../src/context.ts'
-import { startRoles } from '../src/main.ts'
-import { channelOf } from '../src/wire/channels.ts'
+import type { Context } from '../../src/context.ts'
+import { startRoles } from '../../src/main.ts'
+import { channelOf } from '../../src/wire/channels.ts'
 import { LEAST_SERVER, uploadBuild } from './builds.ts'
 import { createClock } from './clock.ts'
 import { readTestConfig } from './config.ts'

@@ -4,9 +4,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { ROLE_PROGRAM } from './built-programs.ts'
+import { ROLE_PROGRAM } from '../run/built-programs.ts'
+import { endProcessesOf, temporaryFolder } from '../supervisor/started.ts'
 import type { Platform } from './platform.ts'
-import { endProcessesOf, temporaryFolder } from './supervisor/started.ts'
 import { until } from './until.ts'
 
 export class RunnerNode {

@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { FILE_MS_MAX } from './run-limits.ts'
+import { FILE_MS_MAX } from './limits.ts'
 
 /** How the names of the long proofs end. */
 export const LONG_ENDING = '.long.test.ts'

@@ -1,11 +1,11 @@
 // Which test files are run once more without the optional programs.
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
-import { dirname, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { programDependents } from './program-dependents.ts'
 
-const ROOT = dirname(dirname(import.meta.dirname))
+const ROOT = join(import.meta.dirname, '../../..')
 const ALL = globSync('{contract,server,cli,scripts}/**/*.test.ts', {
   cwd: ROOT,
   exclude: (name) => name === 'node_modules',

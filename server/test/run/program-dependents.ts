@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { OPTIONAL_PROGRAMS } from './optional-programs.ts'
 
-const ROOT = dirname(dirname(import.meta.dirname))
+const ROOT = join(import.meta.dirname, '../../..')
 /** It names all programs and needs none. */
 const TABLE = join(import.meta.dirname, 'optional-programs.ts')
 /** How a module of tests names a program that it needs. */

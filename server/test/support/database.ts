@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { after, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { administer, databaseUrl, startTestServer, TEMPLATE, type TestServer } from './database-server.ts'
+import { administer, databaseUrl, startTestServer, TEMPLATE, type TestServer } from '../run/database-server.ts'
 
 /** What a test that ended gets to close its connections before its database is dropped under them. */
 const LEAVE_MS_MAX = 10_000

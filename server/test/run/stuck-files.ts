@@ -1,7 +1,7 @@
 // Ends test files whose event loop is blocked, which file-watchdog.ts in their own process cannot do.
-import { childrenOf, signal } from '../src/node/procfs.ts'
-import { commandOf, killDescendants } from './process-tree.ts'
-import { EXIT_MS_MAX, FILE_MS_MAX } from './run-limits.ts'
+import { childrenOf, signal } from '../../src/node/procfs.ts'
+import { commandOf, killDescendants } from '../support/process-tree.ts'
+import { EXIT_MS_MAX, FILE_MS_MAX } from './limits.ts'
 
 const POLL_MS = 2_000
 

@@ -8,9 +8,9 @@ import { relative } from 'node:path'
 import { after } from 'node:test'
 import { inspect } from 'node:util'
 import { isMainThread } from 'node:worker_threads'
+import { killDescendants } from '../support/process-tree.ts'
 import { BATCH_END, isBatch } from './batches.ts'
-import { killDescendants } from './process-tree.ts'
-import { EXIT_MS_MAX, FILE_MS_MAX } from './run-limits.ts'
+import { EXIT_MS_MAX, FILE_MS_MAX } from './limits.ts'
 
 const TEST_FILE = /\.test\.[cm]?[jt]s$/
 

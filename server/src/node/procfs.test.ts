@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { test } from 'node:test'
-import { isAlive, readBootId, readStat } from '../src/node/procfs.ts'
-import { until } from './until.ts'
+import { until } from '../../test/support/until.ts'
+import { isAlive, readBootId, readStat } from './procfs.ts'
 
 test('a process that its parent does not wait for is dead, and so is another one of the same pid', async (t) => {
   // sleep knows nothing of the child that the shell had before it became sleep.

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { readStat } from '../src/node/procfs.ts'
-import { until } from './until.ts'
+import { readStat } from '../../src/node/procfs.ts'
+import { until } from '../support/until.ts'
 
 const RUNNER_MS_MAX = 120_000
 const LIMITS = { TEST_MS_MAX: '2000', TEST_EXIT_MS_MAX: '1000', TEST_FILE_MS_MAX: '60000' }

@@ -1,7 +1,7 @@
 // Reads from the kernel at which addresses processes listen: the sockets among their descriptors, and the lists of their
 // network namespace.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { isGone } from '../src/node/procfs.ts'
+import { isGone } from '../../src/node/procfs.ts'
 
 export type ListeningSocket = { pid: number; transport: 'tcp' | 'udp'; address: string; port: number }
 

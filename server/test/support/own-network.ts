@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
 import { test } from 'node:test'
-import { lacking, type Need } from './optional-programs.ts'
+import { lacking, type Need } from '../run/optional-programs.ts'
 
 const MARK = 'TEST_OWN_NETWORK'
 

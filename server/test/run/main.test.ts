@@ -7,11 +7,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { until } from '../support/until.ts'
 import { whyNotHidden } from './hidden-programs.ts'
 import { lacking } from './optional-programs.ts'
-import { until } from './until.ts'
 
-const RUN = join(import.meta.dirname, 'run.ts')
+const RUN = join(import.meta.dirname, 'main.ts')
 // The runner prints what a file did when all that come before it by name have ended.
 const FILES = {
   'fails.test.mjs': "import { test } from 'node:test'; test('fails', () => { throw new Error('why') })",

@@ -4,7 +4,7 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
-import { LOBBY_PORTS } from '../src/config/edge.ts'
+import { LOBBY_PORTS } from '../../src/config/edge.ts'
 
 const PORT_MIN = 10_000
 const BLOCK_PORTS = 50

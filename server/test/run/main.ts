@@ -10,22 +10,22 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
-import { readPageSize, usageOfTrees } from '../src/node/procfs.ts'
+import { readPageSize, usageOfTrees } from '../../src/node/procfs.ts'
+import { RUN_VARIABLE } from '../leftovers/run.ts'
 import { LONG_ENDING, writeBatches } from './batches.ts'
 import { buildPrograms, PROGRAMS_VARIABLE } from './built-programs.ts'
 import { startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
-import { RUN_VARIABLE } from './leftovers/run.ts'
+import { TEST_MS_MAX } from './limits.ts'
+import { type Outcome, sumUp } from './outcome.ts'
 import { programDependents } from './program-dependents.ts'
-import { TEST_MS_MAX } from './run-limits.ts'
-import { type Outcome, sumUp } from './run-outcome.ts'
 import { summariseSkips } from './skip-summary.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
 
-const ROOT = dirname(dirname(import.meta.dirname))
+const ROOT = join(import.meta.dirname, '../../..')
 const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
 /** Loaded before every test file. */
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
@@ -158,7 +158,7 @@ function flagsOf(outcome_file: string): string[] {
     `--test-timeout=${TEST_MS_MAX}`,
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
-    `--test-reporter=${join(import.meta.dirname, 'run-outcome.ts')}`,
+    `--test-reporter=${join(import.meta.dirname, 'outcome.ts')}`,
     `--test-reporter-destination=${outcome_file}`,
     ...PRELOADS.map((name) => `--import=${pathToFileURL(join(import.meta.dirname, name)).href}`),
   ]

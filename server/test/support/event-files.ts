@@ -1,7 +1,7 @@
 // Which test file an event of the runner belongs to. The runner knows the entry of the process, which may be a batch of files
 // (batches.ts): there the file is the suite of the outermost level that began last.
 import { relative } from 'node:path'
-import { isBatch } from './batches.ts'
+import { isBatch } from '../run/batches.ts'
 
 export type EventData = {
   file?: string

@@ -2,12 +2,12 @@
 import { runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import pino from 'pino'
-import { connect } from '../src/database/connect.ts'
-import { startEmbedded } from '../src/database/embedded/embedded.ts'
-import { sendSignal } from '../src/database/embedded/processes.ts'
-import { migrate } from '../src/database/migrate.ts'
-import { clearDeadRuns, clearOutside } from './leftovers/clear.ts'
-import { makeRunFolder, type RunFolder, removeFolder } from './leftovers/run.ts'
+import { connect } from '../../src/database/connect.ts'
+import { startEmbedded } from '../../src/database/embedded/embedded.ts'
+import { sendSignal } from '../../src/database/embedded/processes.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { clearDeadRuns, clearOutside } from '../leftovers/clear.ts'
+import { makeRunFolder, type RunFolder, removeFolder } from '../leftovers/run.ts'
 
 export const TEMPLATE = 'muster_template'
 

@@ -3,8 +3,8 @@
 // The runner counts a file as a test. Here a file is none, and neither is a test that was skipped.
 import type { TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
+import { type EventFile, EventFiles } from '../support/event-files.ts'
 import { isBatch } from './batches.ts'
-import { type EventFile, EventFiles } from './event-files.ts'
 
 const ERROR_LENGTH_MAX = 2_000
 

@@ -3,9 +3,9 @@
 // half. A run of a few files starts the sources.
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writePrograms } from '../../scripts/package/packages.ts'
+import { writePrograms } from '../../../scripts/package/packages.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
+const ROOT = join(import.meta.dirname, '../../..')
 /** The environment variable with the folder of the built programs. */
 export const PROGRAMS_VARIABLE = 'TEST_PROGRAMS'
 
