@@ -1,7 +1,7 @@
 // Files that a lobby finds in its writable folder when it starts: the config files of servers that read no variables.
 import Type from 'typebox'
 
-/** Files of a lobby. Each is passed to the sandbox by a descriptor of its own, and a shell has no more (monitor.ts). */
+/** Files of a lobby. Each is passed to the sandbox by a descriptor of its own, and a shell has no more (the runner's monitor.ts). */
 export const FILES_MAX = 4
 /** Longest content of one file, before its placeholders are filled. */
 const FILE_LENGTH_MAX = 16 * 1024

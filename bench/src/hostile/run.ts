@@ -10,7 +10,7 @@ import { parseRange } from '@musterhost/server/config/lobby-network'
 import { newId } from '@musterhost/server/ids'
 import { createLog } from '@musterhost/server/observe/log'
 import type { Driver, Handle, RunSpec, Tier } from '@musterhost/server/runner/drivers/driver'
-import { openProcessDriver } from '@musterhost/server/runner/drivers/process'
+import { openProcessDriver } from '@musterhost/server/runner/drivers/process/process'
 import { median, quantile } from '../load.ts'
 
 const PROGRAMS = new URL('../../../server/test/runner/hostile/', import.meta.url)

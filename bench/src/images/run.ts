@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { newId } from '@musterhost/server/ids'
 import { createLog } from '@musterhost/server/observe/log'
 import type { Driver, RunSpec } from '@musterhost/server/runner/drivers/driver'
-import { openProcessDriver } from '@musterhost/server/runner/drivers/process'
+import { openProcessDriver } from '@musterhost/server/runner/drivers/process/process'
 import { verdict } from '../report.ts'
 
 const ROUNDS = 60

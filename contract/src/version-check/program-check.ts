@@ -5,7 +5,7 @@ import { posix } from 'node:path'
 import type { ErrorDetail } from '../errors.ts'
 import { beginWith, runBy } from './run-by.ts'
 
-/** Where lobbies see their build (runner/drivers/bubblewrap.ts). */
+/** Where lobbies see their build (runner/drivers/driver.ts). */
 const BUILD_MOUNT = '/build'
 /** `fault`: why the machine of the platform cannot start it, after the name of the file; null: nothing is known. */
 export type BuildFile = { is_executable: boolean; fault: string | null }

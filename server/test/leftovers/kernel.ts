@@ -1,5 +1,5 @@
 // What a run leaves in the kernel: mounts in its folder, loop devices of files there, control groups, and the networks of its
-// platforms. Control groups and networks are named after a hash of their platform's data folder (runner/drivers/host.ts,
+// platforms. Control groups and networks are named after a hash of their platform's data folder (runner/drivers/process/host.ts,
 // runner/network/block.ts), and those of containers after the container. So they are found by the folders of the run.
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'

@@ -2,7 +2,7 @@
 // It writes the handle of the lobby as a line of JSON, and keeps running.
 import pino from 'pino'
 import { newId } from '../../src/ids.ts'
-import { openProcessDriver } from '../../src/runner/drivers/process.ts'
+import { openProcessDriver } from '../../src/runner/drivers/process/process.ts'
 import { TIER } from './driver-fixture.ts'
 
 const [data_dir = '', sandbox, build_folder = '', ...args] = process.argv.slice(2)

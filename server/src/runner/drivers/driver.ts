@@ -7,6 +7,11 @@ import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
 import type { Ports } from '../ports.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
+/** Where a lobby sees its build, read-only. */
+export const BUILD_MOUNT = '/build'
+/** Where a lobby sees its writable folder, if it has a root of its own. */
+export const SCRATCH_MOUNT = '/scratch'
+
 /** The limits of one lobby. */
 export type Tier = {
   /** Processor time in cores; fractions are allowed. */

@@ -15,8 +15,16 @@ import { childrenOf, identityOf, isAlive, type ProcessId, readBootId, readPageSi
 import { EndedLogs } from '../../logs/ended-logs.ts'
 import type { NetworkWish, RunNetwork } from '../../network/lobby-networks.ts'
 import type { ListeningSocket } from '../../sockets.ts'
-import { SCRATCH_MOUNT } from '../bubblewrap.ts'
-import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from '../driver.ts'
+import {
+  type Driver,
+  type Exit,
+  type Handle,
+  neverRan,
+  type RunSpec,
+  SCRATCH_MOUNT,
+  type Started,
+  type Usage,
+} from '../driver.ts'
 import { Endings } from '../endings.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from '../inspect.ts'
 import { readEnded, writeEnded } from '../lobby-folder.ts'

@@ -3,7 +3,7 @@ import { lastLines } from '../../../lobby-logs/read.ts'
 import type { Cgroups } from '../cgroups.ts'
 import type { Exit, ExitReason, Handle } from '../driver.ts'
 import { neverRan } from '../driver.ts'
-import { isAboutLibrary } from '../ending.ts'
+import { isAboutLibrary } from '../programs/program-needs.ts'
 import type { ContainerFacts, ContainerInspect, ContainerState } from './container.ts'
 
 /** Exit codes of the engine's init when it could not start the program. */

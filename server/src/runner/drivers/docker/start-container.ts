@@ -1,11 +1,11 @@
 // Starts the container of a lobby: its image, its program, its control group, its files. A container of a start that fails
 // is left to the caller.
 import { isInNamespace } from '../../network/namespace.ts'
-import { BUILD_MOUNT } from '../bubblewrap.ts'
 import type { ExitReason, ImageRoot, RunSpec, Started } from '../driver.ts'
-import { notExecutableInImage, notInImage, noWorkingFolder } from '../find-image-program.ts'
-import { findInBuild, notExecutable, notFound } from '../find-program.ts'
-import { withItsHead } from '../program-needs.ts'
+import { BUILD_MOUNT } from '../driver.ts'
+import { notExecutableInImage, notInImage, noWorkingFolder } from '../programs/find-image-program.ts'
+import { findInBuild, notExecutable, notFound } from '../programs/find-program.ts'
+import { withItsHead } from '../programs/program-needs.ts'
 import {
   type ContainerFacts,
   type ContainerInspect,

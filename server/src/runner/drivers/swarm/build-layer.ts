@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
-import { BUILD_MOUNT } from '../bubblewrap.ts'
+import { BUILD_MOUNT } from '../driver.ts'
 
 const ROOT = BUILD_MOUNT.slice(1)
 const TIME = new Date(0)

@@ -1,8 +1,9 @@
 // The service of a lobby: one task that the Swarm starts once. The task is bound to one node, and the restart condition
 // `none` keeps the Swarm from replacing it: neither after an end, nor after the loss of the node.
-import { BUILD_MOUNT, SCRATCH_MOUNT } from '../bubblewrap.ts'
+
 import { type ContainerFacts, containerName, ENGINE_LOG, type FolderOwner } from '../docker/container.ts'
 import type { RunPlace, RunSpec } from '../driver.ts'
+import { BUILD_MOUNT, SCRATCH_MOUNT } from '../driver.ts'
 
 /** Names one start of a lobby. */
 export const START_LABEL = 'muster.start'

@@ -12,7 +12,6 @@ import type { LogLine, LogStream } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
 import { EndedLogs } from '../../logs/ended-logs.ts'
 import type { ListeningSocket } from '../../sockets.ts'
-import { SCRATCH_MOUNT } from '../bubblewrap.ts'
 import { type ContainerFacts, type ContainerInspect, factsOf, neverRuns } from '../docker/container.ts'
 import { endContainer, trimEnded } from '../docker/end-container.ts'
 import { exitOfContainer } from '../docker/exit.ts'
@@ -25,6 +24,7 @@ import {
   neverRan,
   type RunPlace,
   type RunSpec,
+  SCRATCH_MOUNT,
   type Started,
   type Usage,
 } from '../driver.ts'

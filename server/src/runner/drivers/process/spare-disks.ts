@@ -2,7 +2,7 @@
 // lobbies of a machine have the same tier.
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGone } from '../../node/procfs.ts'
+import { isGone } from '../../../node/procfs.ts'
 
 /** Files kept ready. As many lobbies start at once without waiting for one. */
 const SPARE_MAX = 4

@@ -2,7 +2,7 @@
 // never to files of the machine.
 import { lstatSync, readlinkSync, type Stats } from 'node:fs'
 import { join, posix } from 'node:path'
-import { codeOf } from '../../node/procfs.ts'
+import { codeOf } from '../../../node/procfs.ts'
 import type { Program, ProgramFault } from './find-program.ts'
 
 /** Links on the way to one program, as in Linux. */

@@ -1,14 +1,15 @@
 // The end of a run: ending it on request, and finding out why it ended.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOG_STREAMS } from '../../lobby-logs/files.ts'
-import { hasOutputPipe } from '../../lobby-logs/local.ts'
-import { lastLines } from '../../lobby-logs/read.ts'
-import { isAlive, readStat, signal } from '../../node/procfs.ts'
-import type { Cgroups } from './cgroups.ts'
-import type { Exit, Handle } from './driver.ts'
-import type { Ending } from './endings.ts'
-import { hasTerminal, readStatus, readStopSignal } from './lobby-folder.ts'
-import { programOf } from './program-process.ts'
+import { LOG_STREAMS } from '../../../lobby-logs/files.ts'
+import { hasOutputPipe } from '../../../lobby-logs/local.ts'
+import { lastLines } from '../../../lobby-logs/read.ts'
+import { isAlive, readStat, signal } from '../../../node/procfs.ts'
+import type { Cgroups } from '../cgroups.ts'
+import type { Exit, Handle } from '../driver.ts'
+import type { Ending } from '../endings.ts'
+import { hasTerminal, readStatus, readStopSignal } from '../lobby-folder.ts'
+import { programOf } from '../program-process.ts'
+import { isAboutLibrary } from '../programs/program-needs.ts'
 
 const POLL_MS_MIN = 5
 /** Longest pause between two checks of whether a process has ended. */
@@ -139,15 +140,6 @@ async function logsMissingLibrary(folder: string): Promise<boolean> {
   await logIsWhole(folder)
   const { lines } = await lastLines(folder, hasTerminal(folder) ? 'stdout' : 'stderr', STDERR_LINES)
   return lines.some(({ bytes }) => isAboutLibrary(bytes.toString()))
-}
-
-/** Without a regular expression: on a hostile line, one with two gaps takes time quadratic in its length. */
-export function isAboutLibrary(text: string): boolean {
-  if (text.includes('error while loading shared libraries: ')) return true
-  // The loader, of a library of the build that needs a newer C library.
-  if (text.includes("' not found (required by ")) return true
-  if (text.startsWith('bwrap: execvp ')) return text.endsWith(': No such file or directory')
-  return text.startsWith('sh: ') && text.includes(': ', 4) && text.endsWith('not found')
 }
 
 /** Resolves when the logger has read the whole output of a dead lobby, or after LOG_WAIT_MS_MAX. */

@@ -9,34 +9,44 @@ import { once } from 'node:events'
 import { closeSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOG_STREAMS, type LogLine, type LogStream } from '../../lobby-logs/files.ts'
-import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
-import { hasOutputPipe } from '../../lobby-logs/local.ts'
-import { isAlive, readBootId, readPageSize } from '../../node/procfs.ts'
-import { EndedLogs } from '../logs/ended-logs.ts'
-import { LoggerClient } from '../logs/logger-client.ts'
-import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
-import type { ListeningSocket } from '../sockets.ts'
-import { BUILD_MOUNT, pathOf, SCRATCH_MOUNT } from './bubblewrap.ts'
+import { LOG_STREAMS, type LogLine, type LogStream } from '../../../lobby-logs/files.ts'
+import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
+import { hasOutputPipe } from '../../../lobby-logs/local.ts'
+import { isAlive, readBootId, readPageSize } from '../../../node/procfs.ts'
+import { EndedLogs } from '../../logs/ended-logs.ts'
+import { LoggerClient } from '../../logs/logger-client.ts'
+import type { NetworkWish, RunNetwork } from '../../network/lobby-networks.ts'
+import type { ListeningSocket } from '../../sockets.ts'
+import {
+  BUILD_MOUNT,
+  type Driver,
+  type Exit,
+  type Handle,
+  neverRan,
+  type RunSpec,
+  SCRATCH_MOUNT,
+  type Started,
+  type Usage,
+} from '../driver.ts'
+import { type Ending, Endings } from '../endings.ts'
+import { listeningSocketsOf, type Machine, usageOfRuns } from '../inspect.ts'
+import { changeTime, endTime, readEnded, readHandle, writeEnded } from '../lobby-folder.ts'
+import { LobbyFolders } from '../lobby-folders.ts'
+import { identifyProgram, isSuspended } from '../program-process.ts'
+import { findImageProgram, isImageFile, isImageFolder, noWorkingFolder } from '../programs/find-image-program.ts'
+import { findProgram, hasFile, type Program, type ProgramFault } from '../programs/find-program.ts'
+import { glibcOfMachine, withItsNeeds } from '../programs/program-needs.ts'
+import { createUids, UID_COUNT, UID_FIRST, type Uids } from '../uids.ts'
+import { pathOf } from './bubblewrap.ts'
 import { DiskWatch, type FullDisk } from './disk-watch.ts'
-import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { endRun, exitOfRun, killLeftovers, limitNote, logIsWhole } from './ending.ts'
-import { type Ending, Endings } from './endings.ts'
-import { findImageProgram, isImageFile, isImageFolder, noWorkingFolder } from './find-image-program.ts'
-import { findProgram, hasFile, type Program, type ProgramFault } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
-import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
 import { type ActiveRun, isUnreaped, launchRun, newRun } from './launch-run.ts'
 import { scratchOf } from './lobby-command.ts'
-import { changeTime, endTime, readEnded, readHandle, writeEnded } from './lobby-folder.ts'
-import { LobbyFolders } from './lobby-folders.ts'
 import { terminalFault } from './lobby-terminal.ts'
 import { asUser, inheritedFds } from './monitor.ts'
-import { glibcOfMachine, withItsNeeds } from './program-needs.ts'
-import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
-import { createUids, UID_COUNT, UID_FIRST, type Uids } from './uids.ts'
 
 /** After this time a folder without a recorded end is swept like that of an ended lobby: no caller asked for its end. */
 const UNASKED_MS_MAX = 60 * 60_000

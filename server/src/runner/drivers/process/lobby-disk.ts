@@ -6,9 +6,9 @@ import { execFile } from 'node:child_process'
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { shownMode } from '../images/unpack-image.ts'
-import { PROGRAM_ENV } from '../program-env.ts'
-import type { RunSpec } from './driver.ts'
+import { shownMode } from '../../images/unpack-image.ts'
+import { PROGRAM_ENV } from '../../program-env.ts'
+import type { RunSpec } from '../driver.ts'
 import { SpareDisks } from './spare-disks.ts'
 
 /** Bytes in memory for each file and folder. On a disk, mkfs chooses their number. */

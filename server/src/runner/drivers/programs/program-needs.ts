@@ -2,7 +2,13 @@
 // not there. The kernel reports all of these as "no such file" or "exec format error", without saying of what.
 import { closeSync, openSync, readSync } from 'node:fs'
 import { posix } from 'node:path'
-import { fileFault, headFaultText, isElf, PROGRAM_HEAD_BYTES, readScript } from '../../objects/archive/program-head.ts'
+import {
+  fileFault,
+  headFaultText,
+  isElf,
+  PROGRAM_HEAD_BYTES,
+  readScript,
+} from '../../../objects/archive/program-head.ts'
 import { isNewerVersion, readElfNeeds } from './elf-file.ts'
 import type { Program, ProgramFault } from './find-program.ts'
 
@@ -102,4 +108,16 @@ export function glibcOfMachine(): string | null {
   report.excludeNetwork = excludeNetwork
   own_glibc = header?.glibcVersionRuntime ?? null
   return own_glibc
+}
+
+/**
+ * Whether a line of a lobby's output says that its program or a library of it was not found.
+ * Without a regular expression: on a hostile line, one with two gaps takes time quadratic in its length.
+ */
+export function isAboutLibrary(text: string): boolean {
+  if (text.includes('error while loading shared libraries: ')) return true
+  // The loader, of a library of the build that needs a newer C library.
+  if (text.includes("' not found (required by ")) return true
+  if (text.startsWith('bwrap: execvp ')) return text.endsWith(': No such file or directory')
+  return text.startsWith('sh: ') && text.includes(': ', 4) && text.endsWith('not found')
 }

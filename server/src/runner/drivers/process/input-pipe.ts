@@ -4,8 +4,8 @@
 import { closeSync, constants, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { INPUT_WAIT_MS_MAX, type InputResult } from '../../lobby-logs/lobby-logs.ts'
-import { codeOf, isGone } from '../../node/procfs.ts'
+import { INPUT_WAIT_MS_MAX, type InputResult } from '../../../lobby-logs/lobby-logs.ts'
+import { codeOf, isGone } from '../../../node/procfs.ts'
 
 const WRITE_POLL_MS = 50
 /** Bytes of one line with its newline. The system writes up to so many whole or not at all (PIPE_BUF). */

@@ -1,13 +1,13 @@
 // The start of a run: its pipes, its limits, its file, and the monitor that becomes the lobby.
 import type { ChildProcess } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import type { ProcessId } from '../../node/procfs.ts'
-import type { LoggerClient } from '../logs/logger-client.ts'
-import type { Exit, Handle, RunSpec } from './driver.ts'
+import type { ProcessId } from '../../../node/procfs.ts'
+import type { LoggerClient } from '../../logs/logger-client.ts'
+import type { Exit, Handle, RunSpec } from '../driver.ts'
+import type { Machine } from '../inspect.ts'
+import { readHandle, writeRunFile } from '../lobby-folder.ts'
 import type { Host } from './host.ts'
-import type { Machine } from './inspect.ts'
 import { lobbyCommand } from './lobby-command.ts'
-import { readHandle, writeRunFile } from './lobby-folder.ts'
 import { launch } from './monitor.ts'
 import type { SpareMonitors } from './spare-monitors.ts'
 

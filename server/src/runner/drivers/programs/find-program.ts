@@ -3,8 +3,8 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { beginWith, ofOneText, runBy } from '@musterhost/contract/version-check'
-import { codeOf } from '../../node/procfs.ts'
-import type { ExitReason } from './driver.ts'
+import { codeOf } from '../../../node/procfs.ts'
+import type { ExitReason } from '../driver.ts'
 
 /** Folders of the host's programs, in the order of the search. Games of a distribution are in folders of their own. */
 export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/local/games', '/usr/games'] as const

@@ -2,14 +2,14 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inTerminal } from '@musterhost/contract'
-import { inNamespace } from '../network/namespace.ts'
+import { inNamespace } from '../../network/namespace.ts'
+import type { GroupView } from '../cgroups.ts'
+import type { RunSpec, ScratchFile } from '../driver.ts'
+import { HOST_PROGRAM_FOLDERS } from '../programs/find-program.ts'
+import { IMAGES_GID } from '../uids.ts'
 import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
-import type { GroupView } from './cgroups.ts'
-import type { RunSpec, ScratchFile } from './driver.ts'
-import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import type { Host } from './host.ts'
 import { asUser, exportsOf, type LaunchSpec, plainCommand, withEnvironment } from './monitor.ts'
-import { IMAGES_GID } from './uids.ts'
 
 export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
 

@@ -20,10 +20,10 @@ import {
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { quoteForShell } from '@musterhost/contract'
-import { isGone } from '../../node/procfs.ts'
-import { PROGRAM_ENV } from '../program-env.ts'
+import { isGone } from '../../../node/procfs.ts'
+import { PROGRAM_ENV } from '../../program-env.ts'
+import { launchedPath, statusPath } from '../lobby-folder.ts'
 import { ARGS_FD, FILE_FDS, SECCOMP_FD, STATUS_FD } from './bubblewrap.ts'
-import { launchedPath, statusPath } from './lobby-folder.ts'
 
 /** The channel between the runner and a monitor. In: the folder of the lobby. Out: one line when it is launched. */
 const CONTROL_FD = 3

@@ -2,7 +2,7 @@
 // moment later, so that it does not compete with the lobby for the processor.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import type { Cgroups } from './cgroups.ts'
+import type { Cgroups } from '../cgroups.ts'
 import { type Monitor, startMonitor } from './monitor.ts'
 
 /** Processes kept ready. As many lobbies start at once without waiting for a monitor. */

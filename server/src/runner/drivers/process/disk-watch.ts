@@ -3,7 +3,7 @@
 // runs, and asked after the end. That keeps the disk until its end is recorded; it never outlives this process.
 import { closeSync, constants, fstatSync, openSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { codeOf } from '../../node/procfs.ts'
+import { codeOf } from '../../../node/procfs.ts'
 
 /** Less than this is left: no write of a usual size succeeds. */
 const FREE_BYTES_MIN = 65_536

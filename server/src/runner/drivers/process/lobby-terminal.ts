@@ -3,8 +3,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { inTerminal } from '@musterhost/contract'
-import { PROGRAM_ENV } from '../program-env.ts'
-import type { ProgramFault } from './find-program.ts'
+import { PROGRAM_ENV } from '../../program-env.ts'
+import type { ProgramFault } from '../programs/find-program.ts'
 
 /** Exit code of the trial run, which `script` must pass on. */
 const PROBE_CODE = 7
