@@ -4,7 +4,7 @@ import test from 'node:test'
 import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@musterhost/contract'
 import { failureOf, find, join, UNKNOWN_ID } from '../../server/test/http/steps.ts'
 import { isTooWide, violationsOf } from './axe.ts'
-import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
+import { openPlayedHub, type PlayedHub } from './played-hub.ts'
 import { openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
 
 const shortId = (id: string): string => id.slice(-8)

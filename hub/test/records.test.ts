@@ -5,7 +5,7 @@ import test from 'node:test'
 import { getGameById, getKvEntry, putKvEntry } from '@musterhost/contract'
 import { until } from '../../server/test/support/until.ts'
 import { canvasTexts, keepCanvasTexts } from './canvas-texts.ts'
-import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
+import { openPlayedHub, type PlayedHub } from './played-hub.ts'
 import { openView, PHONE, signInAsAdmin } from './steps.ts'
 
 const HOUR_MS = 3_600_000

@@ -3,9 +3,9 @@ import type { PageEntry } from '../../shell/page-entry.ts'
 
 export const gamePages: readonly PageEntry[] = [
   { path: '/', load: () => import('./overview.tsx') },
-  { path: '/rays', load: () => import('../insight/rays.tsx') },
-  { path: '/rays/$ray_id', load: () => import('../insight/ray.tsx') },
-  { path: '/search', load: () => import('../insight/search.tsx') },
+  { path: '/rays', load: () => import('../rays/rays.tsx') },
+  { path: '/rays/$ray_id', load: () => import('../rays/ray.tsx') },
+  { path: '/search', load: () => import('../rays/search.tsx') },
   { path: '/versions', load: () => import('./versions.tsx') },
   { path: '/versions/new', load: () => import('../config/new-version.tsx') },
   { path: '/versions/$version_id', load: () => import('./version.tsx') },

@@ -3,6 +3,6 @@ import type { PageEntry } from '../../shell/page-entry.ts'
 
 export const groupPages: readonly PageEntry[] = [
   { path: '/', load: () => import('./members.tsx') },
-  { path: '/audit', load: () => import('../insight/group-audit.tsx') },
-  { path: '/billing', load: () => import('../insight/billing.tsx') },
+  { path: '/audit', load: () => import('../audit/group-audit.tsx') },
+  { path: '/billing', load: () => import('../numbers/billing.tsx') },
 ]

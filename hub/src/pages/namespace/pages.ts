@@ -7,8 +7,8 @@ export const namespacePages: readonly PageEntry[] = [
   { path: '/lobbies/$lobby_id', load: () => import('../lobbies/lobby.tsx') },
   { path: '/lobbies', load: () => import('../lobbies/live.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
-  { path: '/matchmaker', load: () => import('../insight/matchmaker.tsx') },
-  { path: '/playground', load: () => import('../insight/playground.tsx') },
-  { path: '/analytics', load: () => import('../insight/analytics.tsx') },
-  { path: '/kv', load: () => import('../insight/kv.tsx') },
+  { path: '/matchmaker', load: () => import('../numbers/matchmaker.tsx') },
+  { path: '/playground', load: () => import('../playground/playground.tsx') },
+  { path: '/analytics', load: () => import('../numbers/analytics.tsx') },
+  { path: '/kv', load: () => import('../kv/kv.tsx') },
 ]

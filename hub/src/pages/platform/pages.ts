@@ -3,7 +3,7 @@ import type { PageEntry } from '../../shell/page-entry.ts'
 
 export const platformPages: readonly PageEntry[] = [
   { path: '/', load: () => import('./health.tsx') },
-  { path: '/audit', load: () => import('../insight/platform-audit.tsx') },
+  { path: '/audit', load: () => import('../audit/platform-audit.tsx') },
   { path: '/nodes', load: () => import('./nodes.tsx') },
   { path: '/regions', load: () => import('./regions.tsx') },
   { path: '/groups', load: () => import('./groups.tsx') },

@@ -1,8 +1,8 @@
 // A row of filters above a list. Enter or the button applies them, so that no list is read for half a word.
 import { type FormEvent, type ReactNode, useState } from 'react'
-import { Button } from '../../parts/button.tsx'
-import { type Option, SelectField, TextField } from '../../parts/fields.tsx'
-import type { UrlState } from '../../shell/url-state.ts'
+import { Button } from '../parts/button.tsx'
+import { type Option, SelectField, TextField } from '../parts/fields.tsx'
+import type { UrlState } from './url-state.ts'
 
 export type Filter<K extends string> = {
   name: K

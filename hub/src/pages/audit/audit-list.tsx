@@ -12,9 +12,9 @@ import { Badge, Pending, type Tone } from '../../parts/notice.tsx'
 import { plural } from '../../parts/numbers.ts'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
+import { type Filter, Filters, instantOf } from '../../shell/filters.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { type UrlState, useUrlState } from '../../shell/url-state.ts'
-import { type Filter, Filters, instantOf } from './filters.tsx'
 
 const NAMES = ['actor', 'operation', 'outcome', 'code', 'ray', 'address', 'from', 'to'] as const
 type Name = (typeof NAMES)[number]

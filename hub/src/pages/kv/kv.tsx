@@ -2,31 +2,27 @@
 import { useState } from 'react'
 import {
   createGameVersion,
-  deleteKvEntry,
   getGameVersionById,
   listKvDirectories,
   listKvEntries,
   putKvEntry,
 } from '../../api/operations.gen.ts'
-import { useCall, useChange, useEntries, usePages } from '../../api/queries.ts'
+import { useCall, useEntries, usePages } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
 import { Button, LinkButton } from '../../parts/button.tsx'
-import { CopyButton } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { DataTable, ListEnd } from '../../parts/data-table.tsx'
-import { TextArea, TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Loading, Pending } from '../../parts/notice.tsx'
 import { bytes } from '../../parts/numbers.ts'
 import { Empty, Page, Section } from '../../parts/page.tsx'
+import { type Filter, Filters } from '../../shell/filters.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
 import { useMay, versionName } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
-import { type Filter, Filters } from './filters.tsx'
+import { DeleteDialog, EditDialog, type KvEntry } from './entry-dialogs.tsx'
 
-type Entry = { key: string; value?: unknown }
-type Open = { kind: 'edit'; entry: Entry | null } | { kind: 'delete'; key: string } | null
+type Open = { kind: 'edit'; entry: KvEntry | null } | { kind: 'delete'; key: string } | null
 
 const FILTERS: Filter<'directory'>[] = [
   { name: 'directory', label: 'Directory', placeholder: 'players; empty for the top' },
@@ -208,7 +204,7 @@ function List({
   const read = usePages(listKvEntries, { query }, ({ anchor }) =>
     anchor === undefined ? null : { query: { ...query, anchor } },
   )
-  const entries = useEntries(read.data?.pages, (page): readonly Entry[] => page.entries)
+  const entries = useEntries(read.data?.pages, (page): readonly KvEntry[] => page.entries)
   if (read.data === undefined) return <Pending read={read} what="Loading the entries" />
   return (
     <Section title={query.directory === '' ? 'Entries without a directory' : `Entries of ${query.directory}`}>
@@ -252,7 +248,7 @@ function List({
                   id: 'delete',
                   title: 'Delete',
                   width: 6,
-                  cell: ({ key }: Entry) => (
+                  cell: ({ key }: KvEntry) => (
                     <Button
                       kind="quiet_danger"
                       aria-label={`Delete ${key}`}
@@ -277,83 +273,6 @@ function List({
       )}
     </Section>
   )
-}
-
-function EditDialog({
-  entry,
-  directory,
-  namespace_id,
-  may_put,
-  onClose,
-}: {
-  entry: Entry | null
-  directory: string
-  namespace_id: string
-  may_put: boolean
-  onClose: () => void
-}) {
-  const [key, setKey] = useState(entry?.key ?? (directory === '' ? '' : `${directory.replace(/\/$/, '')}/`))
-  const [text, setText] = useState(entry === null ? '{}' : JSON.stringify(entry.value, null, 2))
-  const put = useChange(putKvEntry, { done: 'The entry is written.', onDone: onClose, shows_errors: true })
-  const parsed = parse(text)
-  return (
-    <FormDialog
-      title={entry === null ? 'Write an entry' : entry.key}
-      submit="Write"
-      is_wide
-      is_busy={put.isPending}
-      is_ready={may_put && key !== '' && 'value' in parsed}
-      error={put.error}
-      onSubmit={() => {
-        if ('value' in parsed) put.mutate({ body: { namespace_id, key, value: parsed.value } })
-      }}
-      onClose={onClose}
-    >
-      {entry === null ? (
-        <TextField label="Key" value={key} onChange={setKey} autoComplete="off" spellCheck={false} />
-      ) : (
-        <p>
-          <code className="wrap-anywhere">{key}</code> <CopyButton text={key} label="Copy key" />
-        </p>
-      )}
-      <TextArea
-        label="Value (JSON)"
-        rows={14}
-        value={text}
-        readOnly={!may_put}
-        spellCheck={false}
-        onChange={setText}
-        {...('error' in parsed ? { error: parsed.error } : {})}
-      />
-    </FormDialog>
-  )
-}
-
-function DeleteDialog({ name, namespace_id, onClose }: { name: string; namespace_id: string; onClose: () => void }) {
-  const remove = useChange(deleteKvEntry, { done: 'The entry is deleted.', onDone: onClose, shows_errors: true })
-  return (
-    <ConfirmDialog
-      title="Delete this entry?"
-      submit="Delete"
-      is_danger
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate({ query: { key: name, namespace_id } })}
-      onClose={onClose}
-    >
-      <p className="wrap-anywhere">
-        <code>{name}</code> is deleted at once. Its value cannot be restored.
-      </p>
-    </ConfirmDialog>
-  )
-}
-
-function parse(text: string): { value: unknown } | { error: string } {
-  try {
-    return { value: JSON.parse(text) as unknown }
-  } catch (error) {
-    return { error: `This is no JSON: ${error instanceof Error ? error.message : String(error)}` }
-  }
 }
 
 function previewOf(value: unknown): string {

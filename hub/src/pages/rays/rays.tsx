@@ -8,10 +8,10 @@ import { ListEnd } from '../../parts/data-table.tsx'
 import { Notice, Pending } from '../../parts/notice.tsx'
 import { plural } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
+import { type Filter, Filters, instantOf } from '../../shell/filters.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { type UrlState, useUrlState } from '../../shell/url-state.ts'
 import { type Game, useGame, useMay } from '../game/game.ts'
-import { type Filter, Filters, instantOf } from './filters.tsx'
 import { RayTable } from './ray-table.tsx'
 
 const NAMES = ['namespace', 'code', 'operation', 'slower_ms', 'player', 'from', 'to'] as const

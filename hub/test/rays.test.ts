@@ -1,7 +1,7 @@
 // The pages that explain what happened: requests, one ray, and the search.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { openPlayedHub } from './insight-steps.ts'
+import { openPlayedHub } from './played-hub.ts'
 import { openView, signInAsAdmin } from './steps.ts'
 
 const shortId = (id: string): string => id.slice(-8)

@@ -17,11 +17,11 @@ import { Failure, Loading, Notice } from '../../parts/notice.tsx'
 import { Facts, Page, Section } from '../../parts/page.tsx'
 import { useMay } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
-import { ExplanationView } from './explanation.tsx'
+import { ExplanationView } from '../rays/explanation.tsx'
+import { useRay } from '../rays/use-ray.ts'
+import { Waterfall } from '../rays/waterfall.tsx'
 import { FakePlayers } from './fake-players.tsx'
 import { type FindBody, type FindOutcome, findAsPlayer, showFailure } from './playground-finds.ts'
-import { useRay } from './use-ray.ts'
-import { Waterfall } from './waterfall.tsx'
 
 type Choice = { mode: string; region: string; tags: string; captcha: string; provider: string }
 
