@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { planBatches, writeBatches } from './batches.ts'
 import { type Outcome, sumUp } from './outcome.ts'
+import { USE_VARIABLE } from './processor-time.ts'
 
 const RUN_MS_MAX = 120_000
 const HEAD = "import { after, test } from 'node:test'\n"
@@ -31,7 +32,7 @@ async function runBatch(t: TestContext, texts: Record<string, string>): Promise<
     `--test-reporter-destination=${list}`,
     ...PRELOADS.map((url) => `--import=${url}`),
   ]
-  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
+  const { NODE_TEST_CONTEXT: _context, [USE_VARIABLE]: _file, ...inherited } = process.env
   const env = { ...inherited, TEST_EXIT_MS_MAX: '1000' }
   const exit_code = await new Promise<number>((resolve) => {
     execFile(process.execPath, [...args, ...entries], { env, cwd: folder, timeout: RUN_MS_MAX }, (error) =>

@@ -11,6 +11,7 @@ export const LONG_ENDING = '.long.test.ts'
 /** The event of a batch's process after its last file. */
 export const BATCH_END = 'batch end'
 const BATCH_FILES_MAX = 10
+const PROCESSOR_TIME = pathToFileURL(join(import.meta.dirname, 'processor-time.ts')).href
 /** The line of a test file that says why it runs alone. */
 const ALONE = /^\/\/ Runs in a process of its own: /m
 const BATCH = /(^|\/)batch-\d{3}\.test\.mjs$/
@@ -59,8 +60,10 @@ async function readFiles(files: readonly string[]): Promise<TestFile[]> {
  */
 function entryOf(files: readonly string[]): string {
   return `import { suite, test } from 'node:test'
+import { recordFile } from ${JSON.stringify(PROCESSOR_TIME)}
 for (const [name, url] of ${JSON.stringify(files.map((path) => [relative('.', path), pathToFileURL(path).href]))}) {
   await suite(name, { timeout: ${FILE_MS_MAX} }, () => import(url))
+  recordFile(name)
   if (process.exitCode === undefined) continue
   process.exitCode = undefined
   await test('an error that nobody caught', () => { throw new Error('It is printed above.') })

@@ -21,6 +21,7 @@ import { startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
 import { TEST_MS_MAX } from './limits.ts'
 import { type Outcome, sumUp } from './outcome.ts'
+import { readProcessorTimes, USE_VARIABLE } from './processor-time.ts'
 import { programDependents } from './program-dependents.ts'
 import { summariseSkips } from './skip-summary.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
@@ -33,7 +34,7 @@ const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
 const FILES_AT_ONCE_MAX = 3
 /** Files named on the command line run each in a process of its own, up to this number. */
 const FILES_ALONE_MAX = 8
-const SLOWEST_FILES_MAX = 10
+const LONGEST_FILES_MAX = 10
 /** 128 and the number of SIGINT. */
 const UNFINISHED = 130
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -108,6 +109,7 @@ async function runFiles(
   { failed_to, without_programs }: Options,
 ): Promise<number> {
   const outcome_file = join(server.data_dir, 'outcome.jsonl')
+  const use_file = join(server.data_dir, 'processor-time.jsonl')
   const temporary = await makeTemporaryFolder(server.data_dir)
   const command = [process.execPath, ...flagsOf(outcome_file), ...entries] as const
   const [program, ...args] = without_programs ? withoutPrograms(join(server.data_dir, 'layers'), command) : command
@@ -118,6 +120,7 @@ async function runFiles(
       TEST_DATABASE_URL: server.url,
       ...(programs === null ? {} : { [PROGRAMS_VARIABLE]: programs }),
       [RUN_VARIABLE]: server.mark,
+      [USE_VARIABLE]: use_file,
       TMPDIR: temporary,
       // Hundreds of processes load the same modules; this is a third of what loading takes them.
       NODE_COMPILE_CACHE: join(server.data_dir, 'compile-cache'),
@@ -134,7 +137,7 @@ async function runFiles(
   }
   // At its own end the reporter has printed them.
   if (interrupt.aborted) for (const failure of outcome.failures) console.error(`✖ ${failure}`)
-  printOutcome(outcome, files)
+  printOutcome(outcome, files, readProcessorTimes(await readFile(use_file, 'utf8').catch(() => '')))
   if (interrupt.aborted) return UNFINISHED
   return code === 0 && outcome.executed === 0 ? 1 : (code ?? UNFINISHED)
 }
@@ -164,12 +167,11 @@ function flagsOf(outcome_file: string): string[] {
   ]
 }
 
-function printOutcome(outcome: Outcome, files: readonly string[]): void {
+function printOutcome(outcome: Outcome, files: readonly string[], cpu_ms: ReadonlyMap<string, number>): void {
   const { executed, failed_files, bad_ends, under_way, durations_ms, skips } = outcome
-  const slowest = [...durations_ms].sort(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES_MAX)
   if (files.length > 1) {
-    console.error(`\nThe slowest of ${durations_ms.size} test files that ended:`)
-    for (const [file, ms] of slowest) console.error(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+    printLongest(`The slowest of ${durations_ms.size} test files that ended:`, durations_ms)
+    printLongest('The most processor time, without PostgreSQL:', cpu_ms)
   }
   for (const file of failed_files) console.error(`✖ ${file} failed`)
   for (const bad_end of bad_ends) console.error(`✖ ${bad_end}`)
@@ -182,6 +184,12 @@ function printOutcome(outcome: Outcome, files: readonly string[]): void {
   if (executed === 0) console.error('No test was executed.')
   console.error(processorTime())
   for (const line of summariseSkips(skips)) console.error(line)
+}
+
+function printLongest(title: string, times_ms: ReadonlyMap<string, number>): void {
+  const longest = [...times_ms].sort(([, a], [, b]) => b - a).slice(0, LONGEST_FILES_MAX)
+  if (longest.length > 0) console.error(`\n${title}`)
+  for (const [file, ms] of longest) console.error(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
 }
 
 /** Counts the run, its PostgreSQL and all processes that have ended below it. */
