@@ -1,8 +1,8 @@
 // A session: the platform, the credential and the game that a command acts on. Each comes from the flag, the environment,
 // muster.yaml or the context, in this order. A token of a context is sent only to the address of that context. MUSTER_TOKEN is
 // never sent to an address that only muster.yaml names: the author of a cloned repository would receive it.
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { readFile, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { getGameById, getGames, inspectAuth, type Operation, type ResponseOf } from '@musterhost/contract'
 import { type CallInput, type Client, createClient } from '@musterhost/contract/client'
 import { didYouMean } from '@musterhost/contract/suggestion'
@@ -38,6 +38,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const NAMESPACE_DEFAULT = 'prod'
 /** As in the settings of the platform. */
 const DATA_FOLDER_DEFAULT = '.muster'
+/** Folders above the person's in which a platform is searched. */
+const FOLDERS_ABOVE_MAX = 32
 /** Names in an error that lists the possible ones. */
 const LISTED_NAMES_MAX = 12
 
@@ -191,18 +193,38 @@ export async function localPlatform(terminal: Surroundings): Promise<Credential 
   return { url, token, origin: "the operator's token of this machine" }
 }
 
-/** The token of the platform that was started in the person's folder, or with `npm start` in the checkout of the command. */
+/**
+ * The token of the platform that was started in the person's folder or in a folder above it, or with `npm start` in the
+ * checkout of the command. Above the person's folder only a file of the same user counts.
+ */
 async function readOperatorToken({ env, cwd }: Surroundings): Promise<string | null> {
   const { MUSTER_CHECKOUT: checkout = cwd } = env
+  const tokenIn = (folder: string): string => resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token')
   for (const folder of new Set([cwd, process.cwd(), checkout])) {
-    const token = await readIfThere(resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token'))
+    const token = await readIfThere(tokenIn(folder))
+    if (token !== null) return token.trim()
+  }
+  for (const folder of foldersAbove(cwd)) {
+    const token = await readIfThere(tokenIn(folder), process.getuid?.())
     if (token !== null) return token.trim()
   }
   return null
 }
 
-async function readIfThere(file: string): Promise<string | null> {
+/** The nearest first. */
+function foldersAbove(folder: string): string[] {
+  const folders: string[] = []
+  for (let above = dirname(folder); folders.length < FOLDERS_ABOVE_MAX; above = dirname(above)) {
+    if (above === (folders.at(-1) ?? folder)) break
+    folders.push(above)
+  }
+  return folders
+}
+
+/** Null where the file is missing or cannot be read, and where it belongs to another user than `uid`. */
+async function readIfThere(file: string, uid?: number): Promise<string | null> {
   try {
+    if (uid !== undefined && (await stat(file)).uid !== uid) return null
     return await readFile(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -1,7 +1,7 @@
 // Who the user is: login by token and by device link, contexts, and what every command does about exit codes, JSON, a missing
 // terminal and Ctrl-C.
 import assert from 'node:assert/strict'
-import { statSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -21,6 +21,8 @@ type World = { platform: Platform; url: string; game_id: string; cloud_token: st
 
 /** Nothing listens there. */
 const AWAY = 'http://127.0.0.1:9'
+/** Another user than the one of the tests. */
+const NOBODY_UID = 65_534
 
 test('the name of a machine is one that the platform accepts', () => {
   assert.deepEqual(machineName('ada-laptop.local'), { name: 'ada-laptop.local' })
@@ -130,6 +132,24 @@ async function operator(t: TestContext, { platform, url }: World): Promise<void>
   const launched = { MUSTER_DATA: basename(platform.data_dir), MUSTER_CHECKOUT: dirname(platform.data_dir) }
   const from_game = await muster.run(['whoami'], { env: launched })
   assert.match(from_game.stdout, /the operator's token of this machine/, from_game.stderr)
+
+  // `muster start` in a folder, then `muster init dots`, `cd dots` and further down.
+  const below = { MUSTER_DATA: basename(platform.data_dir) }
+  const game = mkdtempSync(join(dirname(platform.data_dir), 'game-'))
+  t.after(() => rmSync(game, { recursive: true }))
+  mkdirSync(join(game, 'server'))
+  for (const cwd of [game, join(game, 'server')]) {
+    const in_game = await muster.run(['whoami'], { cwd, env: below })
+    assert.match(in_game.stdout, /the operator's token of this machine/, in_game.stderr)
+  }
+  if (process.getuid?.() !== 0) return
+  chownSync(join(platform.data_dir, 'admin-token'), NOBODY_UID, NOBODY_UID)
+  const planted = await muster.run(['whoami'], { cwd: game, env: below })
+  assert.match(
+    planted.stderr,
+    /No platform is chosen/,
+    'a token that another user laid above the folder does not count',
+  )
 }
 
 async function deviceLink(t: TestContext, { platform, url, game_id }: World): Promise<void> {
