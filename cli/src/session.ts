@@ -2,7 +2,7 @@
 // muster.yaml or the context, in this order. A token of a context is sent only to the address of that context. MUSTER_TOKEN is
 // never sent to an address that only muster.yaml names: the author of a cloned repository would receive it.
 import { readFile, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { getGameById, getGames, inspectAuth, type Operation, type ResponseOf } from '@musterhost/contract'
 import { type CallInput, type Client, createClient } from '@musterhost/contract/client'
 import { didYouMean } from '@musterhost/contract/suggestion'
@@ -183,30 +183,33 @@ function notLoggedIn(url: string): Failure {
 
 /** The platform whose data folder this user may read, as on the machine of the operator. Null: there is none. */
 export async function localPlatform(terminal: Surroundings): Promise<Credential | null> {
-  const token = await readOperatorToken(terminal)
-  if (token === null || !hasPlatform()) return null
-  const [{ readConfig }, { mainUrl }] = await Promise.all([
+  const found = await findDataFolder(terminal)
+  if (found === null || !hasPlatform()) return null
+  const [{ readConfig }, { mainUrl }, { readEdgePorts }] = await Promise.all([
     import('@musterhost/server/config/read-config'),
     import('@musterhost/server/config/addresses'),
+    import('@musterhost/server/config/edge-ports'),
   ])
-  const url = new URL(mainUrl(readConfig({ ...terminal.env }))).origin
-  return { url, token, origin: "the operator's token of this machine" }
+  const set = Object.entries(terminal.env).filter(([, value]) => value !== '')
+  const url = new URL(mainUrl(readConfig({ ...readEdgePorts(found.data_dir), ...Object.fromEntries(set) }))).origin
+  return { url, token: found.token, origin: "the operator's token of this machine" }
 }
 
 /**
- * The token of the platform that was started in the person's folder or in a folder above it, or with `npm start` in the
- * checkout of the command. Above the person's folder only a file of the same user counts.
+ * The data folder, with its operator's token, of the platform that was started in the person's folder or in a folder above
+ * it, or with `npm start` in the checkout of the command. Above the person's folder only a file of the same user counts.
  */
-async function readOperatorToken({ env, cwd }: Surroundings): Promise<string | null> {
+async function findDataFolder({ env, cwd }: Surroundings): Promise<{ data_dir: string; token: string } | null> {
   const { MUSTER_CHECKOUT: checkout = cwd } = env
-  const tokenIn = (folder: string): string => resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token')
-  for (const folder of new Set([cwd, process.cwd(), checkout])) {
-    const token = await readIfThere(tokenIn(folder))
-    if (token !== null) return token.trim()
-  }
-  for (const folder of foldersAbove(cwd)) {
-    const token = await readIfThere(tokenIn(folder), process.getuid?.())
-    if (token !== null) return token.trim()
+  const own_uid = process.getuid?.()
+  const candidates = [
+    ...[...new Set([cwd, process.cwd(), checkout])].map((folder) => ({ folder, uid: undefined })),
+    ...foldersAbove(cwd).map((folder) => ({ folder, uid: own_uid })),
+  ]
+  for (const { folder, uid } of candidates) {
+    const data_dir = resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT)
+    const token = await readIfThere(join(data_dir, 'admin-token'), uid)
+    if (token !== null) return { data_dir, token: token.trim() }
   }
   return null
 }

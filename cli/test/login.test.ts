@@ -138,6 +138,15 @@ async function operator(t: TestContext, { platform, url }: World): Promise<void>
   const game = mkdtempSync(join(dirname(platform.data_dir), 'game-'))
   t.after(() => rmSync(game, { recursive: true }))
   mkdirSync(join(game, 'server'))
+  // Without a setting of the ports, as where an ordinary user's platform has taken 8000 in place of 80.
+  const ports = { MUSTER_EDGE_HTTP_PORT: new URL(url).port, MUSTER_EDGE_HTTPS_PORT: '8443' }
+  writeFileSync(join(platform.data_dir, 'edge-ports.json'), JSON.stringify(ports))
+  const unset = await muster.run(['whoami'], { cwd: game, env: { ...below, MUSTER_EDGE_HTTP_PORT: '' } })
+  assert.match(
+    unset.stdout,
+    new RegExp(`localhost:${new URL(url).port}[^]*the operator's token of this machine`),
+    unset.stderr,
+  )
   for (const cwd of [game, join(game, 'server')]) {
     const in_game = await muster.run(['whoami'], { cwd, env: below })
     assert.match(in_game.stdout, /the operator's token of this machine/, in_game.stderr)

@@ -4,14 +4,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { hasHttps } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
+import type { EdgePorts } from '../config/edge-ports.ts'
 import { StartError, startSentence } from '../start-error.ts'
 
 const HTTP_PORTS = [80, 8000] as const
 const HTTPS_PORTS = [443, 8443] as const
 
 export type PortChoice = {
-  /** The two settings, resolved. */
-  settings: { MUSTER_EDGE_HTTP_PORT: string; MUSTER_EDGE_HTTPS_PORT: string }
+  settings: EdgePorts
   /** Why they are not 80 and 443, as text. Empty when they are, or when the settings name them. */
   reasons: readonly string[]
 }
