@@ -1,6 +1,6 @@
 // The book of one namespace: its lobbies, their seats and players, and the indexes over them. This file has the state and
 // its reads. decide.ts reads a book and returns changes or a refusal; evolve.ts makes changes true and can undo them. No
-// part of a book does I/O, reads a clock or is random: shards/shard.ts drives it.
+// part of a book does I/O, reads a clock or is random: shards/shard-books.ts drives it.
 //
 // A lobby is starting until its server calls `ready`. Then it runs, closed or not, until it is stopped: it never became
 // ready, has been empty, has exited, or was stopped on request. A player is reserved until the lobby server reports it

@@ -5,7 +5,7 @@ import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
 import type { PartyMember, PartyRecord } from '../../journal/changes.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
-import type { Decide } from '../shards/batch.ts'
+import type { Decide } from '../shards/pending.ts'
 
 /** Letters and digits that are not confused when they are read aloud. */
 const CODE_LETTERS = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789'

@@ -1,27 +1,11 @@
 // The commands of one journal row: their changes by namespace, the rows that these affect, and how to undo them.
 import type { Change } from '../../journal/changes.ts'
-import type { Decision, Env, Undo } from '../book/commands.ts'
+import type { Undo } from '../book/commands.ts'
 import { apply } from '../book/evolve.ts'
 import type { Book } from '../book/state.ts'
 import { type AffectedRows, addAffected, noAffectedRows } from '../projection/affected-rows.ts'
-import type { LobbyUse } from './room-claims.ts'
-import { RoomChanges } from './room-claims.ts'
-
-/** Reads the book and returns a refusal or changes. `env` is valid during the call only. */
-export type Decide<T> = (book: Book, env: Env) => Decision<T>
-
-/** A command whose caller waits. */
-export type Pending = {
-  namespace_id: string
-  decide: Decide<unknown>
-  /** By the monotonic clock. */
-  since_ms: number
-  decision: Decision<unknown> | null
-  /** Its caller has the result or an error: the command must not be carried out (again). */
-  is_settled: boolean
-  resolve: (decision: Decision<never>) => void
-  reject: (error: unknown) => void
-}
+import type { Pending } from './pending.ts'
+import { type LobbyUse, RoomChanges } from './room-claims.ts'
 
 export class Batch {
   readonly pendings: Pending[] = []

@@ -1,36 +1,23 @@
-// One shard: its books in memory, and the batches in which their changes become durable. A command is carried out in
-// memory at once, and its caller gets the result when its batch has committed. While one append is in flight, the next
-// batch gathers. An idle shard appends at once: there is no timer.
+// One shard: the commands on its books (shard-books.ts), and the batches in which their changes become durable
+// (shard-journal.ts). A command is carried out in memory at once, and its caller gets the result when its batch has
+// committed. While one append is in flight, the next batch gathers. An idle shard appends at once: there is no timer.
 //
 // A shard is writing; or recovering, when an append failed or its outcome is unknown; or deposed, when another writer has
 // taken over; or closed. While it recovers, commands are queued for RECOVERY_WAIT_MS_MAX at most. A deposed or closed shard
 // never writes again. A command that it has not carried out throws ShardMoved, and may be sent to the next holder.
-import { ApiError } from '@musterhost/contract'
-import type { Pool } from 'pg'
-import type { Logger } from 'pino'
-import { clientNetworks } from '../../addresses/client-networks.ts'
-import { newId } from '../../ids.ts'
 import type { Change } from '../../journal/changes.ts'
-import { encodePage } from '../../journal/pages.ts'
-import type { Metrics } from '../../observe/metrics.ts'
-import type { Decision, Env } from '../book/commands.ts'
-import { expire } from '../book/decide.ts'
-import { forget } from '../book/evolve.ts'
-import type { IdleRules } from '../book/idle.ts'
-import { BrokenLaw } from '../book/laws.ts'
-import { Book } from '../book/state.ts'
-import { noRowSnapshots, takeSnapshots } from '../projection/affected-rows.ts'
-import { bookOf, type LoadedShard, loadShard } from '../projection/load.ts'
-import type { Projection } from '../projection/projection.ts'
-import { wakesOfChanges, wakesOfRows } from '../projection/wakes.ts'
-import { Batch, type Decide, type Pending } from './batch.ts'
-import type { BookTime } from './book-time.ts'
-import type { Capacity } from './capacity.ts'
+import type { Decision } from '../book/commands.ts'
+import type { Book } from '../book/state.ts'
+import { noRowSnapshots } from '../projection/affected-rows.ts'
+import { type LoadedShard, loadShard } from '../projection/load.ts'
+import { Batch } from './batch.ts'
 import type { TakenShard } from './empty-shards.ts'
-import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
-import { type PortClaim, replaceClaims } from './port-claims.ts'
-import type { PortPool } from './port-pool.ts'
+import type { AppendOutcome } from './fence.ts'
+import { type Decide, notAvailable, type Pending, refusalOf, reject, settle } from './pending.ts'
+import { replaceClaims } from './port-claims.ts'
 import { replaceRoom } from './room-claims.ts'
+import { ShardBooks, type ShardBooksOptions } from './shard-books.ts'
+import { ShardJournal, type ShardJournalOptions } from './shard-journal.ts'
 import { ShardMoved } from './shard-moved.ts'
 
 /** Commands of one journal row; further commands wait for the next row. */
@@ -39,8 +26,6 @@ const BATCH_COMMANDS_MAX = 1_024
 const QUEUED_COMMANDS_MAX = 20_000
 /** Long enough that a database restart removes no connected player; short enough for a caller to wait. */
 const RECOVERY_WAIT_MS_MAX = 5_000
-/** Ended seats and lobbies that one command removes first. */
-const EXPIRIES_PER_COMMAND_MAX = 1_000
 /** How often commands decide again because their ports or their room are taken elsewhere. */
 const CLAIM_CONFLICTS_MAX = 16
 /** Between two tries to read the journal. */
@@ -48,45 +33,25 @@ const RECOVER_PAUSE_MS = 100
 
 export type ShardState = 'recovering' | 'writing' | 'deposed' | 'closed'
 
-export type ShardOptions = {
-  shard: number
-  pool: Pool
-  projection: Projection
-  capacity: Capacity
-  ports: PortPool
-  book_time: BookTime
-  elapsed: () => number
-  /** For a book whose own rules have not been set. */
-  idle_rules: IdleRules
-  /** Every edge has reported up to this time, for a book whose own time has not been set. */
-  reported_ms: number
-  log: Logger
-  metrics: Metrics
-  /** Called in order with the changes that have become durable. */
-  onCommit: (namespace_id: string, changes: readonly Change[]) => void
-  /** The books have been read again: a caller that waits for a change must read the book. */
-  onReload: () => void
-  onDeposed: (shard: Shard) => void
-  /** Lobbies of another process have a port or the room that was chosen. Resolves when their use has been read. */
-  onClaimRefused: () => Promise<void>
-  /** The end of a lobby with ports is durable. `stop_ms`: in book time. */
-  onPortsUnused: (lobby_id: string, stop_ms: number) => void
-}
+export type ShardOptions = ShardBooksOptions &
+  Omit<ShardJournalOptions, 'placesOf'> & {
+    elapsed: () => number
+    /** Called in order with the changes that have become durable. */
+    onCommit: (namespace_id: string, changes: readonly Change[]) => void
+    /** The books have been read again: a caller that waits for a change must read the book. */
+    onReload: () => void
+    onDeposed: (shard: Shard) => void
+    /** Lobbies of another process have a port or the room that was chosen. Resolves when their use has been read. */
+    onClaimRefused: () => Promise<void>
+  }
 
 type FailedAppend = Exclude<AppendOutcome, { kind: 'committed' }>
 
 export class Shard {
   readonly #options: ShardOptions
-  readonly #env: Env
+  readonly #books: ShardBooks
+  readonly #journal: ShardJournal
   #state: ShardState = 'recovering'
-  #books = new Map<string, Book>()
-  /** The name under which this process appends; new with each takeover. */
-  #writer = ''
-  /** Sequence number of the last journal row. */
-  #seq = 0
-  #time_ms = 0
-  /** The time of the last row: everything that happened until then is durable. */
-  #durable_ms = 0
   #gathering = new Batch()
   #is_appending = false
   /** Commands gather, and no append begins: see together(). */
@@ -101,12 +66,8 @@ export class Shard {
 
   constructor(options: ShardOptions) {
     this.#options = options
-    const { capacity, ports } = options
-    this.#env = {
-      now_ms: 0,
-      choosePlace: (plan, reserved) => capacity.choose(plan, reserved),
-      choosePorts: ports.choose,
-    }
+    this.#books = new ShardBooks(options)
+    this.#journal = new ShardJournal({ ...options, placesOf: options.capacity.placesOf })
   }
 
   get state(): ShardState {
@@ -115,12 +76,12 @@ export class Shard {
 
   /** The namespaces that have a book. */
   namespaceIds(): string[] {
-    return [...this.#books.keys()]
+    return this.#books.namespaceIds()
   }
 
   /** For reads that need not be durable. Undefined when the namespace has no book. */
   book(namespace_id: string): Book | undefined {
-    return this.#books.get(namespace_id)
+    return this.#books.book(namespace_id)
   }
 
   /**
@@ -167,19 +128,11 @@ export class Shard {
     this.#queued = this.#queued.filter((pending) => !pending.is_settled)
     if (this.#state !== 'writing') return
     const now_ms = book_time.now()
-    if (!this.#is_appending && !this.#gathering.has_changes) {
-      this.#time_ms = this.#durable_ms = Math.max(this.#time_ms, now_ms)
-    }
-    for (const [namespace_id, book] of this.#books) {
-      forget(book, this.#durable_ms)
-      const due_ms = book.nextDueMs()
-      if (due_ms !== null && due_ms <= now_ms) {
-        this.run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
-          log.warn({ err: error, shard }, 'expired seats and lobbies could not be removed; trying again')
-        })
-      } else if (book.isEmpty()) {
-        this.#books.delete(namespace_id)
-      }
+    if (!this.#is_appending && !this.#gathering.has_changes) this.#books.advance(now_ms)
+    for (const namespace_id of this.#books.forgetEnded(now_ms)) {
+      this.run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
+        log.warn({ err: error, shard }, 'expired seats and lobbies could not be removed; trying again')
+      })
     }
   }
 
@@ -187,7 +140,7 @@ export class Shard {
   async open(served_ms: number, taken: TakenShard | null): Promise<void> {
     if (taken === null) await this.#reload(null, [], served_ms)
     else {
-      this.#begin(taken.writer, taken.takeover, { books: new Map(), snapshots: noRowSnapshots() })
+      this.#begin(taken, { books: new Map(), snapshots: noRowSnapshots() })
       this.#acceptQueued()
     }
     if (this.#gathering.pendings.length > 0) this.#appended = this.#appendAll()
@@ -206,17 +159,6 @@ export class Shard {
     this.#queued = []
   }
 
-  /** Room for planned lobbies is taken in the region. A reload leaves no planned lobby: see Capacity.replace. */
-  readonly #newBook = (): Book => {
-    const { capacity, shard, idle_rules, reported_ms } = this.#options
-    return new Book({
-      onPlanned: (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
-      idle_rules,
-      networksOf: clientNetworks,
-      reported_ms,
-    })
-  }
-
   /** Carries the command out in memory. Its caller gets the result with the batch, or now if everything is committed. */
   #accept(pending: Pending): void {
     if (!this.#execute(pending, this.#gathering)) return
@@ -230,58 +172,13 @@ export class Shard {
 
   /** Returns false when the command itself failed: it has been rejected and has changed nothing. */
   #execute(pending: Pending, batch: Batch): boolean {
-    const { book_time, shard, log } = this.#options
-    const { namespace_id } = pending
-    const book = bookOf(this.#books, namespace_id, this.#newBook)
-    this.#time_ms = Math.max(this.#time_ms, book_time.now())
-    this.#env.now_ms = this.#time_ms
-    const undo_count = batch.undo_count
-    const change_count = batch.changeCount(namespace_id)
     try {
-      for (let expiries = 0; expiries < EXPIRIES_PER_COMMAND_MAX; expiries++) {
-        const change = expire(book, this.#time_ms)
-        if (change === null) break
-        this.#apply(book, namespace_id, change, batch)
-      }
-      const decision = pending.decide(book, this.#env)
-      pending.decision = decision
-      for (const change of 'changes' in decision ? decision.changes : (decision.noted ?? [])) {
-        this.#apply(book, namespace_id, change, batch)
-      }
+      pending.decision = this.#books.execute(pending.namespace_id, pending.decide, batch)
       return true
     } catch (error) {
-      batch.undoCommand(namespace_id, undo_count, change_count)
-      if (error instanceof BrokenLaw) {
-        const facts = { err: error, shard, namespace_id, time_ms: this.#time_ms }
-        log.error(facts, 'a command would have broken a law; it has been undone')
-      }
       reject(pending, error)
       return false
     }
-  }
-
-  #apply(book: Book, namespace_id: string, change: Change, batch: Batch): void {
-    const { shard, capacity, ports } = this.#options
-    if (change.kind === 'lobby_placed') {
-      const before = { ...book.lobby(change.lobby_id) }
-      capacity.release(shard, before)
-      capacity.take(shard, { ...before, node_id: change.node_id })
-      batch.addRoom(before, -1)
-      batch.addRoom({ ...before, node_id: change.node_id }, 1)
-      batch.onUndo(() => {
-        capacity.release(shard, { ...before, node_id: change.node_id })
-        capacity.take(shard, before)
-      })
-    }
-    if (change.kind === 'lobby_stopped') batch.addRoom(book.lobby(change.lobby_id), -1)
-    batch.apply(book, namespace_id, change)
-    if (change.kind !== 'lobby_created') return
-    const { lobby } = change
-    batch.addRoom(lobby, 1)
-    capacity.take(shard, lobby)
-    batch.onUndo(() => capacity.release(shard, lobby))
-    ports.take(shard, lobby)
-    batch.onUndo(() => ports.undo(shard, lobby))
   }
 
   /** Appends batch after batch until none is left. */
@@ -305,45 +202,20 @@ export class Shard {
 
   /** Appends a batch. The rows are copied at once: memory is at this batch then, and not ahead of it. */
   async #append(batch: Batch): Promise<AppendOutcome> {
-    const { shard, pool, metrics, projection, capacity, onCommit } = this.#options
-    const snapshots = noRowSnapshots()
-    for (const [namespace_id, affected] of batch.affected) {
-      takeSnapshots(bookOf(this.#books, namespace_id, this.#newBook), namespace_id, affected, snapshots)
-    }
+    const { metrics, onCommit } = this.#options
+    const ms = this.#books.time_ms
     const entries = batch.entries()
-    const ms = this.#time_ms
-    const payload = encodePage({ format: 1, ms, entries })
-    const since = performance.now()
-    const row = { shard, seq: this.#seq + 1, writer: this.#writer, payload }
-    const room = batch.room.sums()
-    const ports = claimsOf(entries)
-    const claims = { ports, now_ms: ms, room, placesOf: capacity.placesOf }
-    const outcome = await append(pool, row, room.length === 0 && ports.length === 0 ? null : claims)
-    metrics.append_seconds.observe({ outcome: outcome.kind }, (performance.now() - since) / 1_000)
+    const snapshots = this.#books.snapshotsOf(batch)
+    const outcome = await this.#journal.append({ ms, entries, room: batch.room.sums(), snapshots })
     metrics.batch_commands.observe(batch.pendings.length)
     if (outcome.kind !== 'committed') return outcome
-    this.#seq += 1
-    this.#durable_ms = ms
-    projection.add(shard, this.#seq, snapshots, wakesOfChanges(entries, snapshots.lobbies))
+    this.#books.setDurable(ms)
     for (const { namespace_id, changes } of entries) {
-      this.#releaseStopped(namespace_id, changes)
+      this.#books.releaseStopped(namespace_id, changes)
       onCommit(namespace_id, changes)
     }
     for (const pending of batch.pendings) settle(pending)
     return outcome
-  }
-
-  /** Releases the room and the ports of lobbies whose end is durable: see capacity.ts. */
-  #releaseStopped(namespace_id: string, changes: readonly Change[]): void {
-    const { shard, capacity, ports, onPortsUnused } = this.#options
-    for (const change of changes) {
-      if (change.kind !== 'lobby_stopped') continue
-      const lobby = this.#books.get(namespace_id)?.lobbies.get(change.lobby_id)
-      if (lobby === undefined) continue
-      capacity.release(shard, lobby)
-      ports.retire(shard, lobby)
-      if (lobby.edge_ports.length > 0) onPortsUnused(lobby.lobby_id, lobby.stop_ms ?? this.#durable_ms)
-    }
   }
 
   /** Fills the batch from the queue, so that a new command does not overtake the queued ones. */
@@ -419,24 +291,17 @@ export class Shard {
     later: Pending[],
     served_ms = this.#options.book_time.servedMs(),
   ): Promise<void> {
-    const { pool, shard, log, book_time } = this.#options
+    const { shard, log, book_time } = this.#options
     this.#queued = [...later, ...this.#queued]
     this.#undecided = unknown?.pendings ?? []
-    const lost = { seq: this.#seq + 1, writer: this.#writer }
-    const mine = unknown === null ? null : { seq: this.#seq, writers: new Set([this.#writer]) }
-    let fresh = ''
-    let takeover: Takeover | null = null
+    const takeover = this.#journal.takeover(unknown !== null)
+    let taken: TakenShard | null = null
     while (this.#state === 'recovering') {
       try {
-        if (takeover === null) {
-          fresh = newId(book_time.now())
-          mine?.writers.add(fresh)
-          const times = { now_ms: Math.max(this.#time_ms, book_time.now()), served_ms }
-          takeover = await takeOver(pool, shard, fresh, times, mine)
-        }
-        if (this.#undecided.length > 0) await this.#settleUndecided(lost)
-        if (takeover === null) return this.#depose([])
-        await this.#load(fresh, takeover)
+        taken ??= await takeover.attempt({ now_ms: Math.max(this.#books.time_ms, book_time.now()), served_ms })
+        if (this.#undecided.length > 0) this.#endUndecided(await takeover.hasCommitted())
+        if (taken === null) return this.#depose([])
+        await this.#load(taken)
       } catch (error) {
         log.warn({ err: error, shard }, 'the journal cannot be read; trying again')
         await new Promise((resolve) => setTimeout(resolve, RECOVER_PAUSE_MS))
@@ -445,40 +310,32 @@ export class Shard {
     if (this.#state === 'writing') this.#acceptQueued()
   }
 
-  /** Reads the shard after a takeover, and writes from then on. */
-  async #load(writer: string, takeover: Takeover): Promise<void> {
-    const { pool, shard, log, capacity } = this.#options
-    const loaded = await loadShard(pool, shard, takeover, log, this.#newBook)
-    // It may have been closed meanwhile.
-    if (this.#state !== 'recovering') return
-    this.#books = loaded.books
-    await replaceClaims(pool, shard, loaded.books.values(), takeover.ms)
-    await replaceRoom(pool, { shard, seq: takeover.seq }, loaded.books.values(), capacity.placesOf)
-    if (this.#state === 'recovering') this.#begin(writer, takeover, loaded)
-  }
-
-  #begin(writer: string, takeover: Takeover, { books, snapshots }: LoadedShard): void {
-    const { shard, capacity, ports, metrics, projection, book_time, onReload } = this.#options
-    this.#books = books
-    capacity.replace(shard, books.values())
-    ports.replace(shard, books.values())
-    this.#writer = writer
-    this.#seq = takeover.seq
-    this.#time_ms = this.#durable_ms = takeover.ms
-    book_time.reach(takeover.ms)
-    metrics.shard_recoveries.inc()
-    projection.reset(shard)
-    projection.add(shard, this.#seq, snapshots, wakesOfRows(snapshots.lobbies.values()))
-    this.#state = 'writing'
-    onReload()
-  }
-
   /** After a takeover the outcome cannot change any more: the callers get their results, or the commands run again. */
-  async #settleUndecided(lost: { seq: number; writer: string }): Promise<void> {
-    const { pool, shard } = this.#options
-    if (await didCommit(pool, { shard, ...lost })) this.#undecided.forEach(settle)
+  #endUndecided(has_committed: boolean): void {
+    if (has_committed) this.#undecided.forEach(settle)
     else this.#queued = [...this.#undecided, ...this.#queued]
     this.#undecided = []
+  }
+
+  /** Reads the shard after a takeover, and writes from then on. */
+  async #load(taken: TakenShard): Promise<void> {
+    const { pool, shard, log, capacity } = this.#options
+    const { seq, ms } = taken.takeover
+    const loaded = await loadShard(pool, shard, taken.takeover, log, this.#books.newBook)
+    // It may have been closed meanwhile.
+    if (this.#state !== 'recovering') return
+    await replaceClaims(pool, shard, loaded.books.values(), ms)
+    await replaceRoom(pool, { shard, seq }, loaded.books.values(), capacity.placesOf)
+    if (this.#state === 'recovering') this.#begin(taken, loaded)
+  }
+
+  #begin(taken: TakenShard, { books, snapshots }: LoadedShard): void {
+    const { metrics, onReload } = this.#options
+    this.#books.replace(books, taken.takeover.ms)
+    this.#journal.begin(taken, snapshots)
+    metrics.shard_recoveries.inc()
+    this.#state = 'writing'
+    onReload()
   }
 
   #depose(pendings: readonly Pending[]): void {
@@ -499,36 +356,4 @@ export class Shard {
   #hasWaitedTooLong(pending: Pending): boolean {
     return pending.since_ms + RECOVERY_WAIT_MS_MAX <= this.#options.elapsed()
   }
-}
-
-function claimsOf(entries: readonly { changes: readonly Change[] }[]): PortClaim[] {
-  const claims: PortClaim[] = []
-  for (const { changes } of entries) {
-    for (const change of changes) {
-      if (change.kind !== 'lobby_created') continue
-      const { lobby_id, edge_ports } = change.lobby
-      for (const { transport, port } of edge_ports) claims.push({ transport, port, lobby_id })
-    }
-  }
-  return claims
-}
-
-function settle(pending: Pending): void {
-  pending.is_settled = true
-  pending.resolve(pending.decision as Decision<never>)
-}
-
-function reject(pending: Pending, error: unknown): void {
-  pending.is_settled = true
-  pending.reject(error)
-}
-
-function notAvailable(): ApiError {
-  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-}
-
-/** A refusal of the row itself by PostgreSQL is a fault of this program; anything else is an outage. */
-function refusalOf(error: unknown): unknown {
-  const code = (error as { code?: unknown }).code
-  return typeof code === 'string' && /^(0A|22|23|42|54)...$/.test(code) ? error : notAvailable()
 }
