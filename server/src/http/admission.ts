@@ -12,7 +12,7 @@ import type { MountOptions } from './mount-options.ts'
 import { ownerOf, rayOf } from './ray.ts'
 
 /** What is known of a request before its body is read: the body of an unknown caller is not parsed. */
-type Admitted = { caller: Caller; address: string; client: string }
+type Admitted = { caller: Caller; client_ip: string; client_key: string }
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -31,14 +31,15 @@ type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: E
 export function createAdmission(options: MountOptions, operation: Operation): OnRequest {
   const { ctx, peers } = options
   const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller): void => {
-    const address = addressOf(options, request.raw)
-    const client = clientKey(address)
+    const client_ip = addressOf(options, request.raw)
+    const client_key = clientKey(client_ip)
     const ray = rayOf(request)
     if (ray !== null) ray.owner = ownerOf(caller)
-    if (!peers.isCountedElsewhere(request, caller)) requireRate(options, operation, caller, client)
+    if (!peers.isCountedElsewhere(request, caller)) requireRate(options, operation, caller, client_key)
     peers.onAdmitted(request, reply, caller)
-    if (request.headers[EDGE_PROOF_HEADER] !== options.edge_proof) takePlace(options, reply, bucketOf(caller) ?? client)
-    request.admitted = { caller, address, client }
+    if (request.headers[EDGE_PROOF_HEADER] !== options.edge_proof)
+      takePlace(options, reply, bucketOf(caller) ?? client_key)
+    request.admitted = { caller, client_ip, client_key }
     phase(ray, 'http')
   }
   return (request, reply, done) => {
@@ -72,9 +73,9 @@ export function addressOf(options: MountOptions, request: IncomingMessage): stri
 }
 
 /** A lobby has a limit of its own, so that other lobbies of its machine cannot starve it. */
-export function requireRate(options: MountOptions, operation: Operation, caller: Caller, client: string): void {
+export function requireRate(options: MountOptions, operation: Operation, caller: Caller, client_key: string): void {
   if (operation.rate_limit === 'none') return
-  const key = bucketOf(caller) ?? client
+  const key = bucketOf(caller) ?? client_key
   // A backend calls for all its players: only the number of its calls is limited.
   const asks_for_all = caller.kind === 'cloud' && operation.rate_limit !== 'kv'
   const limiter = options.limiters[asks_for_all ? 'cloud' : operation.rate_limit]

@@ -16,9 +16,9 @@ export type OperationRequest<O extends Operation, K extends CallerKind = CallerK
   /** Records where the time of the request goes; null when no ray is kept. */
   ray: Ray | null
   /** The client's own address, as the trusted proxies report it. */
-  address: string
+  client_ip: string
   /** The key that limits per client count by: an IPv4 address or an IPv6 /64. */
-  client: string
+  client_key: string
   user_agent: string | null
   idempotency_key: string | null
   /** Used only for logging in. */

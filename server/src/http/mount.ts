@@ -118,9 +118,9 @@ function createContextOf(ctx: Context, operation: Operation): (request: FastifyR
   const unaudited: ChangeContext = { ...ctx, audit: null }
   if (!isAudited(operation)) return () => unaudited
   return (request) => {
-    const { caller, address } = request.admitted!
+    const { caller, client_ip } = request.admitted!
     const { authorization } = request.headers
-    const audit = { operation: operation.id, caller, authorization, client_ip: address, ray_id: request.id }
+    const audit = { operation: operation.id, caller, authorization, client_ip, ray_id: request.id }
     return { ...ctx, audit }
   }
 }

@@ -67,8 +67,8 @@ export type OpenSocket = {
 export type Opening = {
   caller: Caller
   /** The address of the client, and the key that limits count by. */
-  address: string
-  client: string
+  client_ip: string
+  client_key: string
   /** What the caller proved itself with. */
   token: string
   params: Record<string, string>
@@ -176,7 +176,7 @@ class Sockets {
         if (accepted === null) socket.destroy()
         else end(accepted, TRY_AGAIN, 'too many')
       }
-      const place = this.#share.enter(subscriber.opening.client, displace)
+      const place = this.#share.enter(subscriber.opening.client_key, displace)
       if (typeof place === 'string') throw noPlace(place)
       socket.once('close', place.leave)
       ctx.recorder.end(ray, null)
@@ -209,13 +209,13 @@ class Sockets {
     if (ray !== null) ray.owner = ownerOf(caller)
     const { origin } = request.headers
     if (origin !== undefined) await requireOrigin(origin, caller)
-    const address = addressOf(options, request)
-    const client = clientKey(address)
+    const client_ip = addressOf(options, request)
+    const client_key = clientKey(client_ip)
     const token = bearerOf(authorization) ?? ''
-    requireRate(options, operation, caller, client)
+    requireRate(options, operation, caller, client_key)
     requireShape(known.checkParams, params, 'params')
     requireShape(known.checkQuery, query, 'query')
-    const opening = { caller, address, client, token, params, query }
+    const opening = { caller, client_ip, client_key, token, params, query }
     await admit(opening)
     return { opening, known, token, is_alive: true, message_count: 0 }
   }

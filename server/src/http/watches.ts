@@ -81,8 +81,8 @@ function shareOf({ watches }: MountOptions, { id }: Operation): ClientShare {
 }
 
 /** The lobbies of a machine share an address: each counts as a client of its own. */
-function shareKeyOf({ caller, client }: OperationRequest<Operation>): string {
-  return caller.kind === 'lobby' ? caller.lobby_id : client
+function shareKeyOf({ caller, client_key }: OperationRequest<Operation>): string {
+  return caller.kind === 'lobby' ? caller.lobby_id : client_key
 }
 
 /** What the rights of a long poll depend on: its credential, and the group, game or namespace that it names. */

@@ -44,7 +44,7 @@ export type LobbyRecord = {
 export type PlayerRecord = {
   player_id: string
   lobby_id: string
-  /** The client key (an IPv4 address or an IPv6 /64), by which limits count. */
+  /** The client key (an IPv4 address or an IPv6 /64), by which limits count. Rows of the journal have it under this name. */
   client: string
   create_ms: number
   /** A reserved player must connect before it, and a connected player must leave. */
@@ -60,9 +60,9 @@ export type PlayerRecord = {
 /** A member of a party, with its address at the time when it joined. */
 export type PartyMember = {
   identity_id: string
-  /** The client IP address. */
+  /** The client IP address, as `address` in the rows of the journal. */
   address: string
-  /** The client key of that address. */
+  /** The client key of that address, as `client` in those rows. */
   client: string
   user_agent: string | null
   join_ms: number

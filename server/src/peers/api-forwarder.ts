@@ -78,8 +78,8 @@ export class ApiForwarder {
 
   /** When all places are taken, a lobby with few requests displaces one of the lobby with the most. */
   #takePlace({ admitted }: FastifyRequest, reply: FastifyReply, gone: AbortController): void {
-    const { caller, client } = admitted!
-    const place = this.#share.enter(bucketOf(caller) ?? client, () => gone.abort())
+    const { caller, client_key } = admitted!
+    const place = this.#share.enter(bucketOf(caller) ?? client_key, () => gone.abort())
     if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
     if (place === 'full') throw notAvailable()
     reply.raw.once('close', place.leave)
@@ -117,7 +117,7 @@ export class ApiForwarder {
 
   #headersOf(from: FastifyRequest): OutgoingHttpHeaders {
     const headers: OutgoingHttpHeaders = {
-      'x-forwarded-for': from.admitted!.address,
+      'x-forwarded-for': from.admitted!.client_ip,
       [EDGE_PROOF_HEADER]: this.#proof,
       [RAY_HEADER]: from.id,
     }

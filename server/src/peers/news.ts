@@ -11,9 +11,9 @@ export function newsOfOwner(forwarder: OwnerForwarder, readHere: ReadNews): Read
       return await readHere(opening, told, socket)
     } catch (error) {
       if (!(error instanceof ShardMoved)) throw error
-      const { caller, address, token } = opening
+      const { caller, client_ip, token } = opening
       const path = told === undefined ? watchEvents.path : `${watchEvents.path}?watch_index=${told}`
-      const headers = { 'x-forwarded-for': address, authorization: `Bearer ${token}` }
+      const headers = { 'x-forwarded-for': client_ip, authorization: `Bearer ${token}` }
       const asked = { method: watchEvents.method, path, headers, body: null, is_repeatable: true, gone: socket.over }
       const response = await forwarder.ask(asked, caller, { shard: error.shard, steps: {} })
       if (response === null) return null

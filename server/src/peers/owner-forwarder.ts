@@ -142,8 +142,8 @@ export class OwnerForwarder {
   ): Promise<FastifyReply | null> {
     const ray = rayOf(from)
     phase(ray, 'forward')
-    const { address, caller } = from.admitted!
-    const headers: OutgoingHttpHeaders = { 'x-forwarded-for': address, [RAY_HEADER]: from.id }
+    const { client_ip, caller } = from.admitted!
+    const headers: OutgoingHttpHeaders = { 'x-forwarded-for': client_ip, [RAY_HEADER]: from.id }
     for (const name of REQUEST_HEADERS) if (from.headers[name] !== undefined) headers[name] = from.headers[name]
     const is_repeatable = repeatable || from.method === 'GET' || from.headers['idempotency-key'] !== undefined
     const asked = { method: from.method, path: from.url, headers, body: from.raw_body, is_repeatable, gone }

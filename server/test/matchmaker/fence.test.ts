@@ -22,7 +22,7 @@ import {
 
 const LATE_CALLS = 5
 
-const wishOf = (client: string) => findRequest({ client, seat_key: `find ${client}`, plan: lobbyPlan() })
+const wishOf = (client: string) => findRequest({ client_key: client, seat_key: `find ${client}`, plan: lobbyPlan() })
 
 async function setUp(t: TestContext) {
   const url = await createDatabase(t)
@@ -244,11 +244,16 @@ test('mistake 3, in the tables: a row that is refused does not hold back the oth
   const ids = () => ({ lobby_id: newNamespace(), player_id: newNamespace() })
   const create = (client: string, game_mode: string) =>
     writer.books.commit(namespace_id, (book, { now_ms }) =>
-      decide.create(book, { ...requestedSeat({ client }), plan: lobbyPlan({ game_mode }) }, ids(), at(now_ms)),
+      decide.create(
+        book,
+        { ...requestedSeat({ client_key: client }), plan: lobbyPlan({ game_mode }) },
+        ids(),
+        at(now_ms),
+      ),
     )
   const join = (client: string, lobby_id: string) =>
     writer.books.commit(namespace_id, (book, { now_ms }) =>
-      decide.join(book, { ...requestedSeat({ client }), lobby_id }, ids(), now_ms),
+      decide.join(book, { ...requestedSeat({ client_key: client }), lobby_id }, ids(), now_ms),
     )
   const [good, , bad] = await Promise.all([
     create('one', 'default'),

@@ -28,7 +28,7 @@ test('a command that would break a law fails alone, is not in the journal, and i
   const create = (book: Book, client: string, lobby_count_max: number): Decision<unknown> =>
     decide.create(
       book,
-      { ...requestedSeat({ client, lobby_count_max }), plan: lobbyPlan() },
+      { ...requestedSeat({ client_key: client, lobby_count_max }), plan: lobbyPlan() },
       { lobby_id: newId(Date.now()), player_id: newId(Date.now()) },
       at(Date.now()),
     )

@@ -34,7 +34,7 @@ const RECOVERY_WAIT_MS_MAX = 5_000
 const REFUSED_NOW = { code: 'API_NOT_AVAILABLE' }
 
 const freshIds = (): FreshIds => ({ lobby_id: newId(Date.now()), player_id: newId(Date.now()) })
-const wishOf = (client: string) => findRequest({ client, seat_key: `find ${client}`, plan: lobbyPlan() })
+const wishOf = (client: string) => findRequest({ client_key: client, seat_key: `find ${client}`, plan: lobbyPlan() })
 
 function createCaller(writer: LocalWriter, namespace_id: string) {
   const commit = <T>(decide: Parameters<LocalWriter['books']['commit']>[1]): Promise<T> =>

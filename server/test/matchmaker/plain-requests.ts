@@ -60,7 +60,7 @@ export function at(now_ms: number): Env {
 
 export function requestedSeat(changes: Partial<RequestedSeat> = {}): RequestedSeat {
   return {
-    client: '192.0.2.1',
+    client_key: '192.0.2.1',
     seat_key: null,
     client_players_max: 1_000_000,
     lobby_count_max: 1_000_000,

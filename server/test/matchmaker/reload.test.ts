@@ -31,7 +31,7 @@ test('after kill -9 of a writer the next one has exactly what was acknowledged, 
   const killed = await startOpenWriter(t, url)
   const plan = lobbyPlan({ player_deadline_ms: 1_000, idle_grace_ms: 1_000, ready_within_ms: 1_000 })
   const find = (client: string) =>
-    killed.call(namespace_id, 'find', findRequest({ client, seat_key: `find ${client}`, plan }))
+    killed.call(namespace_id, 'find', findRequest({ client_key: client, seat_key: `find ${client}`, plan }))
   const acknowledged = await Promise.all(Array.from({ length: 100 }, (_, number) => find(`early ${number}`)))
   const { lobby_id, player_id } = acknowledged[0]!.result as SeatTaken
   assert.ok((await killed.call(namespace_id, 'ready', lobby_id)).result !== undefined)
@@ -158,7 +158,7 @@ async function live(writer: LocalWriter, namespace_id: string, round: number): P
       commit<SeatTaken>((book, { now_ms }) =>
         decide.find(
           book,
-          findRequest({ client: `${round} ${number}`, seat_key: `find ${round} ${number}`, plan }),
+          findRequest({ client_key: `${round} ${number}`, seat_key: `find ${round} ${number}`, plan }),
           freshIds(),
           at(now_ms),
         ),

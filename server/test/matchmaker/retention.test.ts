@@ -104,7 +104,7 @@ async function take(
       const player = players[which % Math.max(1, players.length)]
       const seat = { player_id: player?.player_id ?? '', lobby_id: player?.lobby_id ?? '' }
       const ids = { lobby_id: newId(now_ms), player_id: newId(now_ms) }
-      const wish = findRequest({ client: `${which}`, seat_key: `${kind} ${which}`, plan: lobbyPlan() })
+      const wish = findRequest({ client_key: `${which}`, seat_key: `${kind} ${which}`, plan: lobbyPlan() })
       if (kind === 'find') return decide.find(book, wish, ids, env)
       if (kind === 'create') return decide.create(book, { ...wish, plan: lobbyPlan() }, ids, env)
       if (kind === 'ready') return decide.ready(book, lobby_id, env.now_ms)

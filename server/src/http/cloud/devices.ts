@@ -15,7 +15,7 @@ import {
 import { type Implementation, implement } from '../implement.ts'
 
 export const devices = (links: DeviceLinks): Implementation[] => [
-  implement(prepareDeviceLink, ({ ctx, body, address }) => prepareLink(ctx, { name: body?.name, client_ip: address })),
+  implement(prepareDeviceLink, ({ ctx, body, client_ip }) => prepareLink(ctx, { name: body?.name, client_ip })),
   implement(inspectDeviceLink, ({ ctx, query }) => inspectLink(ctx, query.device_link_token)),
   implement(getDeviceLink, ({ query, gone }) => links.get(query, gone)),
   implement(completeDeviceLink, async ({ ctx, caller, body }) => {

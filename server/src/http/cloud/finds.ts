@@ -22,8 +22,8 @@ export function findsSocket(ctx: Context, feeds: Feeds<LiveFinds>): SocketRoute 
     requireOrigin: requireHub(ctx),
     admit: ({ caller, params, query }) => requireFinds(ctx, caller, params as Params, query.watch_index),
 
-    async serve(socket, { client, params, query }) {
-      const { feed, leave } = await feeds.enter((params as Params).namespace_id, client)
+    async serve(socket, { client_key, params, query }) {
+      const { feed, leave } = await feeds.enter((params as Params).namespace_id, client_key)
       let wake = (): void => {}
       const stopHearing = feed.onNews(() => wake())
       const sendMessage = (message: FindsMessage): Promise<void> => socket.send(JSON.stringify(message))

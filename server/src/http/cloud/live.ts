@@ -51,8 +51,8 @@ export function liveLobbiesSocket(ctx: Context, feeds: Feeds<LiveLobbies>): Sock
     requireOrigin: requireHub(ctx),
     admit: ({ caller, params, query }) => requireLive(ctx, caller, params as Params, query.watch_index),
 
-    async serve(socket, { client, params, query }) {
-      const { feed, leave } = await feeds.enter((params as Params).namespace_id, client)
+    async serve(socket, { client_key, params, query }) {
+      const { feed, leave } = await feeds.enter((params as Params).namespace_id, client_key)
       let wake = (): void => {}
       const stopHearing = feed.onNews(() => wake())
       const sendMessage = (message: LiveMessage): Promise<void> => socket.send(bytesOf(message))

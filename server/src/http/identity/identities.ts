@@ -5,9 +5,9 @@ import { type Implementation, implement } from '../implement.ts'
 
 export const identities = (quota: GuestQuota): Implementation[] => [
   implement(setupIdentity, {
-    namespace: ({ ctx, caller: { namespace_id, identity_id }, client, body }) =>
-      setUpGuest(ctx, quota, { namespace_id, identity_id, client_key: client }, body.existing_identity_token),
-    development: ({ ctx, caller: { namespace_id }, client, body }) =>
-      setUpGuest(ctx, quota, { namespace_id, identity_id: null, client_key: client }, body.existing_identity_token),
+    namespace: ({ ctx, caller: { namespace_id, identity_id }, client_key, body }) =>
+      setUpGuest(ctx, quota, { namespace_id, identity_id, client_key }, body.existing_identity_token),
+    development: ({ ctx, caller: { namespace_id }, client_key, body }) =>
+      setUpGuest(ctx, quota, { namespace_id, identity_id: null, client_key }, body.existing_identity_token),
   }),
 ]

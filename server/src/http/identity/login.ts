@@ -18,11 +18,11 @@ import { type Implementation, implement } from '../implement.ts'
 import { readSessionCookie, sessionCookie } from './cookie.ts'
 
 export const login = (askProvider: AskProvider): Implementation[] => [
-  implement(startEmailVerification, async ({ ctx, client, address, origin, body }) => {
+  implement(startEmailVerification, async ({ ctx, client_key, client_ip, origin, body }) => {
     refuseForeign(ctx, origin)
     requireEmailLogin(ctx)
-    await requireLoginCaptcha(ctx, askProvider, address, body.captcha?.turnstile?.client_response ?? null)
-    return startEmailLogin(ctx, client, body.email)
+    await requireLoginCaptcha(ctx, askProvider, client_ip, body.captcha?.turnstile?.client_response ?? null)
+    return startEmailLogin(ctx, client_key, body.email)
   }),
   implement(completeEmailVerification, async (request) => {
     const { ctx, origin, body, setCookie } = request
@@ -54,12 +54,12 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     const { token, expire_ms } = issueUserToken(ctx, session)
     return { token, exp: new Date(expire_ms).toISOString(), identity_id: session.user_id }
   }),
-  implement(inspectAuth, ({ caller, address }) => ({ ...inspectCaller(caller), client_ip: address })),
+  implement(inspectAuth, ({ caller, client_ip }) => ({ ...inspectCaller(caller), client_ip })),
 ]
 
 /** From where a session is used. */
-export function deviceOf({ address, user_agent }: { address: string; user_agent: string | null }): Device {
-  return { client_ip: address, user_agent }
+export function deviceOf({ client_ip, user_agent }: { client_ip: string; user_agent: string | null }): Device {
+  return { client_ip, user_agent }
 }
 
 /** A foreign page must neither use a session nor create one. Programs send no Origin. */

@@ -54,7 +54,7 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => {
       development: nothing,
     }),
     implement(listLobbies, {
-      namespace: ({ caller, query, address }) => listOpenLobbies(context(), caller.namespace_id, address, query),
+      namespace: ({ caller, query, client_ip }) => listOpenLobbies(context(), caller.namespace_id, client_ip, query),
       development: ({ caller, query }) => developmentList(context(), caller, query),
     }),
   ]

@@ -5,15 +5,15 @@ import { implement } from '../implement.ts'
 
 export const parties = ({ context }: Matchmaker) => [
   implement(createParty, {
-    identity: ({ caller, address, client, user_agent }) =>
-      calls.createParty(context(), caller, { address, client, user_agent }),
+    identity: ({ caller, client_ip, client_key, user_agent }) =>
+      calls.createParty(context(), caller, { client_ip, client_key, user_agent }),
   }),
   implement(getParty, {
     identity: ({ caller, query, isGone }) => calls.partyOf(context(), caller, query.watch_index, isGone),
   }),
   implement(joinParty, {
-    identity: ({ caller, address, client, user_agent, body }) =>
-      calls.joinParty(context(), caller, { address, client, user_agent }, body.code),
+    identity: ({ caller, client_ip, client_key, user_agent, body }) =>
+      calls.joinParty(context(), caller, { client_ip, client_key, user_agent }, body.code),
   }),
   implement(leaveParty, { identity: ({ caller }) => calls.leaveParty(context(), caller) }),
   implement(setPartyLeader, { identity: ({ caller, body }) => calls.setLeader(context(), caller, body.identity_id) }),

@@ -6,7 +6,7 @@ import { type Implementation, implement } from '../implement.ts'
 
 export const regions = ({ context }: Matchmaker): Implementation[] => [
   implement(listRegions, {
-    namespace: ({ caller, address }) => answerRegions(context(), caller.namespace_id, address),
+    namespace: ({ caller, client_ip }) => answerRegions(context(), caller.namespace_id, client_ip),
     development: ({ caller }) => developmentRegions(context(), caller),
   }),
 ]

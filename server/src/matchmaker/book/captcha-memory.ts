@@ -8,7 +8,7 @@ const CAPTCHA_CLIENTS_MAX = 500_000
 export type CaptchaRules = { requests_before_reverify: number; verification_ttl_ms: number }
 
 export type VerifiedClient = {
-  client: string
+  client_key: string
   verify_ms: number
   /** From the rules at the time when the captcha was solved. */
   expire_ms: number
@@ -17,11 +17,11 @@ export type VerifiedClient = {
 
 export type CaptchaMemory = {
   /** Whether the client may make another request without a captcha. */
-  allows: (client: string, rules: CaptchaRules, now_ms: number) => boolean
-  get: (client: string) => VerifiedClient | undefined
-  verify: (client: string, verify_ms: number, expire_ms: number) => () => void
+  allows: (client_key: string, rules: CaptchaRules, now_ms: number) => boolean
+  get: (client_key: string) => VerifiedClient | undefined
+  verify: (client_key: string, verify_ms: number, expire_ms: number) => () => void
   /** Does nothing for a client that is not remembered. */
-  count: (client: string) => () => void
+  count: (client_key: string) => () => void
   load: (clients: readonly VerifiedClient[]) => void
   /** `durable_ms`: changes until then cannot be undone any more. */
   forget: (durable_ms: number) => void
@@ -33,34 +33,34 @@ export function createCaptchaMemory(): CaptchaMemory {
   const ends = createHeap<VerifiedClient>((a, b) => a.expire_ms < b.expire_ms)
 
   function put(entry: VerifiedClient): void {
-    remove(entry.client)
-    clients.set(entry.client, entry)
+    remove(entry.client_key)
+    clients.set(entry.client_key, entry)
     ends.place(entry)
   }
 
-  function remove(client: string): void {
-    const entry = clients.get(client)
+  function remove(client_key: string): void {
+    const entry = clients.get(client_key)
     if (entry === undefined) return
-    clients.delete(client)
+    clients.delete(client_key)
     ends.remove(entry)
   }
 
   return {
-    allows(client, rules, now_ms) {
-      const entry = clients.get(client)
+    allows(client_key, rules, now_ms) {
+      const entry = clients.get(client_key)
       if (entry === undefined) return false
       return (
         now_ms - entry.verify_ms < rules.verification_ttl_ms && entry.request_count < rules.requests_before_reverify
       )
     },
-    get: (client) => clients.get(client),
-    verify(client, verify_ms, expire_ms) {
-      const before = clients.get(client)
-      put({ client, verify_ms, expire_ms, request_count: 0 })
-      return () => (before === undefined ? remove(client) : put(before))
+    get: (client_key) => clients.get(client_key),
+    verify(client_key, verify_ms, expire_ms) {
+      const before = clients.get(client_key)
+      put({ client_key, verify_ms, expire_ms, request_count: 0 })
+      return () => (before === undefined ? remove(client_key) : put(before))
     },
-    count(client) {
-      const entry = clients.get(client)
+    count(client_key) {
+      const entry = clients.get(client_key)
       if (entry === undefined) return () => {}
       entry.request_count++
       return () => {
@@ -73,7 +73,7 @@ export function createCaptchaMemory(): CaptchaMemory {
     forget(durable_ms) {
       for (let first = ends.peek(); first !== undefined; first = ends.peek()) {
         if (first.expire_ms > durable_ms && clients.size <= CAPTCHA_CLIENTS_MAX) return
-        remove(first.client)
+        remove(first.client_key)
       }
     },
     size: () => clients.size,

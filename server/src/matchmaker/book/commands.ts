@@ -64,7 +64,7 @@ export type ChoosePorts = (
 
 /** The members of every request for a seat. */
 export type RequestedSeat = {
-  client: string
+  client_key: string
   seat_key: string | null
   /** Live and reserved players that this client may have in the namespace. */
   client_players_max: number
@@ -76,7 +76,7 @@ export type RequestedSeat = {
 
 export type PartyLimits = {
   /** Returns client_players_max for a member with that IP address. */
-  playersMaxOf: (address: string) => number
+  playersMaxOf: (client_ip: string) => number
 }
 
 export type FindRequest = RequestedSeat & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }

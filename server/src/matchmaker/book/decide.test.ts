@@ -39,17 +39,20 @@ test('a client has at most as many players as its limit, over all lobbies, and 0
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS)
   const full = refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-  const mine = { client: '198.51.100.7', client_players_max: 2 }
+  const mine = { client_key: '198.51.100.7', client_players_max: 2 }
   const first = grantIn(book, decide.find(book, findRequest(mine), ids(), at(START_MS)))
   grantIn(book, decide.create(book, { ...requestedSeat(mine), plan: lobbyPlan() }, ids(), at(START_MS)))
   assert.deepEqual(decide.find(book, findRequest(mine), ids(), at(START_MS)), full)
   assert.deepEqual(decide.join(book, { ...requestedSeat(mine), lobby_id }, ids(), START_MS), full)
   assert.deepEqual(decide.create(book, { ...requestedSeat(mine), plan: lobbyPlan() }, ids(), at(START_MS)), full)
-  grantIn(book, decide.find(book, findRequest({ client: '198.51.100.8', client_players_max: 1 }), ids(), at(START_MS)))
+  grantIn(
+    book,
+    decide.find(book, findRequest({ client_key: '198.51.100.8', client_players_max: 1 }), ids(), at(START_MS)),
+  )
   grantIn(book, decide.release(book, first.player_id, START_MS))
   grantIn(book, decide.find(book, findRequest(mine), ids(), at(START_MS)))
   assert.deepEqual(
-    decide.find(book, findRequest({ client: '203.0.113.1', client_players_max: 0 }), ids(), at(START_MS)),
+    decide.find(book, findRequest({ client_key: '203.0.113.1', client_players_max: 0 }), ids(), at(START_MS)),
     full,
   )
 })

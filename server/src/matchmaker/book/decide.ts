@@ -155,8 +155,8 @@ function holdPlaces(
   entrants: readonly Entrant[],
   now_ms: number,
 ): Granted<HeldSeat> {
-  const holds = entrants.map(({ player_id, client, member }): Hold => {
-    return { player_id, client, member, action, ...on, expire_ms: now_ms + SEAT_HOLD_MS }
+  const holds = entrants.map(({ player_id, client_key, member }): Hold => {
+    return { player_id, client_key, member, action, ...on, expire_ms: now_ms + SEAT_HOLD_MS }
   })
   for (const one of holds) book.holds.put(one)
   return grant({ hold: holds[0]! })
@@ -176,7 +176,7 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (entrants === null) return grant(null)
   const { lobby, plan, action } = held
   if (lobby.stop_ms !== null || (action === 'find' && (lobby.is_closed || lobby.is_stalled))) return grant(null)
-  if (entrants.some(({ client, players_max }) => book.playersOf(client) > players_max)) {
+  if (entrants.some(({ client_key, players_max }) => book.playersOf(client_key) > players_max)) {
     return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   }
   if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
@@ -202,17 +202,17 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
 /** Admits a client where a captcha is required: with a solved one (`has_solved`), or after an earlier one. */
 export function admit(
   book: Book,
-  client: string,
+  client_key: string,
   rules: CaptchaRules,
   has_solved: boolean,
   now_ms: number,
 ): Decision<null> {
   if (has_solved) {
     const expire_ms = now_ms + rules.verification_ttl_ms
-    return grant(null, { kind: 'client_verified', client, ms: now_ms, expire_ms })
+    return grant(null, { kind: 'client_verified', client: client_key, ms: now_ms, expire_ms })
   }
-  if (!book.verified.allows(client, rules, now_ms)) return refuse('CAPTCHA_CAPTCHA_REQUIRED')
-  return grant(null, { kind: 'client_counted', client })
+  if (!book.verified.allows(client_key, rules, now_ms)) return refuse('CAPTCHA_CAPTCHA_REQUIRED')
+  return grant(null, { kind: 'client_counted', client: client_key })
 }
 
 export function ready(book: Book, lobby_id: string, now_ms: number): Decision<null> {

@@ -367,9 +367,9 @@ test('a change that would break a law is not made: seats, tokens, lobbies of a n
   secondBreaks(book, /^L3/, () =>
     decide.create(book, { ...requestedSeat({ lobby_count_max: 2 }), plan }, ids(), at(START_MS)),
   )
-  const client = '192.0.2.77'
+  const client_key = '192.0.2.77'
   secondBreaks(book, /^L4/, () =>
-    decide.find(book, findRequest({ client, client_players_max: 1 }), ids(), at(START_MS)),
+    decide.find(book, findRequest({ client_key, client_players_max: 1 }), ids(), at(START_MS)),
   )
 })
 

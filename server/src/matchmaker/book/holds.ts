@@ -18,7 +18,7 @@ export type PlannedLobby = Lobby & Pick<LobbyPlan, 'edge_ports_wanted' | 'creato
 /** `player_id`: the player that the hold becomes. */
 export type Hold = {
   player_id: string
-  client: string
+  client_key: string
   /** The party member whose place it is; null without a party. */
   member: PartyMember | null
   action: SeatAction
@@ -33,11 +33,11 @@ export type HeldSeat = { hold: Hold } | { seat: SeatTaken }
 
 /** What counts holds as well. `sign` is 1 when a hold begins and -1 when it ends. */
 export type HoldCounts = {
-  client: (client: string, sign: 1 | -1) => void
+  countClient: (client_key: string, sign: 1 | -1) => void
   /** The free places of an existing lobby have changed. */
-  place: (lobby: Lobby) => void
+  arrange: (lobby: Lobby) => void
   /** A planned lobby reserves room in its region. */
-  room: (lobby: Lobby, sign: 1 | -1) => void
+  countRoom: (lobby: Lobby, sign: 1 | -1) => void
 }
 
 export class Holds {
@@ -66,7 +66,7 @@ export class Holds {
   put(hold: Hold): void {
     this.#holds.set(hold.player_id, hold)
     this.#by_expiry.place(hold)
-    this.#counts.client(hold.client, 1)
+    this.#counts.countClient(hold.client_key, 1)
     this.#count(hold, 1)
   }
 
@@ -76,7 +76,7 @@ export class Holds {
     if (hold === undefined) return undefined
     this.#holds.delete(player_id)
     this.#by_expiry.remove(hold)
-    this.#counts.client(hold.client, -1)
+    this.#counts.countClient(hold.client_key, -1)
     this.#count(hold, -1)
     return hold
   }
@@ -116,7 +116,7 @@ export class Holds {
 
   #count({ lobby, plan }: Hold, sign: 1 | -1): void {
     lobby.held_count += sign
-    if (plan === null) this.#counts.place(lobby)
+    if (plan === null) this.#counts.arrange(lobby)
     else if (plan.held_count === 0) this.#removePlan(plan)
     else this.#arrangePlan(plan)
   }
@@ -125,7 +125,7 @@ export class Holds {
   #arrangePlan(lobby: PlannedLobby): void {
     if (!this.#plans.has(lobby.lobby_id)) {
       this.#plans.set(lobby.lobby_id, lobby)
-      this.#counts.room(lobby, 1)
+      this.#counts.countRoom(lobby, 1)
     }
     if (!lobby.is_custom) this.#open_plans.arrange(lobby)
   }
@@ -133,7 +133,7 @@ export class Holds {
   #removePlan(lobby: PlannedLobby): void {
     if (!this.#plans.delete(lobby.lobby_id)) return
     this.#open_plans.remove(lobby)
-    this.#counts.room(lobby, -1)
+    this.#counts.countRoom(lobby, -1)
   }
 
   #move(from: Lobby, to: Lobby, plan: PlannedLobby | null): void {

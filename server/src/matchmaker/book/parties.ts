@@ -226,8 +226,8 @@ export class Parties {
 
   #count({ members }: Party, sign: 1 | -1): void {
     const counts = this.#members_by_network
-    for (const { client } of members) {
-      for (const { key } of this.#networksOf(client)) {
+    for (const { client: client_key } of members) {
+      for (const { key } of this.#networksOf(client_key)) {
         const left = (counts.get(key) ?? 0) + sign
         if (left === 0) counts.delete(key)
         else counts.set(key, left)
@@ -236,8 +236,8 @@ export class Parties {
   }
 
   /** Whether the client may have one more member in a party. */
-  #mayAddMember(client: string): boolean {
-    return this.#networksOf(client).every(
+  #mayAddMember(client_key: string): boolean {
+    return this.#networksOf(client_key).every(
       ({ key, factor }) => (this.#members_by_network.get(key) ?? 0) < CLIENT_MEMBERS_MAX * factor,
     )
   }

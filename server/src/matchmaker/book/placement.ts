@@ -22,7 +22,7 @@ import type { Book } from './state.ts'
 /** A player who is about to get a seat: the caller, or each member of the party, its leader first. */
 export type Entrant = {
   player_id: string
-  client: string
+  client_key: string
   players_max: number
   identity_id: string | null
   member: PartyMember | null
@@ -36,10 +36,10 @@ export function entrantsOf(book: Book, request: RequestedSeat, ids: HeldIds): En
   const entrants = requestedEntrants(book, request, ids)
   if ('refused' in entrants) return entrants
   const counts = new Map<string, number>()
-  for (const { client, players_max } of entrants) {
-    const count = (counts.get(client) ?? book.playersOf(client)) + 1
+  for (const { client_key, players_max } of entrants) {
+    const count = (counts.get(client_key) ?? book.playersOf(client_key)) + 1
     if (count > players_max) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-    counts.set(client, count)
+    counts.set(client_key, count)
   }
   return entrants
 }
@@ -61,18 +61,20 @@ function requestedEntrants(
   request: RequestedSeat,
   { player_id, member_ids = [] }: HeldIds,
 ): Entrant[] | Refused {
-  const { client, client_players_max, identity_id } = request
-  if (request.party === null) return [{ player_id, client, players_max: client_players_max, identity_id, member: null }]
+  const { client_key, client_players_max, identity_id } = request
+  if (request.party === null)
+    return [{ player_id, client_key, players_max: client_players_max, identity_id, member: null }]
   const party = identity_id === null ? undefined : book.parties.ofMember(identity_id)
   if (party === undefined) return refuse('PARTY_NOT_FOUND')
   if (party.leader_identity_id !== identity_id) return refuse('PARTY_LEADER_REQUIRED')
   const leader = party.members.find((member) => member.identity_id === identity_id)!
   const others = party.members.filter((member) => member !== leader)
-  // The leader's client is the one of this request; the other members' clients are from when they joined.
-  const first = { player_id, client, players_max: client_players_max, identity_id, member: leader }
+  // The leader's client key is that of this request. Those of the other members are from when they joined.
+  const first = { player_id, client_key, players_max: client_players_max, identity_id, member: leader }
   const rest = others.map((member, index): Entrant => {
     const players_max = request.party!.playersMaxOf(member.address)
-    return { ...member, player_id: member_ids[index]!, players_max, member }
+    const { identity_id, client: client_key } = member
+    return { player_id: member_ids[index]!, client_key, players_max, identity_id, member }
   })
   return [first, ...rest]
 }
@@ -174,11 +176,11 @@ export function reserveSeats(
   const first = entrants[0]!
   const { lobby_count_max } = request
   const is_opened = !book.lobbies.has(lobby.lobby_id)
-  const changes = entrants.map(({ player_id, client, identity_id, players_max }): Change => {
+  const changes = entrants.map(({ player_id, client_key, identity_id, players_max }): Change => {
     const player: PlayerRecord = {
       player_id,
       lobby_id: lobby.lobby_id,
-      client,
+      client: client_key,
       create_ms: now_ms,
       deadline_ms: from_ms + lobby.player_deadline_ms,
       seat_key: player_id === first.player_id ? request.seat_key : null,

@@ -50,7 +50,7 @@ export class Book {
   readonly holds: Holds
   /** setReported() has been called. */
   has_edge_reports = false
-  /** Live, reserved and held places, by client. */
+  /** Live, reserved and held seats, by client key. */
   readonly client_players = new Map<string, number>()
   readonly seat_keys = new Map<string, Player>()
   /** Seats that were taken for a party, by identity. */
@@ -70,11 +70,11 @@ export class Book {
     )
     this.parties = new Parties(options.networksOf ?? ((key) => [{ key, factor: 1 }]))
     this.holds = new Holds({
-      client: (client, sign) => addCount(this.client_players, client, sign),
-      place: (lobby) => {
+      countClient: (client_key, sign) => addCount(this.client_players, client_key, sign),
+      arrange: (lobby) => {
         if (this.lobbies.get(lobby.lobby_id) === lobby) this.open_lobbies.arrange(lobby)
       },
-      room: (lobby, sign) => {
+      countRoom: (lobby, sign) => {
         options.onPlanned?.(lobby, sign)
         const { creator_identity_id } = lobby
         if (creator_identity_id !== null) addCount(this.creator_lobbies, creator_identity_id, sign)
@@ -112,9 +112,9 @@ export class Book {
     return this.seatOf(seat_key, now_ms) !== null
   }
 
-  /** Live, reserved and held places of a client. */
-  playersOf(client: string): number {
-    return this.client_players.get(client) ?? 0
+  /** Live, reserved and held seats of a client. */
+  playersOf(client_key: string): number {
+    return this.client_players.get(client_key) ?? 0
   }
 
   /** Seats that were taken for a party and belong to this identity, as far as they are remembered. */

@@ -49,7 +49,7 @@ export function stateOfLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby' | 
 export async function listOpenLobbies(
   ctx: MatchmakerContext,
   namespace_id: string,
-  address: string,
+  client_ip: string,
   query: QueryOf<typeof listLobbies>,
 ): Promise<Prepared<ResponseOf<typeof listLobbies>>> {
   const { game_id, version_id, game_modes } = await ctx.namespaces.get(namespace_id)
@@ -65,7 +65,7 @@ export async function listOpenLobbies(
       },
     }
   })
-  const { regions } = await answerRegions(ctx, namespace_id, address)
+  const { regions } = await answerRegions(ctx, namespace_id, client_ip)
   const rest = JSON.stringify({
     game_modes: [...names.values()],
     regions,

@@ -18,7 +18,7 @@ const WATCH_MS = 40_000
 type Player = CallerOf<'identity'>
 type Answer = { party: ResponseOf<typeof getParty>['party'] }
 /** The client of a member. */
-export type From = { address: string; client: string; user_agent: string | null }
+export type From = { client_ip: string; client_key: string; user_agent: string | null }
 
 export async function createParty(ctx: MatchmakerContext, caller: Player, from: From): Promise<Answer> {
   return decide(ctx, caller, (book, { now_ms }) =>
@@ -72,9 +72,9 @@ async function decide(ctx: MatchmakerContext, caller: Player, command: Decide<Pa
   return answerOf(await ctx.books.commit(namespace_id, command))
 }
 
-function memberOf({ identity_id }: Player, { address, client, user_agent }: From, join_ms: number): PartyMember {
+function memberOf({ identity_id }: Player, { client_ip, client_key, user_agent }: From, join_ms: number): PartyMember {
   const agent = user_agent === null ? null : user_agent.slice(0, USER_AGENT_LENGTH_MAX)
-  return { identity_id, address, client, user_agent: agent, join_ms }
+  return { identity_id, address: client_ip, client: client_key, user_agent: agent, join_ms }
 }
 
 function answerOf(party: PartyRecord): Answer {

@@ -13,11 +13,11 @@ const KM_PER_MILE = 1.609_344
 export async function answerRegions(
   ctx: MatchmakerContext,
   namespace_id: string,
-  address: string,
+  client_ip: string,
 ): Promise<ResponseOf<typeof listRegions>> {
   const { game_modes } = await ctx.namespaces.get(namespace_id)
   await ctx.ip_intelligence.opening()
-  const { coordinates } = ctx.ip_intelligence.factsOf(address)
+  const { coordinates } = ctx.ip_intelligence.factsOf(client_ip)
   return { regions: regionInfos(ctx.config, [...game_modes.values()], coordinates) }
 }
 

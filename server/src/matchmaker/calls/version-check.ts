@@ -69,7 +69,7 @@ async function startLobby(
   plan: LobbyPlan,
   lobby_count_max: number,
 ): Promise<SeatTaken> {
-  const request = { plan, client: CHECK_CLIENT, client_players_max: CHECKS_MAX, lobby_count_max }
+  const request = { plan, client_key: CHECK_CLIENT, client_players_max: CHECKS_MAX, lobby_count_max }
   try {
     return await ctx.books.commit(namespace_id, (book, env) =>
       decide.create(

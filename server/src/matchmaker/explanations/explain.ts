@@ -15,9 +15,9 @@ const CANDIDATES_MAX = 32
 /** Regions and game modes of a find that are shown. */
 const PLACES_MAX = 32
 
-type Find = Pick<FindRequest, 'client' | 'lobby_count_max' | 'places' | 'tags' | 'plan'>
-type Join = Pick<JoinRequest, 'client' | 'lobby_count_max' | 'lobby_id'>
-type Create = Pick<CreateRequest, 'client' | 'lobby_count_max' | 'plan'>
+type Find = Pick<FindRequest, 'client_key' | 'lobby_count_max' | 'places' | 'tags' | 'plan'>
+type Join = Pick<JoinRequest, 'client_key' | 'lobby_count_max' | 'lobby_id'>
+type Create = Pick<CreateRequest, 'client_key' | 'lobby_count_max' | 'plan'>
 type Asked = Find | Join | Create
 /** `limit`: the strictest limit of the client. */
 export type Decided = {
@@ -39,7 +39,7 @@ export function explainDecision(book: Book, { request, decision, limit }: Decide
     candidates_left_out: Math.max(0, lobby_count - CANDIDATES_MAX),
     limits: {
       client_limit: limit.limit,
-      client_players: book.playersOf(request.client),
+      client_players: book.playersOf(request.client_key),
       client_players_max: limit.players_max,
       lobbies: book.live_lobby_count,
       lobby_count_max: request.lobby_count_max,

@@ -190,7 +190,7 @@ function requestedSeat(
   const { client_key, identity_id, idempotency_key } = requester
   if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
   return {
-    client: client_key,
+    client_key,
     seat_key: idempotency_key === null ? null : `${action} ${ownerOf(requester, with_party)} ${idempotency_key}`,
     lobby_count_max,
     identity_id,

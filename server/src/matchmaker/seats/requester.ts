@@ -32,8 +32,8 @@ export type SeatCall<Body extends BackendMembers = BackendMembers> = {
   caller: CallerOf<'namespace' | 'cloud'>
   body: Body
   /** Address of the caller, which may be a backend. */
-  address: string
-  client: string
+  client_ip: string
+  client_key: string
   /** Steps of the call that were done already (steps.ts). Changed as the call goes on. */
   steps: Record<string, unknown>
 } & Omit<Requester, 'namespace_id' | 'identity_id' | 'is_backend' | 'client_ip' | 'client_key'>
@@ -56,7 +56,7 @@ export async function requesterOf(namespaces: Namespaces, call: SeatCall): Promi
   }
   requireNoBackendMembers(body)
   const { namespace_id, identity_id } = caller
-  const { address: client_ip, client: client_key, user_agent } = call
+  const { client_ip, client_key, user_agent } = call
   return { namespace_id, identity_id, is_backend: false, client_ip, client_key, user_agent, ...of_call }
 }
 

@@ -9,7 +9,7 @@ export function assertSame(book: Book, reference: PlainBook): void {
   assert.deepEqual([...book.draining], reference.draining)
   assert.equal(book.verified.size(), reference.solvers.length)
   for (const { client, solved, until, requests } of reference.solvers) {
-    const expected = { client, verify_ms: solved, expire_ms: until, request_count: requests }
+    const expected = { client_key: client, verify_ms: solved, expire_ms: until, request_count: requests }
     assert.deepEqual(book.verified.get(client), expected)
   }
   assert.equal(book.lobbies.size, reference.lobbies.length)

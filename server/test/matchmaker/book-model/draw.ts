@@ -43,7 +43,7 @@ export function drawInput(books: Books, ids: Ids, actor: number, choice: number)
   const own_lobby = actor % 5 === 0 ? lobby : (player?.lobby ?? lobby)
   const call_key = pick([null, 'one', 'two'], actor >> 3)
   const request = drawRequest(actor, identity)
-  const { client } = request
+  const { client_key } = request
   return {
     ...books,
     actor,
@@ -59,8 +59,8 @@ export function drawInput(books: Books, ids: Ids, actor: number, choice: number)
     plan: planOf(choice),
     request,
     plain_request: plainRequest(request),
-    member: { identity_id: identity, client, address: client, user_agent: null, join_ms: now_ms },
-    plain_member: { identity, client },
+    member: { identity_id: identity, client: client_key, address: client_key, user_agent: null, join_ms: now_ms },
+    plain_member: { identity, client: client_key },
   }
 }
 
@@ -72,7 +72,7 @@ export function drawLobby(reference: plain.PlainBook, actor: number): string {
 function drawRequest(actor: number, identity: string): RequestedSeat {
   const with_party = (actor >> 12) % 3 === 0
   return {
-    client: pick(CLIENTS, actor),
+    client_key: pick(CLIENTS, actor),
     seat_key: pick(SEAT_KEYS, actor >> 2),
     client_players_max: pick([0, 1, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX], actor >> 5),
     lobby_count_max: pick([0, 2, LOBBIES_MAX, LOBBIES_MAX], actor >> 8),
@@ -83,7 +83,7 @@ function drawRequest(actor: number, identity: string): RequestedSeat {
 
 function plainRequest(request: RequestedSeat): plain.SeatRequest {
   return {
-    client: request.client,
+    client: request.client_key,
     key: request.seat_key,
     client_max: request.client_players_max,
     lobby_max: request.lobby_count_max,

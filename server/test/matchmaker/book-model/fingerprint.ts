@@ -9,7 +9,7 @@ const NO_IDS = { lobby_id: 'none', player_id: 'none' }
 /** Returns everything that can be read from a book, as text. */
 export function fingerprint(book: Book, now_ms: number): string {
   const alone = { identity_id: null, party: null }
-  const request = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...alone }
+  const request = { client_key: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...alone }
   const chosen = ['m', 'n'].flatMap((game_mode) =>
     ['r', 's'].flatMap((region) =>
       TAGS.map((tags) => {
@@ -21,11 +21,11 @@ export function fingerprint(book: Book, now_ms: number): string {
   const keys = SEAT_KEYS.map((seat_key) =>
     decide.find(book, { ...request, seat_key, places: [], tags: [] }, NO_IDS, at(now_ms)),
   )
-  const clients = CLIENTS.map((client) => {
+  const clients = CLIENTS.map((client_key) => {
     const isFull = (client_players_max: number) =>
       'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' ===
       (
-        decide.find(book, { ...request, client, client_players_max, places: [], tags: [] }, NO_IDS, at(now_ms)) as {
+        decide.find(book, { ...request, client_key, client_players_max, places: [], tags: [] }, NO_IDS, at(now_ms)) as {
           refused?: string
         }
       ).refused
@@ -46,7 +46,7 @@ export function fingerprint(book: Book, now_ms: number): string {
     live: book.live_lobby_count,
     draining: [...book.draining],
     parties: sorted([...book.parties.all()]),
-    verified: CLIENTS.map((client) => book.verified.get(client)),
+    verified: CLIENTS.map((client_key) => book.verified.get(client_key)),
     party_seats: IDENTITIES.map((identity) =>
       [...book.partySeatsOf(identity)].map(({ player_id }) => player_id).sort(),
     ),

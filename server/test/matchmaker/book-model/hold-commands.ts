@@ -18,7 +18,7 @@ export const HOLD_COMMANDS = {
     const asked = found === undefined ? plain_request : found.request
     const entrant: RequestedSeat = {
       ...request,
-      client: asked.client,
+      client_key: asked.client,
       seat_key: found === undefined ? null : asked.key,
       identity_id: asked.identity,
       party: asked.with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,

@@ -54,7 +54,7 @@ function admit({ book, reference, request, choice, now_ms }: CommandInput, is_so
   const rules = { requests: pick([1, 2, 3], choice), ttl: pick([500, 60_000], choice >> 2) }
   const captcha_rules = { requests_before_reverify: rules.requests, verification_ttl_ms: rules.ttl }
   return {
-    decision: decide.admit(book, request.client, captcha_rules, is_solved, now_ms),
-    expected: captcha.admit(reference, request.client, rules, is_solved, now_ms),
+    decision: decide.admit(book, request.client_key, captcha_rules, is_solved, now_ms),
+    expected: captcha.admit(reference, request.client_key, rules, is_solved, now_ms),
   }
 }

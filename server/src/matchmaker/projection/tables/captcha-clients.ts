@@ -20,11 +20,11 @@ export const captcha_clients: ProjectedTable<CaptchaClientRow, VerifiedClient, S
     if (change.kind === 'client_verified' || change.kind === 'client_counted') ids.add(change.client)
   },
   addUnended() {},
-  valueOf: (book, client) => book.verified.get(client),
+  valueOf: (book, client_key) => book.verified.get(client_key),
   rowOf,
   loaded: { where: 'expire_ts > $2', since_ms: (now_ms) => now_ms },
   storedOf: (row) => ({
-    client: row.client,
+    client_key: row.client,
     verify_ms: row.verify_ts.getTime(),
     expire_ms: row.expire_ts.getTime(),
     request_count: row.request_count,
@@ -34,7 +34,7 @@ export const captcha_clients: ProjectedTable<CaptchaClientRow, VerifiedClient, S
 function rowOf(namespace_id: string, verified: VerifiedClient) {
   return {
     namespace_id,
-    client: verified.client,
+    client: verified.client_key,
     verify_ts: verified.verify_ms,
     expire_ts: verified.expire_ms,
     request_count: verified.request_count,

@@ -46,14 +46,14 @@ export type CaptchaAdmission = { changes: readonly Change[] }
  */
 export function passCaptcha(
   gate: CaptchaGate | null,
-  { client, seat_key }: Pick<RequestedSeat, 'client' | 'seat_key'>,
+  { client_key, seat_key }: Pick<RequestedSeat, 'client_key' | 'seat_key'>,
   book: Book,
   now_ms: number,
 ): CaptchaAdmission | Refused {
   if (gate === null || book.hasSeat(seat_key, now_ms)) return NO_CHANGES
   const { captcha, has_solved } = gate
   const { requests_before_reverify, verification_ttl: verification_ttl_ms } = captcha
-  const admission = admit(book, client, { requests_before_reverify, verification_ttl_ms }, has_solved, now_ms)
+  const admission = admit(book, client_key, { requests_before_reverify, verification_ttl_ms }, has_solved, now_ms)
   return 'refused' in admission ? { ...admission, metadata: metadataOf(captcha) } : admission
 }
 

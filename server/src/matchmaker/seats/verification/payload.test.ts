@@ -50,7 +50,7 @@ test('the payload is what it has always been', () => {
     (['normal', 'party'] as const).map((join_kind) => {
       const hold: Hold = {
         player_id: 'x',
-        client: 'x',
+        client_key: 'x',
         member: null,
         action,
         lobby: LOBBY,
