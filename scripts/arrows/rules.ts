@@ -2,7 +2,7 @@
 // line here with its reason. A line that no file needs is a fault.
 
 /** The files at the root of server/src, beside the two that start it. There is no room for another one. */
-const HALL = ['context', 'caller', 'ids', 'mail', 'private-authority', 'start-error'] as const
+const HALL = ['context', 'ids'] as const
 /** Code without a subject of its own, which knows nothing of the platform. */
 const GROUND = ['flow', 'node', 'text', 'wire', 'config'] as const
 const TOOLS = [
@@ -26,19 +26,13 @@ export const ARROWS: Record<string, readonly string[]> = {
   contract: [],
   sdk: [],
 
-  main: ['config', 'context', 'start-error', 'node', 'roles', 'runner', 'edge', 'supervisor', 'database', 'observe'],
+  main: ['config', 'context', 'node', 'roles', 'runner', 'edge', 'supervisor', 'database', 'observe'],
   // It loads the modules of the roles, so that Node caches the compiled code.
   compile: ['main', 'roles', 'runner', 'edge', 'config', 'supervisor'],
-  context: ['config', 'start-error', 'mail', 'wire', ...TOOLS],
-  caller: ['contract', 'tokens'],
+  context: ['config', 'wire', ...TOOLS],
   ids: ['contract'],
-  // Mails are shared among the clients that asked for them.
-  mail: ['addresses', 'flow'],
-  // Of links between nodes, of processes, and of a development machine's own names.
-  'private-authority': [],
-  'start-error': ['config', 'text'],
 
-  // The settings. Players reach a lobby at addresses that follow from them.
+  // The settings, and why a start fails. Players reach a lobby at addresses that follow from them.
   config: ['contract', 'text'],
   // What is read from text, and written as text.
   text: [],
@@ -52,7 +46,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Readers of the journal: roles that may not import each other.
   journal: ['context', 'database', 'wire'],
   // The transaction of a change with its event, and refusals.
-  audit: ['context', 'caller', 'ids', 'flow', 'tokens', 'database', 'contract'],
+  audit: ['context', 'ids', 'flow', 'tokens', 'database', 'contract'],
   // Captcha providers: seats and logins may require a captcha.
   captcha: ['context', 'outbound', 'contract'],
   // Each role opens its parts in order, and closes them in reverse.
@@ -82,11 +76,12 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'wire', 'contract'],
   addresses: ['outbound', 'tokens'],
-  // Processes of several machines recognise each other by the keys that they share.
-  'process-tls': ['addresses', 'private-authority', 'tokens'],
-  outbound: ['text', 'tokens', 'contract'],
+  // Processes of several machines recognise each other by the keys that they share. The authority behind their certificates
+  // also signs those of links between nodes, and of a development machine's own names.
+  'process-tls': ['addresses', 'tokens'],
+  outbound: ['flow', 'text', 'tokens', 'contract'],
   observe: ['config', 'flow', 'database'],
-  database: ['outbound', 'wire', 'text', 'start-error', 'contract'],
+  database: ['config', 'outbound', 'wire', 'text', 'contract'],
 
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
+import { ClientShare } from './addresses/client-share.ts'
 import type { Config } from './config/config.ts'
+import { StartError } from './config/start-error.ts'
 import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import type { Primary } from './database/primary.ts'
@@ -11,7 +13,6 @@ import { processName } from './database/process-name.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
 import { createLobbyLogs, type LobbyChannels } from './lobby-logs/open.ts'
-import { createMailer, type Mailer } from './mail.ts'
 import { openLinkedObjects } from './objects/linked.ts'
 import type { Objects } from './objects/objects.ts'
 import { openObjects } from './objects/open.ts'
@@ -22,7 +23,7 @@ import { createRecorder, type Recorder } from './observe/recorder.ts'
 import { credentialsOf } from './observe/redact.ts'
 import { createTraceExport } from './observe/trace-export.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './outbound/certificate-authorities.ts'
-import { StartError } from './start-error.ts'
+import { CLIENT_MAILS_MAX, createMailer, MAILS_MAX, type Mailer } from './outbound/mail.ts'
 import { type CertificateKeys, linkedCertificateKeys, ownCertificateKeys } from './tokens/certificate-keys.ts'
 import { createKeys, type Keys, openKeys } from './tokens/keys.ts'
 import { openLinkedKeys } from './tokens/linked-keys.ts'
@@ -181,7 +182,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     recorder,
     metrics,
     health,
-    mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),
+    mailer: openMailer(config),
     now,
     elapsed,
     log,
@@ -193,4 +194,10 @@ export async function openContext(config: Config, options: ContextOptions = {}):
 function openOwnKeys({ link, roles, data_dir }: Config): Promise<Keys> {
   if (link === null) return openKeys(join(data_dir, 'keys'))
   return roles.includes('edge') ? openLinkedKeys(link) : Promise.resolve(createKeys())
+}
+
+function openMailer({ mail }: Config): Mailer | null {
+  if (mail === null) return null
+  const share = new ClientShare({ places_max: MAILS_MAX, client_max: CLIENT_MAILS_MAX })
+  return createMailer({ url: mail.smtp_url, from: mail.from, share })
 }

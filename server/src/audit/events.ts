@@ -1,6 +1,6 @@
 // Rows of the audit log: who (actor), from where, which operation, where (scope), its outcome, and what changed.
 import type { AuditChange, AuditOutcome } from '@musterhost/contract'
-import type { Caller } from '../caller.ts'
+import type { Caller } from '../tokens/caller.ts'
 import type { Keys, Token } from '../tokens/keys.ts'
 
 /** What an event is about. A missing group or game follows from the game or namespace when the row is written. */

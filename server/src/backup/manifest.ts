@@ -11,7 +11,7 @@
 // byte shows wherever it is: in a file against its line, in SHA256SUMS as a line that fits no file.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 
 export const FORMAT = 1
 export const MANIFEST_FILE = 'manifest.json'

@@ -1,9 +1,9 @@
 // The migrations that a database had run when it was backed up, against those of this version: the same from the first
 // on, or we do not know what its tables are.
+import { StartError } from '../config/start-error.ts'
 import { areFormer, type RanMigration } from '../database/former-migrations.ts'
 import { checksum } from '../database/migrate.ts'
 import { BASELINE, MIGRATIONS, type Migration } from '../database/migrations/index.ts'
-import { StartError } from '../start-error.ts'
 
 /** The migrations of this version that make the tables of `ran`. Throws a StartError when they do not. */
 export function knownMigrations(ran: readonly RanMigration[]): readonly Migration[] {

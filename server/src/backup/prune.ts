@@ -1,7 +1,7 @@
 // Removes old backups of a repository, and the objects that no other backup names. The caller holds the turn of backups, so no
 // backup relies on an object meanwhile. A manifest is removed first: a backup without one is not finished.
 import { text } from 'node:stream/consumers'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 import { MANIFEST_FILE, objectFile, SUMS_FILE } from './manifest.ts'
 import { listBackups, type Repository } from './repository.ts'
 

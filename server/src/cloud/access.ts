@@ -3,9 +3,9 @@
 import assert from 'node:assert'
 import { ApiError, type ErrorCode, GROUP_ROLES, type GroupRole } from '@musterhost/contract'
 import type { Kysely, Transaction } from 'kysely'
-import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
+import type { Caller } from '../tokens/caller.ts'
 
 /**
  * Throws GAME_NOT_FOUND (or `unknown`) for an unknown game, and likewise for a game that is not the caller's: nobody learns

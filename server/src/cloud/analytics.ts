@@ -8,11 +8,11 @@ import { readFindDurations } from '../analytics/find-durations.ts'
 import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from '../analytics/read.ts'
 import { fineFromMs } from '../analytics/retention.ts'
 import { readExits, readTail } from '../analytics/tail.ts'
-import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { inSnapshot } from '../database/transaction.ts'
 import { shardOf } from '../journal/pages.ts'
 import { JournalGap } from '../journal/read.ts'
+import type { Caller } from '../tokens/caller.ts'
 import { requireGames } from './access.ts'
 
 /** Rows of a shard after the reader's position. There are more only while the aggregator catches up. */

@@ -4,10 +4,10 @@
 import { type BillingUsage, type getUsage, type QueryOf, validationError } from '@musterhost/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
-import type { Caller } from '../caller.ts'
 import { PORTION_MAX } from '../config/regions.ts'
 import type { Context } from '../context.ts'
 import { idOfName } from '../ids.ts'
+import type { Caller } from '../tokens/caller.ts'
 import { requireGroup } from './access.ts'
 import { instantOf } from './times.ts'
 

@@ -1,7 +1,7 @@
 // The caller who made a record, in columns beside it. A user is kept by id, so lists show the name of today; the columns refer to
 // nothing, because records outlive users.
-import type { Caller } from '../caller.ts'
-import { userOf } from '../caller.ts'
+import type { Caller } from '../tokens/caller.ts'
+import { userOf } from '../tokens/caller.ts'
 
 type CreatorColumns = { creator_kind: string; creator_name: string | null; creator_user_id: string | null }
 

@@ -1,7 +1,7 @@
 // The tables of the first release were made step by step before it. A database or a backup that ran all of these steps has the
 // tables of the baseline. An older one is refused.
 import { createHash } from 'node:crypto'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 
 /** A migration that a database ran. `checksum`: hex SHA-256 of its statements. */
 export type RanMigration = { name: string; checksum: string }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Logger } from 'pino'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 import { WIRE_VERSION, workTogether } from '../wire/compatibility.ts'
 import { isAdditive } from './additive.ts'
 import { areFormer, type RanMigration, UNUSED_TABLES } from './former-migrations.ts'

@@ -2,8 +2,8 @@
 // a trusted authority for the host of the URL. libpq's `require` accepts any certificate, and `prefer` falls back to plain. The
 // driver is about to change to that, so this file says what it does.
 import pg from 'pg'
+import { StartError } from '../config/start-error.ts'
 import { certificateFault } from '../outbound/certificate-fault.ts'
-import { StartError } from '../start-error.ts'
 
 /** The setting that an error names. */
 export type UrlSetting = 'DATABASE_URL' | 'MUSTER_DATABASE_LISTEN_URL'

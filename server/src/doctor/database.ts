@@ -2,11 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { StartError, startSentence } from '../config/start-error.ts'
 import { connect } from '../database/connect.ts'
 import { findBinaries } from '../database/embedded/binaries.ts'
 import { openProbe, type Probed } from '../database/probe.ts'
 import { isUnproven } from '../database/tls.ts'
-import { StartError, startSentence } from '../start-error.ts'
 import { serversOf } from '../text/database-url.ts'
 import { type Finding, failed, messageOf, ok, warning } from './finding.ts'
 

@@ -2,6 +2,7 @@
 import { accessSync, chmodSync, constants, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { StartError } from '../config/start-error.ts'
 import { DISK_LOW_FACTOR, freeBytes } from '../observe/disk.ts'
 import { createLog } from '../observe/log.ts'
 import { EngineClient } from '../runner/drivers/docker/engine.ts'
@@ -12,7 +13,6 @@ import { heartbeatRemedy, openNodes, SHORT_HEARTBEAT } from '../runner/drivers/s
 import { Managers } from '../runner/drivers/swarm/managers.ts'
 import { NO_FREE_BLOCK } from '../runner/network/claim.ts'
 import { networkOptions } from '../runner/network/options.ts'
-import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
 import { type Finding, failed, ok, skipped, warning } from './finding.ts'
 

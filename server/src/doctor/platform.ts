@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts'
 import { readConfig } from '../config/read-config.ts'
 import { ROLES } from '../config/roles.ts'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 import { chooseEdgePorts, requireFreePorts } from '../supervisor/ports.ts'
 import { type Finding, failed, messageOf, ok, skipped, warning } from './finding.ts'
 

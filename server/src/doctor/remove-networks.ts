@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { readConfig } from '../config/read-config.ts'
+import { StartError } from '../config/start-error.ts'
 import { removeNetworks } from '../runner/network/removal.ts'
-import { StartError } from '../start-error.ts'
 import { isLocked } from '../supervisor/lock.ts'
 
 /** A runner that lives changes a file of its folder each second, also one that runs as a service of its own. */

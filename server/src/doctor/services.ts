@@ -2,10 +2,10 @@
 import { isSecretAccepted } from '../captcha/provider.ts'
 import { mainUrl } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
-import { requireMailServer } from '../mail.ts'
 import { directUploadUrl, findStoreFault } from '../objects/open.ts'
 import { findPreflightFault } from '../objects/s3/preflight.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
+import { requireMailServer } from '../outbound/mail.ts'
 import { type Finding, failed, messageOf, ok, skipped, warning } from './finding.ts'
 
 export async function examineMail({ mail, mode }: Config): Promise<Finding[]> {

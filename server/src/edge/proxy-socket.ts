@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { chmodSync, type Stats, statSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 
 /** The folder's owner and group may connect. */
 const SOCKET_MODE = 0o660

@@ -1,9 +1,9 @@
 // Authenticates the caller: by the bearer token of the Authorization header or, for a game's web page, by the Origin that
 // stands for its namespace's public token. The contract lists the callers of an operation; only this file checks it.
 import { ApiError, type CallerKind, type Operation } from '@musterhost/contract'
-import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { requireSession } from '../identity/sessions.ts'
+import type { Caller } from '../tokens/caller.ts'
 
 type KnownCaller = Exclude<Caller, { kind: 'anyone' }>
 

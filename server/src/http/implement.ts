@@ -2,9 +2,9 @@
 // the body is read in admission.ts, around the handler in mount.ts. So a handler contains only the operation.
 import type { BodyOf, CallerKind, ErrorDetail, Operation, ParamsOf, QueryOf, ResponseOf } from '@musterhost/contract'
 import type { ChangeContext } from '../audit/changes.ts'
-import type { CallerOf } from '../caller.ts'
 import type { Ray } from '../observe/ray.ts'
 import type { Prepared } from '../text/json-text.ts'
+import type { CallerOf } from '../tokens/caller.ts'
 
 export type OperationRequest<O extends Operation, K extends CallerKind = CallerKind> = {
   ctx: ChangeContext

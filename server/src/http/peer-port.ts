@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Operation } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Caller } from '../caller.ts'
+import type { Caller } from '../tokens/caller.ts'
 import type { OperationRequest } from './implement.ts'
 
 /** Whether the caller of a request still waits. */

@@ -2,10 +2,10 @@
 // request of the edge brings its ray id along. All others receive a new one, whatever they send.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newRayId } from '../ids.ts'
 import { ownerText, type Ray, type RayOwner, type RayService } from '../observe/ray.ts'
+import type { Caller } from '../tokens/caller.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../wire/headers.ts'
 

@@ -3,9 +3,9 @@
 // can be valid any more, or after a day when it was never used again and never played (matchmaker/retention.ts).
 import { randomInt } from 'node:crypto'
 import { ApiError, type BodyOf, type ResponseOf, type setupIdentity, type updateProfile } from '@musterhost/contract'
-import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import type { CallerOf } from '../tokens/caller.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 import type { GuestQuota } from './guest-quota.ts'
 

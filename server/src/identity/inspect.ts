@@ -1,6 +1,6 @@
 // Describes the caller to itself.
 import type { inspectAuth, ResponseOf } from '@musterhost/contract'
-import type { Caller } from '../caller.ts'
+import type { Caller } from '../tokens/caller.ts'
 
 export function inspectCaller(caller: Caller): ResponseOf<typeof inspectAuth> {
   switch (caller.kind) {

@@ -1,8 +1,8 @@
 // The sessions of the person who calls: listed, and ended one by one or all others at once.
 import { ApiError, type SessionSummary } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../audit/changes.ts'
-import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
+import type { CallerOf } from '../tokens/caller.ts'
 
 type Person = CallerOf<'admin' | 'user'>
 

@@ -2,8 +2,8 @@
 import { ApiError, type BodyOf, updateProfile } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
 import { type ChangeContext, changes } from '../audit/changes.ts'
-import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
+import { type Caller, userOf } from '../tokens/caller.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 
 /** Largest number that is shown beside a display name. */

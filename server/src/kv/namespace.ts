@@ -1,8 +1,8 @@
 // Determines the namespace of a call: the one of the token, or the one that the call names.
 import { ApiError, validationError } from '@musterhost/contract'
 import { sql } from 'kysely'
-import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import type { Caller } from '../tokens/caller.ts'
 
 /** Throws unless the caller may act for the game. Throws NAMESPACE_NOT_FOUND when the caller may not know of the game. */
 export type RequireGame = (game_id: string) => Promise<void>

@@ -10,7 +10,7 @@ import {
   newKeyPair,
   openPrivateAuthority,
   pemOf,
-} from '../private-authority.ts'
+} from '../process-tls/private-authority.ts'
 import { keyHash, nameOfNode } from './names.ts'
 import { CERTIFICATE_LIFETIME_MS, PLATFORM_NAME } from './protocol.ts'
 

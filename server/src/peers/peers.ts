@@ -1,9 +1,9 @@
 // The requests of a role that other processes of the platform send, or continue. An edge parks requests (parking.ts). Where the
 // books of a namespace are in another matchmaker, the request is sent there (owner-forwarder.ts).
 import { ApiError, type Operation } from '@musterhost/contract'
-import type { Caller } from '../caller.ts'
 import type { PeerPort, RunningCall } from '../http/peer-port.ts'
 import { ShardMoved } from '../matchmaker/shards/shard-moved.ts'
+import type { Caller } from '../tokens/caller.ts'
 import { ASK_SHARD_HEADER, SHARD_HEADER } from '../wire/headers.ts'
 import type { OwnerForwarder } from './owner-forwarder.ts'
 import type { Parking } from './parking.ts'

@@ -3,16 +3,9 @@
 // not have the ring, and no certificate of this authority. Loaded when it is first needed, because its library loads slowly.
 import { createECDH } from 'node:crypto'
 import { ExtendedKeyUsage } from '@peculiar/x509'
-import {
-  certify,
-  certifyItself,
-  KEY_ALGORITHM,
-  newKeyPair,
-  type PrivateAuthority,
-  pemOf,
-} from '../private-authority.ts'
 import type { Keys } from '../tokens/keys.ts'
 import { CERTIFICATE_LIFETIME_MS, nameOfProcess, type ProcessRole } from './names.ts'
+import { certify, certifyItself, KEY_ALGORITHM, newKeyPair, type PrivateAuthority, pemOf } from './private-authority.ts'
 
 /** PEM. `ca`: the certificate of the authority. */
 export type ProcessCertificate = { cert: string; key: string; ca: string }

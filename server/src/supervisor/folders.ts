@@ -3,8 +3,8 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { StartError } from '../config/start-error.ts'
 import { nodeFilePath } from '../links/node/node-file.ts'
-import { StartError } from '../start-error.ts'
 import { isValid, type Keys } from '../tokens/keys.ts'
 
 const ENTERED_BY_OTHERS = 0o711

@@ -11,8 +11,8 @@
 import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { StartError } from '../config/start-error.ts'
 import { identityOf, type ProcessId } from '../node/procfs.ts'
-import { StartError } from '../start-error.ts'
 import type { ProgramVersion } from '../wire/compatibility.ts'
 
 /** SQLITE_BUSY: another connection, of this or another process, has the lock. */

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { hasHttps } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
 import type { EdgePorts } from '../config/edge-ports.ts'
-import { StartError, startSentence } from '../start-error.ts'
+import { StartError, startSentence } from '../config/start-error.ts'
 
 const HTTP_PORTS = [80, 8000] as const
 const HTTPS_PORTS = [443, 8443] as const

@@ -1,7 +1,7 @@
 // `muster restart`: asks the supervisor of a data folder to restart its roles, and waits until all have new processes.
 import { setTimeout as delay } from 'node:timers/promises'
 import { readConfig } from '../config/read-config.ts'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 import { holderOf, isLocked } from './lock.ts'
 
 /** Four roles start one after the other. */

@@ -8,7 +8,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { ROLE_FLAGS, type Role } from '../config/roles.ts'
-import { StartError } from '../start-error.ts'
+import { StartError } from '../config/start-error.ts'
 import type { InheritedProcesses } from './inherited-processes.ts'
 import { parseRoleMessage, STOP_MS_MAX, type SupervisorMessage } from './messages.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'

@@ -2,9 +2,9 @@
 // sign. It is asked before anything is restored, and by `muster verify`.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { StartError } from '../../config/start-error.ts'
 import { MIGRATIONS } from '../../database/migrations/index.ts'
 import { isObjectKey, ObjectNotFound, type Objects } from '../../objects/objects.ts'
-import { StartError } from '../../start-error.ts'
 import { checkCredentials } from '../credentials.ts'
 import { type CheckedFiles, checkFiles } from '../files.ts'
 import {

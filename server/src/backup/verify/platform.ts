@@ -2,9 +2,9 @@
 // secrets and its keys. It reads one snapshot of the database, which blocks nothing.
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
+import { StartError } from '../../config/start-error.ts'
 import { lockObjects } from '../../database/objects-lock.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
-import { StartError } from '../../start-error.ts'
 import { checkCredentials } from '../credentials.ts'
 import { forEachAtOnce } from '../files.ts'
 import { knownMigrations } from '../migrations.ts'

@@ -10,9 +10,9 @@ import {
   validationError,
 } from '@musterhost/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { cut } from '../lists.ts'
 import { findRays, ownersOf } from '../rays/ray-list.ts'

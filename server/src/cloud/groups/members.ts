@@ -9,9 +9,9 @@ import {
 } from '@musterhost/contract'
 import type { Transaction } from 'kysely'
 import { type AuditedChange, type ChangeContext, changes } from '../../audit/changes.ts'
-import type { Caller, CallerOf } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
+import type { Caller, CallerOf } from '../../tokens/caller.ts'
 import { requireGroup } from '../access.ts'
 import { timestamp } from '../times.ts'
 

@@ -8,10 +8,10 @@ import {
   type ResponseOf,
   validationError,
 } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
 import { idOfName } from '../../ids.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { timestamp } from '../times.ts'

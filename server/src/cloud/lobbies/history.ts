@@ -7,11 +7,11 @@ import {
   type ResponseOf,
   validationError,
 } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
 import { idOfName } from '../../ids.ts'
 import { busyCores } from '../../lobby-logs/lobby-metrics.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { historyUrl, logUrl } from '../export-urls.ts'
 import { cut } from '../lists.ts'

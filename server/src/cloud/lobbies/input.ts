@@ -1,8 +1,8 @@
 // Lines that developers write to the standard input of a lobby's server.
 import { ApiError, gameModesOf, type VersionConfig } from '@musterhost/contract'
 import { type ChangeContext, command } from '../../audit/changes.ts'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireLobby } from './logs.ts'
 
 /** Resolves when the server's pipe has taken the line. Throws the errors of `writeLobbyInput`. */

@@ -1,11 +1,11 @@
 // What changes about the lobbies of a namespace, for all who stay to hear of it: one copy of them in memory a namespace,
 // which follows the journal and what is deployed for as long as somebody listens.
 import { type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel, watchEvery } from '../../database/poller.ts'
 import { followShard } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'

@@ -10,12 +10,12 @@ import {
   validationError,
   visibleText,
 } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { createLongPoll } from '../../database/long-poll.ts'
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
 import type { LogPlace } from '../../lobby-logs/read.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame } from '../access.ts'
 import { logUrl } from '../export-urls.ts'

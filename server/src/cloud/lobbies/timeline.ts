@@ -8,9 +8,9 @@ import {
   type ResponseOf,
   validationError,
 } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { timestamp } from '../times.ts'
 import { type JournalEvent, readJournalEvents, seqBefore } from './journal-events.ts'
 import { requireLobby } from './logs.ts'

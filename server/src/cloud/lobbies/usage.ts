@@ -1,8 +1,8 @@
 // What a lobby used over its life, from the metrics that its runner keeps beside its log.
 import { ApiError, type getLobbyUsage, type LobbyUsagePoint, type ResponseOf } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { makeCoarser, type RecordedMetrics, STEP_MS_MIN } from '../../lobby-logs/lobby-metrics.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { timestamp } from '../times.ts'
 import { requireLobby } from './logs.ts'
 

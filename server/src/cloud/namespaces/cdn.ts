@@ -3,8 +3,8 @@
 import { ApiError, AUTH_USERS_MAX } from '@musterhost/contract'
 import { type AuditedChange, type ChangeContext, changes } from '../../audit/changes.ts'
 import { SECRET } from '../../audit/members.ts'
-import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving } from '../access.ts'
 

@@ -2,10 +2,10 @@
 // namespace's version. So the newest row is always the current version. A rollback is a deploy like any other.
 import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@musterhost/contract'
 import { type ExpressionBuilder, sql } from 'kysely'
-import { type Caller, userOf } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
+import { type Caller, userOf } from '../../tokens/caller.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'

@@ -11,8 +11,8 @@ import {
   type ResponseOf,
 } from '@musterhost/contract'
 import { firstMinuteMs, type MinuteCounts, readLastHour } from '../../analytics/last-hour.ts'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGroup } from '../access.ts'
 import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'

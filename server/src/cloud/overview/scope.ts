@@ -1,7 +1,7 @@
 // Which groups, games and namespaces an overview is about: the newest of the caller's, as many as one response carries.
 import { type GroupRole, OVERVIEW_GAMES_MAX, OVERVIEW_GROUPS_MAX, OVERVIEW_NAMESPACES_MAX } from '@musterhost/contract'
-import { type Caller, userOf } from '../../caller.ts'
 import type { Context } from '../../context.ts'
+import { type Caller, userOf } from '../../tokens/caller.ts'
 import { cut } from '../lists.ts'
 
 export type ScopeGroup = { group_id: string; display_name: string; role: GroupRole | null }

@@ -7,8 +7,8 @@ import {
   type ResponseOf,
   validationError,
 } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { instantOf } from '../times.ts'
 import { microtime } from './rays.ts'

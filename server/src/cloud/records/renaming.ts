@@ -1,7 +1,7 @@
 // Renaming: the display name of a row, and nothing else.
 import { ApiError, type ErrorCode } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
-import type { Caller } from '../../caller.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { notUnique, orNameTaken } from '../field-errors.ts'
 

@@ -10,11 +10,11 @@ import {
   type ResponseOf,
 } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
-import type { Caller } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { createLongPoll } from '../../database/long-poll.ts'
 import { newId } from '../../ids.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame } from '../access.ts'
 import { timestamp } from '../times.ts'

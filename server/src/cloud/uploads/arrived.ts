@@ -1,7 +1,7 @@
 // What of an upload has arrived, so that its sender can go on where it was interrupted.
 import { ApiError, type getUpload, type QueryOf, type ResponseOf, UPLOAD_PARTS_LISTED_MAX } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { timestamp } from '../times.ts'
 import { arrivedLength } from './take-arrived.ts'

@@ -2,9 +2,9 @@
 // runs the version serves it.
 import type { BodyOf, createGameCdnSite, listGameCdnSites, QueryOf, ResponseOf } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
-import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'

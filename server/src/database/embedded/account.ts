@@ -4,7 +4,7 @@
 import { chmod, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
-import { StartError } from '../../start-error.ts'
+import { StartError } from '../../config/start-error.ts'
 import { type Account, requireProgram, runProgram } from './program.ts'
 
 const NAME = 'postgres'

@@ -4,7 +4,7 @@ import { chmod, readFile, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StartError } from '../../start-error.ts'
+import { StartError } from '../../config/start-error.ts'
 
 export type Binaries = {
   /** The folder that bin, lib and share lie in. */

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { chown, lstat, mkdir, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { StartError } from '../../start-error.ts'
+import { StartError } from '../../config/start-error.ts'
 import type { Account } from './program.ts'
 import { readSecret, writeSecret } from './secret.ts'
 

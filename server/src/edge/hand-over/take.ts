@@ -1,7 +1,7 @@
 // The side of the edge that takes over. It receives everything from the edge before it, and reads nothing of it until that
 // edge has let go.
+import { StartError } from '../../config/start-error.ts'
 import type { Context } from '../../context.ts'
-import { StartError } from '../../start-error.ts'
 import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../wire/compatibility.ts'
 import { openDatagramSocket, type SocketHandle, startReceiving } from '../handles.ts'
 import { HAND_OVER_BUFFER_MS } from '../limits.ts'

@@ -4,8 +4,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { StartError } from '../../config/start-error.ts'
 import type { Context } from '../../context.ts'
-import { StartError } from '../../start-error.ts'
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_MAX, CERTIFICATES_READ_MS } from '../limits.ts'
 import { byName, type Certificate, type CertificatesByName, readCertificate } from './certificate.ts'
 

@@ -4,7 +4,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ExtendedKeyUsage, Extension } from '@peculiar/x509'
-import { certify, DAY_MS, newKeyPair, openPrivateAuthority, pemOf } from '../../private-authority.ts'
+import { certify, DAY_MS, newKeyPair, openPrivateAuthority, pemOf } from '../../process-tls/private-authority.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
 
 export type LocalAuthority = {

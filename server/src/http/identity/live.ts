@@ -2,11 +2,11 @@
 // news. Each message is read from the book after the index of the last message, so a client that opens a new socket with its
 // last index misses nothing.
 import { ApiError, watchEvents } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import { eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { preparedText } from '../../text/json-text.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import type { MountOptions } from '../mount-options.ts'
 import type { Opening, OpenSocket, SocketRoute } from '../sockets.ts'
 

@@ -5,9 +5,9 @@ import {
   endSession,
   listSessions,
 } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import * as own from '../../identity/own-sessions.ts'
 import * as links from '../../identity/sign-in-links.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { sessionCookie } from './cookie.ts'
 import { deviceOf, refuseForeign } from './login.ts'

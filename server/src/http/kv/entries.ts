@@ -9,12 +9,12 @@ import {
   putKvBatch,
   putKvEntry,
 } from '@musterhost/contract'
-import type { Caller } from '../../caller.ts'
 import { requireGame } from '../../cloud/access.ts'
 import type { Context } from '../../context.ts'
 import { listDirectories, listKeys } from '../../kv/browse.ts'
 import type { Kv } from '../../kv/entries.ts'
 import { requireKvNamespace } from '../../kv/namespace.ts'
+import type { Caller } from '../../tokens/caller.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const kvEntries = (kv: Kv): Implementation[] => [

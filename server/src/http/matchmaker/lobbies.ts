@@ -9,7 +9,6 @@ import {
   setLobbyReady,
   setLobbyState,
 } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/calls/development.ts'
 import {
   closeLobby,
@@ -21,6 +20,7 @@ import {
 import type { SeatCall } from '../../matchmaker/seats/requester.ts'
 import { createSeat, findSeat, joinSeat } from '../../matchmaker/seats/seats.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import { type Implementation, implement, type OperationRequest } from '../implement.ts'
 
 /** Call of a player, or of a game's backend. */

@@ -1,7 +1,7 @@
 // Joins a platform: makes a key, checks that the platform is the one of the invitation, and only then sends the secret.
 import { generateKeyPairSync } from 'node:crypto'
 import { connect } from 'node:http2'
-import { StartError } from '../../start-error.ts'
+import { StartError } from '../../config/start-error.ts'
 import { readInvitation } from '../invitation.ts'
 import { platformAuthority, shownKeyHash } from '../peers.ts'
 import { JoinResponse, PLATFORM_NAME } from '../protocol.ts'

@@ -4,7 +4,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requireShape } from '@musterhost/contract/schema-check'
 import Type, { type Static } from 'typebox'
-import { StartError } from '../../start-error.ts'
+import { StartError } from '../../config/start-error.ts'
 import { NODE_ROLES } from '../protocol.ts'
 
 /** `certificate`, `key` and `authority`: PEM. */

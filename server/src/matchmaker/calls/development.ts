@@ -10,8 +10,8 @@ import {
   type QueryOf,
   type ResponseOf,
 } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 import { requireNoBackendMembers, type SeatCall } from '../seats/requester.ts'
 import { gameModeNames } from './game-mode-names.ts'

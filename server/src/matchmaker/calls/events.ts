@@ -5,8 +5,8 @@
 // An index is the time of the latest events that were sent, and their ids. Book time never runs back, across restarts and
 // machines, so no event can be earlier than an index that was sent. Several events may have the same time.
 import { type ResponseOf, validationError, type watchEvents } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare, preparedText } from '../../text/json-text.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import type { Book } from '../book/state.ts'
 import { seatAnswer } from '../seats/answer.ts'
 import type { MatchmakerContext } from '../seats/context.ts'

@@ -1,7 +1,7 @@
 // What lobbies report about themselves, and what is read about them.
 import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare } from '../../text/json-text.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import * as decide from '../book/decide.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { MatchmakerContext } from '../seats/context.ts'

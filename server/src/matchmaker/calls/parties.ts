@@ -1,9 +1,9 @@
 // The operations on parties. Each is a command of the namespace's book, and as durable as a seat when it returns.
 import { randomInt } from 'node:crypto'
 import type { getParty, ResponseOf } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
 import type { PartyMember, PartyRecord } from '../../journal/changes.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 import type { Decide } from '../shards/pending.ts'
 

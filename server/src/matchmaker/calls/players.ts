@@ -1,7 +1,7 @@
 // Players, as the server of their lobby reports them.
 import { ApiError, type BodyOf, type playerDisconnected } from '@musterhost/contract'
-import type { CallerOf } from '../../caller.ts'
 import type { Ray } from '../../observe/ray.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 

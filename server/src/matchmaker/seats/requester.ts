@@ -2,8 +2,8 @@
 // regions, verification) is about the player, and does not depend on who calls.
 import { ApiError, type BodyOf, type findLobby, validationError } from '@musterhost/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
-import type { CallerOf } from '../../caller.ts'
 import type { Ray } from '../../observe/ray.ts'
+import type { CallerOf } from '../../tokens/caller.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 
 export type Requester = {

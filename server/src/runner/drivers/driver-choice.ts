@@ -2,8 +2,8 @@
 // of this folder runs.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { StartError } from '../../config/start-error.ts'
 import { folderOfLobby, isLobbyId } from '../../lobby-logs/local.ts'
-import { StartError } from '../../start-error.ts'
 import { platformFolder, unfinishedFolder } from '../folders/names.ts'
 import type { Driver } from './driver.ts'
 import { readEnded } from './lobby-folder.ts'

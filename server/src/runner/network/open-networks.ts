@@ -2,7 +2,7 @@
 // lobbies share the machine's network, or the start is refused.
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
-import { StartError } from '../../start-error.ts'
+import { StartError } from '../../config/start-error.ts'
 import { findForeignDrops } from './foreign-firewalls.ts'
 import { LobbyNetworks, type NetworkOptions } from './lobby-networks.ts'
 

@@ -2,10 +2,10 @@
 // changed.
 import type { Kysely } from 'kysely'
 import { sql } from 'kysely'
+import { StartError } from '../../config/start-error.ts'
 import { isAdditive } from '../../database/additive.ts'
 import { MIGRATIONS } from '../../database/migrations/index.ts'
 import type { Schema } from '../../database/schema.ts'
-import { StartError } from '../../start-error.ts'
 import { thisProgram, workTogether } from '../../wire/compatibility.ts'
 import type { HolderProgram } from '../lock.ts'
 

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { StartError } from '../../../start-error.ts'
+import { StartError } from '../../../config/start-error.ts'
 import { platformFolder } from '../../folders/names.ts'
 import { type Cgroups, openCgroups } from '../cgroups.ts'
 import type { ExitReason } from '../driver.ts'

@@ -9,7 +9,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, write
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '../../../config/config.ts'
-import { StartError } from '../../../start-error.ts'
+import { StartError } from '../../../config/start-error.ts'
 import { platformFolder } from '../../folders/names.ts'
 import type { LobbyNetworks, NetworkOptions } from '../../network/lobby-networks.ts'
 import { openNetworks, resolverText } from '../../network/open-networks.ts'

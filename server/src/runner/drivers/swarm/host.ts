@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '../../../config/config.ts'
-import { StartError } from '../../../start-error.ts'
+import { StartError } from '../../../config/start-error.ts'
 import { platformFolder } from '../../folders/names.ts'
 import { ImageServer } from '../../registry/image-server.ts'
 import type { Registries } from '../../registry/pull-image.ts'

@@ -2,10 +2,12 @@
 // share the places in that queue (addresses/client-share.ts). So a slow mail server delays only callers that wait for mail,
 // and a few clients cannot keep others from their mail.
 import type { Transporter } from 'nodemailer'
-import { ClientShare } from './addresses/client-share.ts'
-import { Semaphore } from './flow/semaphore.ts'
+import { Semaphore } from '../flow/semaphore.ts'
 
 export type Mail = { to: string; subject: string; text: string }
+
+/** The places of all mails that are being sent or wait for their turn (addresses/client-share.ts). A string: why there is none. */
+export type MailShare = { enter: (client_key: string, displace: () => void) => { leave: () => void } | string }
 
 export type Mailer = {
   /** `sent` when the server has taken the mail, `busy` when too many are under way; throws what failed. */
@@ -15,9 +17,9 @@ export type Mailer = {
 /** Mails that are being sent at once. */
 const MAILS_AT_ONCE_MAX = 8
 /** Mails of all clients that are being sent or wait for their turn. */
-const MAILS_MAX = 256
+export const MAILS_MAX = 256
 /** Mails of one client that are being sent or wait for their turn. */
-const CLIENT_MAILS_MAX = 8
+export const CLIENT_MAILS_MAX = 8
 /** A mail waits this long for its turn. */
 const WAIT_MS_MAX = 10_000
 /** Time to connect to the mail server, and for its greeting. */
@@ -26,8 +28,7 @@ const CONNECT_MS_MAX = 5_000
 const SILENCE_MS_MAX = 10_000
 
 /** `url`: smtp://user:password@host:port, or smtps://. STARTTLS is used where the server has it. */
-export function createMailer({ url, from }: { url: string; from: string }): Mailer {
-  const share = new ClientShare({ places_max: MAILS_MAX, client_max: CLIENT_MAILS_MAX })
+export function createMailer({ url, from, share }: { url: string; from: string; share: MailShare }): Mailer {
   const turns = new Semaphore({ at_once_max: MAILS_AT_ONCE_MAX, waiting_max: MAILS_MAX })
   return {
     async send(mail, client_key) {

@@ -1,7 +1,6 @@
 // Who calls, as far as the token (or the Origin) proved it. Made by http/auth.ts, read by the rooms.
 import type { GroupRole } from '@musterhost/contract'
-
-import type { ClaimedPort } from './tokens/keys.ts'
+import type { ClaimedPort } from './keys.ts'
 
 export type Caller =
   | { kind: 'anyone' }

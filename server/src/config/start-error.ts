@@ -1,7 +1,7 @@
 // Why the platform or one of its roles cannot start: one sentence for the operator. Any other error of a start is a bug and
 // is logged whole.
-import type { Config } from './config/config.ts'
-import { serversOf } from './text/database-url.ts'
+import { serversOf } from '../text/database-url.ts'
+import type { Config } from './config.ts'
 
 /** The message is a whole sentence that names the remedy. It is shown without a stack. */
 export class StartError extends Error {
