@@ -11,7 +11,7 @@ import { SHARD_COUNT } from '../journal/pages.ts'
 import { JournalGap } from '../journal/read.ts'
 import { exitOf, type Fact } from './facts.ts'
 import { rowsOfEnded } from './gap.ts'
-import { writeStanding } from './live-state.ts'
+import { writeLiveState } from './live-state.ts'
 import { addFacts } from './roll-ups.ts'
 import { type Series, seriesIds } from './series.ts'
 import { factsOfRows, readTail, type Tail } from './tail.ts'
@@ -33,13 +33,13 @@ const NO_RUN_MS = 10 * 60_000
 /** A run whose end is never reported is treated as ended after this time. */
 const NO_END_MS = 7 * 24 * 60 * 60_000
 
-export type Folder = { stop: () => Promise<void> }
+export type Aggregation = { stop: () => Promise<void> }
 type Ctx = Pick<Context, 'pool' | 'now' | 'log'>
 
-export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Folder {
+export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Aggregation {
   let is_stopped = false
   let has_begun = false
-  let folding: Promise<void> | null = null
+  let aggregating: Promise<void> | null = null
 
   async function round(): Promise<void> {
     try {
@@ -47,7 +47,7 @@ export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Folder {
       has_begun = true
       for (let count = 0; count < ROUND_MAX && !is_stopped; count++) {
         const began = performance.now()
-        if (!(await fold(ctx, rows_max))) return
+        if (!(await aggregate(ctx, rows_max))) return
         await setTimeout(Math.min(performance.now() - began, REST_MS_MAX))
       }
     } catch (error) {
@@ -55,8 +55,8 @@ export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Folder {
     }
   }
   const wake = (): void => {
-    folding ??= round().finally(() => {
-      folding = null
+    aggregating ??= round().finally(() => {
+      aggregating = null
     })
   }
   const timer = setInterval(wake, FOLD_EVERY_MS)
@@ -65,13 +65,13 @@ export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Folder {
     async stop() {
       is_stopped = true
       clearInterval(timer)
-      await folding
+      await aggregating
     },
   }
 }
 
 /** One step. Returns whether there may be more to do at once. */
-export async function fold(ctx: Ctx, rows_max = ROWS_MAX): Promise<boolean> {
+export async function aggregate(ctx: Ctx, rows_max = ROWS_MAX): Promise<boolean> {
   try {
     const has_more_rows = await foldJournal(ctx, rows_max)
     const has_more_exits = await foldExits(ctx)
@@ -97,17 +97,17 @@ async function foldJournal(ctx: Ctx, rows_max: number): Promise<boolean> {
   })
 }
 
-async function write(client: ClientBase, { facts, standing }: Pick<Tail, 'facts' | 'standing'>): Promise<void> {
-  const { lobbies } = standing.touched()
+async function write(client: ClientBase, { facts, live_state }: Pick<Tail, 'facts' | 'live_state'>): Promise<void> {
+  const { lobbies } = live_state.touched()
   const idOf = await seriesIds(
     client,
     [...facts, ...lobbies].map(({ series }) => series),
   )
   await add(client, facts, idOf)
-  await writeStanding(client, standing, idOf)
+  await writeLiveState(client, live_state, idOf)
 }
 
-/** Ends of processes, and lobbies whose process nobody will tell of any more. */
+/** Ends of processes, and lobbies whose process no runner reports any more. */
 async function foldExits(ctx: Ctx): Promise<boolean> {
   return inTransaction(ctx.pool, async (client) => {
     const { rows } = await client.query<Series & { lobby_id: string; stop_ts: Date; exit_code: number | null }>({

@@ -28,13 +28,13 @@ type PartLine = Lines['region' | 'game_mode'][number]
 type Members = Required<AnalyticsDataSet>
 type Variant = {
   needs: LineKind | 'exits' | 'finds' | 'now'
-  tell: (numbers: AnalyticsNumbers) => Members[AnalyticsVariant]
+  compute: (numbers: AnalyticsNumbers) => Members[AnalyticsVariant]
 }
 
 const variant = <V extends AnalyticsVariant>(
   needs: Variant['needs'],
-  tell: (numbers: AnalyticsNumbers) => Members[V],
-): Variant => ({ needs, tell })
+  compute: (numbers: AnalyticsNumbers) => Members[V],
+): Variant => ({ needs, compute })
 
 export const VARIANTS: Readonly<Record<AnalyticsVariant, Variant>> = {
   matchmaker_overview: variant<'matchmaker_overview'>('now', ({ now }) => now),

@@ -4,7 +4,7 @@
 import type { RunEnd } from '../database/schema.ts'
 import type { Change } from '../journal/changes.ts'
 import type { Entry } from '../journal/pages.ts'
-import type { Standing } from './live-state.ts'
+import type { LiveState } from './live-state.ts'
 import type { Series } from './series.ts'
 
 /** What is there at a moment. The three of the lobbies and the one of the players are contained in their whole. */
@@ -47,15 +47,20 @@ export type Fact = {
 export type RunEnds = ReadonlyMap<string, RunEnd>
 
 /**
- * The facts of what a page says of a namespace; `standing` moves along. What is unknown began before anybody counted, and
+ * The facts of what a page says of a namespace; `live_state` moves along. What is unknown began before anybody counted, and
  * is not counted at its end either. `page_ms`: the time of changes that do not say theirs.
  */
-export function factsOf(standing: Standing, { namespace_id, changes }: Entry, page_ms: number, ends: RunEnds): Fact[] {
-  return changes.flatMap((change) => factsOfChange(standing, namespace_id, change, page_ms, ends))
+export function factsOf(
+  live_state: LiveState,
+  { namespace_id, changes }: Entry,
+  page_ms: number,
+  ends: RunEnds,
+): Fact[] {
+  return changes.flatMap((change) => factsOfChange(live_state, namespace_id, change, page_ms, ends))
 }
 
 function factsOfChange(
-  standing: Standing,
+  live_state: LiveState,
   namespace_id: string,
   change: Change,
   page_ms: number,
@@ -65,31 +70,31 @@ function factsOfChange(
     case 'lobby_created': {
       const { lobby_id, region, game_mode, is_custom, create_ms } = change.lobby
       const series = { namespace_id, region, game_mode }
-      standing.putLobby({ lobby_id, series, is_custom, is_ready: false, is_closed: false, create_ms, stop_ms: null })
+      live_state.putLobby({ lobby_id, series, is_custom, is_ready: false, is_closed: false, create_ms, stop_ms: null })
       const difference = { lobby_count: 1, lobby_unready_count: 1, lobby_preemptive_count: is_custom ? 0 : 1 }
       return [fact('lobby_created', series, create_ms, difference)]
     }
     case 'lobby_ready': {
-      const lobby = standing.liveLobby(change.lobby_id)
+      const lobby = live_state.liveLobby(change.lobby_id)
       if (lobby === undefined || lobby.is_ready) return []
-      standing.putLobby({ ...lobby, is_ready: true })
+      live_state.putLobby({ ...lobby, is_ready: true })
       const difference = { lobby_unready_count: -1, lobby_preemptive_count: lobby.is_custom ? 0 : -1 }
       const duration_ms = change.ms - lobby.create_ms
       return [{ ...fact('lobby_ready', lobby.series, change.ms, difference), duration_ms }]
     }
     case 'lobby_closed': {
-      const lobby = standing.liveLobby(change.lobby_id)
+      const lobby = live_state.liveLobby(change.lobby_id)
       if (lobby === undefined || lobby.is_closed === change.is_closed) return []
-      standing.putLobby({ ...lobby, is_closed: change.is_closed })
+      live_state.putLobby({ ...lobby, is_closed: change.is_closed })
       return [fact('lobby_closed', lobby.series, page_ms, { lobby_closed_count: change.is_closed ? 1 : -1 })]
     }
     case 'lobby_stopped': {
-      const lobby = standing.liveLobby(change.lobby_id)
+      const lobby = live_state.liveLobby(change.lobby_id)
       if (lobby === undefined) return []
       const { lobby_id, series, is_ready, is_closed, is_custom } = lobby
-      const players = standing.playersOf(lobby_id)
-      const removals = players.flatMap(({ player_id }) => removal(standing, player_id, change.ms))
-      standing.putLobby({ ...lobby, stop_ms: change.ms })
+      const players = live_state.playersOf(lobby_id)
+      const removals = players.flatMap(({ player_id }) => removal(live_state, player_id, change.ms))
+      live_state.putLobby({ ...lobby, stop_ms: change.ms })
       const difference = {
         lobby_count: -1,
         lobby_closed_count: is_closed ? -1 : 0,
@@ -102,35 +107,35 @@ function factsOfChange(
     }
     case 'player_reserved': {
       const { player_id, lobby_id, create_ms } = change.player
-      const lobby = standing.liveLobby(lobby_id)
+      const lobby = live_state.liveLobby(lobby_id)
       if (lobby === undefined) return []
-      standing.putPlayer({ player_id, lobby_id, connect_ms: null, played_ms: null })
+      live_state.putPlayer({ player_id, lobby_id, connect_ms: null, played_ms: null })
       return [fact('player_reserved', lobby.series, create_ms, { player_count: 1, player_unready_count: 1 })]
     }
     case 'player_connected': {
-      const { player, lobby } = standing.seat(change.player_id)
+      const { player, lobby } = live_state.seat(change.player_id)
       if (player === undefined || lobby === undefined || player.connect_ms !== null) return []
-      standing.putPlayer({ ...player, connect_ms: change.ms, played_ms: player.played_ms ?? 0 })
+      live_state.putPlayer({ ...player, connect_ms: change.ms, played_ms: player.played_ms ?? 0 })
       return [fact('player_connected', lobby.series, change.ms, { player_unready_count: -1 })]
     }
     case 'player_dropped': {
-      const { player, lobby } = standing.seat(change.player_id)
+      const { player, lobby } = live_state.seat(change.player_id)
       if (player === undefined || lobby === undefined || player.connect_ms === null) return []
       const played_ms = (player.played_ms ?? 0) + page_ms - player.connect_ms
-      standing.putPlayer({ ...player, connect_ms: null, played_ms })
+      live_state.putPlayer({ ...player, connect_ms: null, played_ms })
       return [fact('player_dropped', lobby.series, page_ms, { player_unready_count: 1 })]
     }
     case 'player_removed':
-      return removal(standing, change.player_id, change.ms)
+      return removal(live_state, change.player_id, change.ms)
     default:
       return []
   }
 }
 
-function removal(standing: Standing, player_id: string, ms: number): Fact[] {
-  const { player, lobby } = standing.seat(player_id)
+function removal(live_state: LiveState, player_id: string, ms: number): Fact[] {
+  const { player, lobby } = live_state.seat(player_id)
   if (player === undefined || lobby === undefined) return []
-  standing.removePlayer(player)
+  live_state.removePlayer(player)
   const { connect_ms, played_ms } = player
   const difference = { player_count: -1, player_unready_count: connect_ms === null ? -1 : 0 }
   const duration_ms = connect_ms === null ? played_ms : (played_ms ?? 0) + ms - connect_ms

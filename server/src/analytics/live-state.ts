@@ -1,11 +1,11 @@
 // What is known of the lobbies that live and of the players in them: as much as it takes to tell by how much a change
-// moves the counts. It is kept in tables of its own, at the seq up to which the journal is folded: what the matchmaker
+// moves the counts. It is kept in tables of its own, at the seq up to which the journal is aggregated: what the matchmaker
 // projects may be behind that, or ahead. A stopped lobby stays until its process has ended, too.
 import type { ClientBase } from 'pg'
 import type { Row } from '../journal/read.ts'
 import type { Series } from './series.ts'
 
-export type StandingLobby = {
+export type LiveStateLobby = {
   lobby_id: string
   series: Series
   is_custom: boolean
@@ -15,7 +15,7 @@ export type StandingLobby = {
   stop_ms: number | null
 }
 
-export type StandingPlayer = {
+export type LiveStatePlayer = {
   player_id: string
   lobby_id: string
   connect_ms: number | null
@@ -23,26 +23,26 @@ export type StandingPlayer = {
   played_ms: number | null
 }
 
-export type Standing = {
-  liveLobby: (lobby_id: string) => StandingLobby | undefined
+export type LiveState = {
+  liveLobby: (lobby_id: string) => LiveStateLobby | undefined
   /** A player who has not left, with the lobby. */
-  seat: (player_id: string) => { player?: StandingPlayer; lobby?: StandingLobby }
-  playersOf: (lobby_id: string) => StandingPlayer[]
-  putLobby: (lobby: StandingLobby) => void
-  putPlayer: (player: StandingPlayer) => void
-  removePlayer: (player: StandingPlayer) => void
+  seat: (player_id: string) => { player?: LiveStatePlayer; lobby?: LiveStateLobby }
+  playersOf: (lobby_id: string) => LiveStatePlayer[]
+  putLobby: (lobby: LiveStateLobby) => void
+  putPlayer: (player: LiveStatePlayer) => void
+  removePlayer: (player: LiveStatePlayer) => void
   /** What was put or removed, as it is now. */
-  touched: () => { lobbies: StandingLobby[]; players: StandingPlayer[]; removed_player_ids: string[] }
+  touched: () => { lobbies: LiveStateLobby[]; players: LiveStatePlayer[]; removed_player_ids: string[] }
 }
 
-export function createStanding(lobbies: readonly StandingLobby[], players: readonly StandingPlayer[]): Standing {
+export function createLiveState(lobbies: readonly LiveStateLobby[], players: readonly LiveStatePlayer[]): LiveState {
   const lobby_of = new Map(lobbies.map((lobby) => [lobby.lobby_id, lobby]))
-  const player_of = new Map<string, StandingPlayer>()
+  const player_of = new Map<string, LiveStatePlayer>()
   const inside = new Map<string, Set<string>>()
   const touched_lobbies = new Set<string>()
   const touched_players = new Set<string>()
 
-  const enter = (player: StandingPlayer): void => {
+  const enter = (player: LiveStatePlayer): void => {
     player_of.set(player.player_id, player)
     const ids = inside.get(player.lobby_id) ?? new Set()
     inside.set(player.lobby_id, ids.add(player.player_id))
@@ -81,12 +81,12 @@ export function createStanding(lobbies: readonly StandingLobby[], players: reado
   }
 }
 
-type LobbyRow = Omit<StandingLobby, 'series' | 'create_ms' | 'stop_ms'> &
+type LobbyRow = Omit<LiveStateLobby, 'series' | 'create_ms' | 'stop_ms'> &
   Series & { create_ts: Date; stop_ts: Date | null }
 type PlayerRow = { player_id: string; lobby_id: string; connect_ts: Date | null; played_ms: number | null }
 
 /** Reads the lobbies and players that these journal rows refer to from the tables. */
-export async function readStanding(db: ClientBase, rows: readonly Row[]): Promise<Standing> {
+export async function readLiveState(db: ClientBase, rows: readonly Row[]): Promise<LiveState> {
   const { lobby_ids, stopped_ids, player_ids } = idsIn(rows)
   const players = await db.query<PlayerRow>({
     name: 'analytics-players',
@@ -103,7 +103,7 @@ export async function readStanding(db: ClientBase, rows: readonly Row[]): Promis
       from analytics_lobbies join analytics_series using (series_id) where lobby_id = any($1)`,
     values: [[...lobby_ids]],
   })
-  return createStanding(
+  return createLiveState(
     lobbies.rows.map(({ namespace_id, region, game_mode, create_ts, stop_ts, ...lobby }) => ({
       ...lobby,
       series: { namespace_id, region, game_mode },
@@ -147,12 +147,12 @@ function idsIn(rows: readonly Row[]) {
 }
 
 /** Writes what has changed. `idOf`: of its series. */
-export async function writeStanding(
+export async function writeLiveState(
   db: ClientBase,
-  standing: Standing,
+  live_state: LiveState,
   idOf: (series: Series) => number,
 ): Promise<void> {
-  const { lobbies, players, removed_player_ids } = standing.touched()
+  const { lobbies, players, removed_player_ids } = live_state.touched()
   await db.query({
     name: 'analytics-write-lobbies',
     text: `

@@ -47,7 +47,7 @@ type Reading = {
   buckets: Buckets
   /** How many buckets have begun. */
   bucket_count: number
-  /** What is not folded yet. */
+  /** Changes that are not aggregated yet. */
   facts: readonly Fact[]
 }
 
@@ -92,7 +92,7 @@ export async function readLines<K extends LineKind>(
     const { line } = lineOf(row)
     for (const [index, column] of added.entries()) line.of[column]![bucket]! += row[from + index] as number
   }
-  // What was there before counts as a change of the first bucket, and what is to come is not told.
+  // What was there before counts as a change of the first bucket, and later changes are not reported.
   if (bucket_count > 0) for (const row of openings.rows) add(row, 0, names.length, gauges)
   for (const row of changes.rows) {
     const bucket = row[names.length] as number

@@ -5,12 +5,12 @@ import type { ClientBase } from 'pg'
 import type { RunEnd } from '../database/schema.ts'
 import { type Row, readTails } from '../journal/read.ts'
 import { exitOf, type Fact, factsOf, type RunEnds } from './facts.ts'
-import { readStanding, type Standing } from './live-state.ts'
+import { type LiveState, readLiveState } from './live-state.ts'
 import type { Series } from './series.ts'
 
 export type Tail = {
   facts: Fact[]
-  standing: Standing
+  live_state: LiveState
   /** The last seq of each shard that has rows. */
   read: Map<number, number>
   /** There may be more. */
@@ -28,17 +28,17 @@ export async function readTail(
 ): Promise<Tail> {
   const tails = await readTails(db, after, rows_max)
   const rows = [...tails.values()].flat().map((row) => only(row, namespace_ids))
-  const { facts, standing } = await factsOfRows(db, rows)
+  const { facts, live_state } = await factsOfRows(db, rows)
   const read = new Map([...tails].map(([shard, of_shard]) => [shard, of_shard.at(-1)!.seq]))
-  return { facts, standing, read, is_cut: [...tails.values()].some(({ length }) => length === rows_max) }
+  return { facts, live_state, read, is_cut: [...tails.values()].some(({ length }) => length === rows_max) }
 }
 
 /** And what is known then. */
-export async function factsOfRows(db: ClientBase, rows: readonly Row[]): Promise<Pick<Tail, 'facts' | 'standing'>> {
-  const standing = await readStanding(db, rows)
+export async function factsOfRows(db: ClientBase, rows: readonly Row[]): Promise<Pick<Tail, 'facts' | 'live_state'>> {
+  const live_state = await readLiveState(db, rows)
   const ends = await readEnds(db, exitedIn(rows))
-  const facts = rows.flatMap(({ page }) => page.entries.flatMap((entry) => factsOf(standing, entry, page.ms, ends)))
-  return { facts, standing }
+  const facts = rows.flatMap(({ page }) => page.entries.flatMap((entry) => factsOf(live_state, entry, page.ms, ends)))
+  return { facts, live_state: live_state }
 }
 
 function only(row: Row, namespace_ids: ReadonlySet<string> | undefined): Row {
@@ -74,7 +74,7 @@ export async function readExits(db: ClientBase, namespace_ids: readonly string[]
         and analytics_series.namespace_id = any($1)`,
     [namespace_ids],
   )
-  const stopped = tail.standing.touched().lobbies.flatMap(({ lobby_id, series, stop_ms }) => {
+  const stopped = tail.live_state.touched().lobbies.flatMap(({ lobby_id, series, stop_ms }) => {
     return stop_ms === null ? [] : [{ lobby_id, series, stop_ms }]
   })
   const ends = await readEnds(

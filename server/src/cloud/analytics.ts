@@ -27,12 +27,12 @@ export async function tellAnalytics(
 ): Promise<ResponseOf<typeof getAnalytics>> {
   const window = windowOf(query)
   const namespace_ids = await namespacesOf(ctx, caller, query)
-  const told = query.variants.map((name) => ({ name, ...VARIANTS[name] }))
-  const needs = new Set(told.map((variant) => variant.needs))
+  const variants = query.variants.map((name) => ({ name, ...VARIANTS[name] }))
+  const needs = new Set(variants.map((variant) => variant.needs))
   const numbers = await inTurn(() =>
     inSnapshot(ctx.pool, (db) => readNumbers(ctx, db, { window, namespace_ids, needs })),
   )
-  return { data_sets: told.map(({ name, tell }) => ({ [name]: tell(numbers) })), is_cut: isCut(numbers) }
+  return { data_sets: variants.map(({ name, compute }) => ({ [name]: compute(numbers) })), is_cut: isCut(numbers) }
 }
 
 type Asked = {
@@ -104,7 +104,7 @@ async function namespacesOf(
   return rows.map(({ namespace_id }) => namespace_id)
 }
 
-/** How far each shard that has one of these namespaces is folded. */
+/** How far each shard that has one of these namespaces is aggregated. */
 async function positionsOf(db: ClientBase, namespace_ids: readonly string[]): Promise<Map<number, number>> {
   const { rows } = await db.query<{ shard: number; read_seq: number }>(
     `select shard, read_seq from journal_readers where reader = 'analytics' and shard = any($1)`,

@@ -14,7 +14,7 @@ import {
   getAnalytics,
   getGameById,
 } from '@musterhost/contract'
-import { fold } from '../../src/analytics/aggregate.ts'
+import { aggregate } from '../../src/analytics/aggregate.ts'
 import { GAUGES } from '../../src/analytics/facts.ts'
 import { addUpSql } from '../../src/analytics/roll-ups.ts'
 import { newGame } from '../cloud/steps.ts'
@@ -230,7 +230,7 @@ test('a wrong parameter is refused by its name; ids of other groups are treated 
 })
 
 async function foldAll({ ctx }: Platform): Promise<void> {
-  for (let count = 0; await fold(ctx); count++) assert.ok(count < FOLDS_MAX, 'the journal has an end')
+  for (let count = 0; await aggregate(ctx); count++) assert.ok(count < FOLDS_MAX, 'the journal has an end')
 }
 
 const GATE = 4712
