@@ -132,14 +132,12 @@ export async function openContext(config: Config, options: ContextOptions = {}):
       : createListener({ url: config.database_listen_url, log, setting: 'MUSTER_DATABASE_LISTEN_URL' })
   opened.defer(() => listener.close())
   const metrics = createMetrics(config)
-  metrics.gauge('database_connections', 'Connections to the database, by what they do.', ['state'], (tell) => {
+  metrics.gauge('database_connections', 'Connections to the database, by what they do.', ['state'], (set) => {
     const { totalCount, idleCount } = database.pool
-    tell(idleCount, 'idle')
-    tell(totalCount - idleCount, 'busy')
+    set(idleCount, 'idle')
+    set(totalCount - idleCount, 'busy')
   })
-  metrics.gauge('database_waiting', 'Queries that wait for a connection.', [], (tell) =>
-    tell(database.pool.waitingCount),
-  )
+  metrics.gauge('database_waiting', 'Queries that wait for a connection.', [], (set) => set(database.pool.waitingCount))
   const health = createHealth()
   // Games go on without it, and their players must reach them.
   if (config.roles.some((role) => role !== 'edge')) {

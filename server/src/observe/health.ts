@@ -1,5 +1,5 @@
 // Whether this process is well. Alive: it answers. Ready: it has started, is not about to stop, and what it needs is
-// there; then it may be sent requests. A check is asked now and then at most, however often somebody looks.
+// there; then it may be sent requests. A check is asked now and then at most, however often it is read.
 
 /** How old an answer may be. */
 const FRESH_MS = 1_000
@@ -66,8 +66,8 @@ export function createHealth(): Health {
     },
     async readiness() {
       const answers = await ask()
-      const told = Object.fromEntries([['serving', is_serving], ...answers.held])
-      return { is_ready: Object.values(told).every(Boolean), checks: told, warnings: answers.warnings }
+      const checks = Object.fromEntries([['serving', is_serving], ...answers.held])
+      return { is_ready: Object.values(checks).every(Boolean), checks, warnings: answers.warnings }
     },
   }
 }

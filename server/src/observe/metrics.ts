@@ -11,10 +11,10 @@ const START_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const BATCH_COMMANDS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1024]
 
 /** Sets one value. `labels`: in the order of the metric's label names. */
-export type Tell = (value: number, ...labels: string[]) => void
+export type SetValue = (value: number, ...labels: string[]) => void
 
 /** Called at each scrape. */
-type Collector = (tell: Tell) => void | Promise<void>
+type Collector = (set: SetValue) => void | Promise<void>
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -22,8 +22,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 export function createMetrics({ roles }: { roles: readonly string[] }) {
   const registry = new Registry()
   const { gauge, sum } = scraped(registry)
-  gauge('build_info', 'The roles and the Node version of this process; always 1.', ['roles', 'node_version'], (tell) =>
-    tell(1, roles.join(','), process.version),
+  gauge('build_info', 'The roles and the Node version of this process; always 1.', ['roles', 'node_version'], (set) =>
+    set(1, roles.join(','), process.version),
   )
   return {
     ...counted(registry),
@@ -115,21 +115,21 @@ function scraped(registry: Registry) {
     Object.fromEntries(labelNames.map((label, index) => [label, values[index] ?? '']))
 
   return {
-    gauge(name: string, help: string, labelNames: readonly string[], look: Collector): void {
+    gauge(name: string, help: string, labelNames: readonly string[], collect: Collector): void {
       new Gauge({
         ...options(name, help, labelNames),
         async collect() {
           this.reset()
-          await look((value, ...labels) => this.set(labelled(labelNames, labels), value))
+          await collect((value, ...labels) => this.set(labelled(labelNames, labels), value))
         },
       })
     },
-    sum(name: string, help: string, labelNames: readonly string[], look: Collector): void {
+    sum(name: string, help: string, labelNames: readonly string[], collect: Collector): void {
       new Counter({
         ...options(name, help, labelNames),
         async collect() {
           this.reset()
-          await look((value, ...labels) => this.inc(labelled(labelNames, labels), value))
+          await collect((value, ...labels) => this.inc(labelled(labelNames, labels), value))
         },
       })
     },

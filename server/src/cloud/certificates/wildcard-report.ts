@@ -12,11 +12,11 @@ export function reportWildcards({ db, metrics, health, now }: Context, names: re
     'wildcard_certificate_seconds',
     'How long a wildcard certificate that is ordered by DNS-01 is still valid; 0: there is none.',
     ['name'],
-    async (tell) => {
+    async (set) => {
       const rows = new Map((await read()).map((row) => [row.host, row]))
       for (const name of names) {
         const expire_ms = rows.get(name)?.expire_ts?.getTime() ?? 0
-        tell(Math.max(0, expire_ms - now()) / 1_000, name)
+        set(Math.max(0, expire_ms - now()) / 1_000, name)
       }
     },
   )

@@ -4,13 +4,13 @@ import type { Context } from '../../context.ts'
 
 export function reportScrub(ctx: Context): void {
   const { metrics, health } = ctx
-  metrics.gauge('damaged_objects', 'Stored files that are damaged and not used, by state.', ['state'], async (tell) => {
+  metrics.gauge('damaged_objects', 'Stored files that are damaged and not used, by state.', ['state'], async (set) => {
     const { suspected, quarantined } = await countMarks(ctx)
-    tell(suspected, 'suspected')
-    tell(quarantined, 'quarantined')
+    set(suspected, 'suspected')
+    set(quarantined, 'quarantined')
   })
-  metrics.gauge('stored_check_age_seconds', 'Since the stored file that waits longest was checked.', [], async (tell) =>
-    tell(await oldestCheckSeconds(ctx)),
+  metrics.gauge('stored_check_age_seconds', 'Since the stored file that waits longest was checked.', [], async (set) =>
+    set(await oldestCheckSeconds(ctx)),
   )
   health.warns('damaged_objects', async () => {
     const { suspected, quarantined } = await countMarks(ctx)

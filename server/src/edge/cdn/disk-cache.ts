@@ -64,12 +64,12 @@ export class DiskCache implements SiteFiles {
     this.#listed = this.#list().catch((error: unknown) =>
       ctx.log.warn({ err: error }, 'the cache of site files cannot be listed; it grows until the next start'),
     )
-    ctx.metrics.gauge('site_cache_bytes', 'Bytes of site files that the edge keeps on its disk.', [], (tell) =>
-      tell(this.#bytes),
+    ctx.metrics.gauge('site_cache_bytes', 'Bytes of site files that the edge keeps on its disk.', [], (set) =>
+      set(this.#bytes),
     )
-    ctx.metrics.sum('site_cache_reads_total', 'Reads of site files in the cache on the disk.', ['result'], (tell) => {
-      tell(this.#counts.hit, 'hit')
-      tell(this.#counts.miss, 'miss')
+    ctx.metrics.sum('site_cache_reads_total', 'Reads of site files in the cache on the disk.', ['result'], (set) => {
+      set(this.#counts.hit, 'hit')
+      set(this.#counts.miss, 'miss')
     })
   }
 

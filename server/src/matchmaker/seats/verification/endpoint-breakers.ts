@@ -31,15 +31,15 @@ export function createEndpointBreakers(ctx: Pick<Context, 'log' | 'elapsed' | 'm
     'verification_calls_total',
     'Calls to the verification endpoints of games, by result.',
     ['end'],
-    (tell) => {
-      for (const [end, count] of Object.entries(ends)) tell(count, end)
+    (set) => {
+      for (const [end, count] of Object.entries(ends)) set(count, end)
     },
   )
   ctx.metrics.gauge(
     'verification_endpoints_left_alone',
     'Endpoints of games that are not asked because they keep failing.',
     [],
-    (tell) => tell([...breakers.values()].filter((breaker) => breaker.isOpen()).length),
+    (set) => set([...breakers.values()].filter((breaker) => breaker.isOpen()).length),
   )
 
   function breakerOf(key: string): CircuitBreaker {
