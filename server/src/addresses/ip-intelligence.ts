@@ -22,7 +22,7 @@ export type IpIntelligence = {
   close: () => Promise<void>
 }
 
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** The first finds of a process wait for the data this long, and continue without. */
 const OPENING_MS_MAX = 5_000
 /** Addresses whose facts are remembered. */
@@ -47,8 +47,8 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
   const broken = new Set<string>()
   const closing = new AbortController()
 
-  async function look(): Promise<void> {
-    for (const folder of folders) if (await folder.look()) known.clear()
+  async function read(): Promise<void> {
+    for (const folder of folders) if (await folder.refresh()) known.clear()
   }
 
   async function openSeed(): Promise<void> {
@@ -68,15 +68,15 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
   /** A feed may take a minute: files are read meanwhile. */
   async function keepLooking(): Promise<void> {
     while (!closing.signal.aborted) {
-      await look()
-      await pause(LOOK_MS)
+      await read()
+      await pause(POLL_MS)
     }
   }
 
   async function keepRefreshing(feeds: AddressFeeds | null): Promise<void> {
     while (feeds !== null && !closing.signal.aborted) {
       await feeds.refresh(closing.signal)
-      await pause(LOOK_MS)
+      await pause(POLL_MS)
     }
   }
 
@@ -87,7 +87,7 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
     },
   )
   // Files of feeds that are no longer configured have been removed before the folder is read.
-  const first = Promise.all([feeds.then(look), openSeed()])
+  const first = Promise.all([feeds.then(read), openSeed()])
   const working = Promise.all([first.then(keepLooking), feeds.then(keepRefreshing)])
   let opening: Promise<void> | null = Promise.race([first, pause(OPENING_MS_MAX)]).then(() => {
     opening = null

@@ -25,7 +25,7 @@ import { requireEmptyDatabase, restoreRows } from './restore-rows.ts'
 import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
 
 /** Findings that the error of a restore lists. */
-const FINDINGS_TOLD_MAX = 10
+const FINDINGS_SHOWN_MAX = 10
 /** Files that do not count as content of a data folder: locks, and what a file system creates. */
 const NOT_CONTENT = /^(lock|lock-holder\.json|postgres\.lock|lost\+found)$/
 
@@ -75,9 +75,9 @@ async function requireSound(backup: OpenedBackup, now_ms: number): Promise<Manif
   const lacking = new Set(manifest?.lacking_objects.map(lackingSentence))
   const findings = checks.flatMap((check) => check.findings).filter((finding) => !lacking.has(finding))
   if (manifest !== null && findings.length === 0) return manifest
-  const told = findings.slice(0, FINDINGS_TOLD_MAX).map((finding) => `\n  ${finding}`)
-  const rest = findings.length > told.length ? `\n  and ${findings.length - told.length} more` : ''
-  throw new StartError(`The backup ${backup.label} is damaged; nothing has been restored.${told.join('')}${rest}`)
+  const shown = findings.slice(0, FINDINGS_SHOWN_MAX).map((finding) => `\n  ${finding}`)
+  const rest = findings.length > shown.length ? `\n  and ${findings.length - shown.length} more` : ''
+  throw new StartError(`The backup ${backup.label} is damaged; nothing has been restored.${shown.join('')}${rest}`)
 }
 
 async function requireEmptyFolder(data_dir: string): Promise<void> {

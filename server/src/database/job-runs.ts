@@ -30,12 +30,12 @@ export class JobRecorder {
   /** Never throws: the record is for people, and no job depends on it. */
   async record(runs: readonly JobRun[]): Promise<void> {
     const at_ms = this.#ctx.elapsed()
-    const told = runs.filter(({ job, failure }) => {
+    const unrecorded = runs.filter(({ job, failure }) => {
       const last = this.#recorded.get(job)
       return last === undefined || last.has_failed !== (failure !== null) || at_ms - last.at_ms >= RECORD_EVERY_MS
     })
-    if (told.length === 0) return
-    for (const { job, failure } of told) this.#recorded.set(job, { at_ms, has_failed: failure !== null })
+    if (unrecorded.length === 0) return
+    for (const { job, failure } of unrecorded) this.#recorded.set(job, { at_ms, has_failed: failure !== null })
     const now = new Date(this.#ctx.now())
     try {
       await this.#ctx.pool.query(
@@ -47,9 +47,9 @@ export class JobRecorder {
         [
           this.#role,
           now,
-          told.map(({ job }) => job),
-          told.map(({ duration_ms }) => duration_ms),
-          told.map(({ failure }) => failure?.slice(0, FAILURE_LENGTH_MAX) ?? null),
+          unrecorded.map(({ job }) => job),
+          unrecorded.map(({ duration_ms }) => duration_ms),
+          unrecorded.map(({ failure }) => failure?.slice(0, FAILURE_LENGTH_MAX) ?? null),
         ],
       )
     } catch (error) {

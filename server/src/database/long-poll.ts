@@ -1,5 +1,4 @@
-// Waiting for what another process writes: woken when it says that it has, and looking by oneself every so often in case
-// the word was lost.
+// Waits until another process has written something. A notification wakes the wait; a poll covers a lost notification.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Listener } from './listen.ts'
 
@@ -8,13 +7,13 @@ const WAIT_MS_MAX = 40_000
 
 export type LongPoll = {
   /**
-   * Calls `look` at once, at every notification about one of the `keys`, and every `look_ms`, until it returns something.
+   * Calls `read` at once, at every notification about one of the `keys`, and every `poll_ms`, until it returns something.
    * Returns null after 40 s, when the caller is gone, or when the process ends; `busy` when too many callers wait already.
-   * `isGone` is called after each look, and at once when `gone` is aborted.
+   * `isGone` is called after each read, and at once when `gone` is aborted.
    */
   until: <T>(
     keys: readonly string[],
-    look: () => Promise<T | null>,
+    read: () => Promise<T | null>,
     isGone: () => boolean,
     gone?: AbortSignal,
   ) => Promise<T | null | 'busy'>
@@ -22,10 +21,14 @@ export type LongPoll = {
   close: () => void
 }
 
-/** The payload of a word is the key it is about; an empty one is about all. */
+/** The payload of a notification is its key; an empty one is about all keys. */
 export function createLongPoll(
   ctx: { listener: Pick<Listener, 'on'> },
-  { channel, look_ms, waiting_max }: { channel: Parameters<Listener['on']>[0]; look_ms: number; waiting_max: number },
+  {
+    channel,
+    poll_ms: look_ms,
+    waiting_max,
+  }: { channel: Parameters<Listener['on']>[0]; poll_ms: number; waiting_max: number },
 ): LongPoll {
   const closing = new AbortController()
   const waiting = new Map<string, Set<() => void>>()
@@ -45,7 +48,7 @@ export function createLongPoll(
   }
 
   return {
-    async until(keys, look, isGone, gone) {
+    async until(keys, read, isGone, gone) {
       if (waiting_count >= waiting_max) return 'busy'
       waiting_count++
       let wakeUp = (): void => {}
@@ -55,10 +58,10 @@ export function createLongPoll(
       try {
         const end_ms = performance.now() + WAIT_MS_MAX
         for (;;) {
-          // Before the look, so that a word right after it is heard.
+          // Before the read, so that a notification right after it is not missed.
           const { promise, resolve } = Promise.withResolvers<void>()
           wakeUp = resolve
-          const found = await look()
+          const found = await read()
           if (found !== null || closing.signal.aborted || isGone() || performance.now() >= end_ms) return found
           await pause(promise)
         }

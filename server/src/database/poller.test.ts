@@ -12,7 +12,7 @@ test('a look that fails is made again after its pause, and none after the close'
     if (looks === 1) throw new Error('no database')
     succeeded.resolve()
   }
-  const poller = createPoller({ log }, { look: failOnce, failure: 'could not look', retry_ms: 5 })
+  const poller = createPoller({ log }, { run: failOnce, failure: 'could not look', retry_ms: 5 })
   poller.wake()
   await succeeded.promise
   await poller.close()
@@ -20,10 +20,10 @@ test('a look that fails is made again after its pause, and none after the close'
 
   const failing = createPoller(
     { log },
-    { look: () => Promise.reject(new Error('no database')), failure: '', retry_ms: 1 },
+    { run: () => Promise.reject(new Error('no database')), failure: '', retry_ms: 1 },
   )
   failing.wake()
-  await failing.looking()
+  await failing.running()
   await failing.close()
-  assert.equal(failing.looking(), null)
+  assert.equal(failing.running(), null)
 })

@@ -4,71 +4,71 @@ import type { Logger } from 'pino'
 import type { Listener } from './listen.ts'
 
 export type PollerOptions = {
-  look: () => Promise<void>
-  /** What the log says of a look that failed. It is made again in time. */
+  run: () => Promise<void>
+  /** What the log says of a run that failed. It is repeated in time. */
   failure: string
-  /** When a look that failed is made again. Absent: with the next one. */
+  /** Pause before a failed run is repeated. Absent: the next run is soon enough. */
   retry_ms?: number
 }
 
 export type Poller = {
   /** There may be something to see. Cheap, and never waits. */
   wake: () => void
-  /** The look that is under way, and those that follow it at once; null: none. */
-  looking: () => Promise<void> | null
-  /** No further look begins. Resolves when none is under way. */
+  /** The run that is under way, and those that follow it at once; null: none. */
+  running: () => Promise<void> | null
+  /** No further run begins. Resolves when none is under way. */
   close: () => Promise<void>
 }
 
 export type Watch = Omit<Poller, 'wake'>
 
-/** Looks whenever it is woken. */
-export function createPoller({ log }: { log: Logger }, { look, failure, retry_ms }: PollerOptions): Poller {
+/** Runs whenever it is woken. */
+export function createPoller({ log }: { log: Logger }, { run, failure, retry_ms }: PollerOptions): Poller {
   let is_closed = false
   let is_due = false
-  let looking: Promise<void> | null = null
+  let running: Promise<void> | null = null
   let retry: NodeJS.Timeout | undefined
 
-  async function lookAll(): Promise<void> {
+  async function runAll(): Promise<void> {
     while (is_due && !is_closed) {
       is_due = false
       try {
-        await look()
+        await run()
       } catch (error) {
         log.warn({ err: error }, failure)
         clearTimeout(retry)
         if (retry_ms !== undefined && !is_closed) retry = setTimeout(wake, retry_ms)
       }
     }
-    looking = null
+    running = null
   }
 
   function wake(): void {
     is_due = true
-    if (!is_closed) looking ??= lookAll()
+    if (!is_closed) running ??= runAll()
   }
 
   return {
     wake,
-    looking: () => looking,
+    running: () => running,
     async close() {
       is_closed = true
       clearTimeout(retry)
-      await looking
+      await running
     },
   }
 }
 
 /** Reads at once, and at the interval. */
-export function watchEvery(ctx: { log: Logger }, every_ms: number, look: PollerOptions): Poller {
-  const looks = createPoller(ctx, look)
-  const timer = setInterval(looks.wake, every_ms)
-  looks.wake()
+export function watchEvery(ctx: { log: Logger }, every_ms: number, options: PollerOptions): Poller {
+  const poller = createPoller(ctx, options)
+  const timer = setInterval(poller.wake, every_ms)
+  poller.wake()
   return {
-    ...looks,
+    ...poller,
     close() {
       clearInterval(timer)
-      return looks.close()
+      return poller.close()
     },
   }
 }
@@ -83,16 +83,16 @@ export function watchChannel(
   },
 ): Poller {
   const { channel, concerns = () => true } = options
-  const looks = watchEvery(ctx, options.every_ms, options)
+  const poller = watchEvery(ctx, options.every_ms, options)
   const unsubscribe = ctx.listener.on(channel, (payload) => {
-    if (concerns(payload)) looks.wake()
+    if (concerns(payload)) poller.wake()
   })
   return {
-    wake: looks.wake,
-    looking: looks.looking,
+    wake: poller.wake,
+    running: poller.running,
     close() {
       unsubscribe()
-      return looks.close()
+      return poller.close()
     },
   }
 }

@@ -6,8 +6,8 @@ export type TimerWhileNeeded = {
   close: () => void
 }
 
-/** `look` returns whether to go on; the timer stops when it does not. It never keeps the process alive. */
-export function createTimerWhileNeeded(every_ms: number, look: () => boolean): TimerWhileNeeded {
+/** `check` returns whether to go on; the timer stops when it does not. It never keeps the process alive. */
+export function createTimerWhileNeeded(every_ms: number, check: () => boolean): TimerWhileNeeded {
   let timer: NodeJS.Timeout | null = null
   let is_closed = false
 
@@ -20,7 +20,7 @@ export function createTimerWhileNeeded(every_ms: number, look: () => boolean): T
     need() {
       if (is_closed || timer !== null) return
       timer = setInterval(() => {
-        if (!look()) stop()
+        if (!check()) stop()
       }, every_ms).unref()
     },
     close() {

@@ -33,7 +33,7 @@ import { createWatchShares } from './watches.ts'
 
 /** Node uses the shorter of the two timeouts only if that of the head is not the longer one. */
 const HEADERS_TIMEOUT_MS = 10_000
-/** How often Node looks for connections that are past a timeout. */
+/** How often Node checks for connections that are past a timeout. */
 const TIMEOUTS_CHECK_MS = 5_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Characters of a path parameter. Path parameters are ids; the longest are object keys. */

@@ -9,7 +9,7 @@ import { createPoller, type Poller } from '../database/poller.ts'
 import { createTimerWhileNeeded } from '../flow/timer-while-needed.ts'
 
 /** Together with the delay of revoked tokens, a change is noticed within a second. */
-const LOOK_MS = 250
+const POLL_MS = 250
 /** Rows of one query. */
 const GROUNDS_AT_ONCE_MAX = 1_000
 
@@ -49,10 +49,10 @@ const VALUES = `
 export class CallerWatch {
   readonly #ctx: Context
   readonly #followed = new Map<string, Followed>()
-  readonly #looks: Poller
+  readonly #poller: Poller
   /** Runs while any caller is followed. */
-  readonly #timer = createTimerWhileNeeded(LOOK_MS, () => {
-    this.#looks.wake()
+  readonly #timer = createTimerWhileNeeded(POLL_MS, () => {
+    this.#poller.wake()
     return this.#followed.size > 0
   })
   #revoked_count = 0
@@ -60,7 +60,7 @@ export class CallerWatch {
   constructor(ctx: Context) {
     this.#ctx = ctx
     const failure = 'whether callers are still allowed could not be read; trying again'
-    this.#looks = createPoller(ctx, { look: () => this.#look(), failure })
+    this.#poller = createPoller(ctx, { run: () => this.#check(), failure })
   }
 
   /**
@@ -88,10 +88,10 @@ export class CallerWatch {
 
   async close(): Promise<void> {
     this.#timer.close()
-    await this.#looks.close()
+    await this.#poller.close()
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     this.#lookAtTokens()
     const all = [...this.#followed.values()].filter(({ value }) => value !== NOTHING)
     for (let start = 0; start < all.length; start += GROUNDS_AT_ONCE_MAX) {

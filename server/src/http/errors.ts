@@ -150,7 +150,7 @@ export function refuseUpgrade(
 ): void {
   const refusal = toApiError(error, null)
   if (refusal === null) ctx.log.error({ err: error, ray_id }, 'a WebSocket could not be opened')
-  const told = refusal ?? new ApiError('INTERNAL_ERROR')
-  ctx.recorder.end(ray, told.code)
-  refuseSocket(ctx, socket, told, ray_id)
+  const error_sent = refusal ?? new ApiError('INTERNAL_ERROR')
+  ctx.recorder.end(ray, error_sent.code)
+  refuseSocket(ctx, socket, error_sent, ray_id)
 }

@@ -20,8 +20,8 @@ export type RayIds = (request: IncomingMessage) => string
 export function createRayIds(ctx: Context): RayIds {
   const proof = edgeProof(ctx.keys)
   return ({ headers }) => {
-    const told = headers[RAY_HEADER]
-    return typeof told === 'string' && headers[EDGE_PROOF_HEADER] === proof ? told : newRayId()
+    const forwarded = headers[RAY_HEADER]
+    return typeof forwarded === 'string' && headers[EDGE_PROOF_HEADER] === proof ? forwarded : newRayId()
   }
 }
 

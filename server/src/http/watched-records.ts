@@ -8,7 +8,7 @@ import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import { CHANNELS } from '../wire/channels.ts'
 import type { OperationRequest } from './implement.ts'
 
-const LOOK_MS = 5_000
+const POLL_MS = 5_000
 /** All calls that http/watches.ts lets wait, and those that are just ending. */
 const WAITING_MAX = 5_000
 const RETRY_AFTER_S = 5
@@ -21,7 +21,7 @@ export class WatchedRecords {
   readonly #waiting: LongPoll
 
   constructor(ctx: Context) {
-    this.#waiting = createLongPoll(ctx, { channel: CHANNELS.namespaces, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+    this.#waiting = createLongPoll(ctx, { channel: CHANNELS.namespaces, poll_ms: POLL_MS, waiting_max: WAITING_MAX })
   }
 
   /**
@@ -35,14 +35,14 @@ export class WatchedRecords {
   ): Promise<Watched<Records>> {
     let latest = withIndex(await read())
     if (query.watch_index === undefined) return latest
-    const look = async (): Promise<Watched<Records> | null> => {
+    const readNews = async (): Promise<Watched<Records> | null> => {
       latest = withIndex(await read())
       if (latest.watch.index === query.watch_index) return null
       // Read again: the change may be the removal of this very caller, who then has no right to the records.
       latest = withIndex(await read())
       return latest
     }
-    const found = await this.#waiting.until(namespacesOf(latest), look, isGone, gone)
+    const found = await this.#waiting.until(namespacesOf(latest), readNews, isGone, gone)
     if (found === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
     return found ?? latest
   }

@@ -5,7 +5,7 @@ import { type Watch, watchChannel } from '../database/poller.ts'
 import { CHANNELS } from '../wire/channels.ts'
 import { JournalGap, READ_ROWS_MAX, type Row, readRows } from './read.ts'
 
-const LOOK_EVERY_MS = 1_000
+const CHECK_EVERY_MS = 1_000
 
 export type Following = {
   shard: number
@@ -26,7 +26,7 @@ export function followShard(
   let { after } = following
   let is_over = false
 
-  async function look(): Promise<void> {
+  async function read(): Promise<void> {
     for (let count = READ_ROWS_MAX; count === READ_ROWS_MAX && !is_over; ) {
       const rows = await readRows(ctx.pool, { shard, after })
       for (const row of rows) {
@@ -41,11 +41,11 @@ export function followShard(
   const watch = watchChannel(ctx, {
     channel: CHANNELS.journal,
     concerns: (payload) => payload === '' || payload.split(',').includes(String(shard)),
-    every_ms: LOOK_EVERY_MS,
-    async look() {
+    every_ms: CHECK_EVERY_MS,
+    async run() {
       if (is_over) return
       try {
-        await look()
+        await read()
       } catch (error) {
         if (!(error instanceof JournalGap)) throw error
         is_over = true

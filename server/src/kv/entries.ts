@@ -26,7 +26,7 @@ import { indexOf, readDirectory, readEntries, readIndex, readRevisions, type Sto
 import { deleteEntries, requireEntry, writeEntries } from './writes.ts'
 
 /** How often a watch reads its entries without a notification. */
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Watches of this process: the limit of http/watches.ts, and those that are just ending. */
 const WATCHING_MAX = 10_000
 const RETRY_AFTER_S = 5
@@ -44,7 +44,7 @@ export class Kv {
 
   constructor(ctx: Context) {
     this.#ctx = ctx
-    this.#waiting = createLongPoll(ctx, { channel: CHANNELS.kv, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
+    this.#waiting = createLongPoll(ctx, { channel: CHANNELS.kv, poll_ms: POLL_MS, waiting_max: WATCHING_MAX })
   }
 
   /** Watches until `gone` is aborted. */

@@ -52,7 +52,7 @@ export async function linesAfter(
   let is_gap = !is_known && (place.file !== LOG_START.file || oldest > 1)
   for (let files = 0; files < FILES_READ_MAX; files++) {
     const offset = await readFile(logFile(folder, stream, end.file), end.offset, wanted, lines)
-    // It went between the look into the folder and this.
+    // The file was removed after the folder was read.
     is_gap ||= offset === null
     end = { file: end.file, offset: offset ?? end.offset }
     const next = numbers.find((number) => number > end.file)

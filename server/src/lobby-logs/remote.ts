@@ -29,7 +29,7 @@ const QUESTIONS_MAX = 1_000
 /** A living runner responds within this time, added to the time that it was asked to wait. */
 const ANSWER_MS_MAX = 3_000
 /** What a lost word costs. */
-const LOOK_MS = 500
+const POLL_MS = 500
 /** Questions of a process that is gone. */
 const FORGOTTEN_AFTER = '2 minutes'
 
@@ -48,10 +48,10 @@ export type FarLogs = {
 export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: Listener; log: Logger }): FarLogs {
   const waiting = createLongPoll(
     { listener },
-    { channel: CHANNELS.log_answers, look_ms: LOOK_MS, waiting_max: QUESTIONS_MAX },
+    { channel: CHANNELS.log_answers, poll_ms: POLL_MS, waiting_max: QUESTIONS_MAX },
   )
 
-  async function look(question_id: string): Promise<LogAnswer | null> {
+  async function read(question_id: string): Promise<LogAnswer | null> {
     const { rows } = await pool.query<{ answer: string }>({
       name: 'log-answer',
       text: 'select answer from log_answers where question_id = $1',
@@ -78,7 +78,7 @@ export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: L
     })
     try {
       void listener.notify(CHANNELS.log_questions, question_id)
-      const answer = await waiting.until([question_id], () => look(question_id), isGone)
+      const answer = await waiting.until([question_id], () => read(question_id), isGone)
       if (answer === 'busy' || answer?.is_busy) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       if (answer !== null || isOver()) return answer
     } finally {

@@ -6,13 +6,13 @@ import type { OwnerForwarder } from './owner-forwarder.ts'
 
 /** Reads with `readHere`, and in the other process where that throws ShardMoved. */
 export function newsOfOwner(forwarder: OwnerForwarder, readHere: ReadNews): ReadNews {
-  return async (opening, told, socket) => {
+  return async (opening, last_index, socket) => {
     try {
-      return await readHere(opening, told, socket)
+      return await readHere(opening, last_index, socket)
     } catch (error) {
       if (!(error instanceof ShardMoved)) throw error
       const { caller, client_ip, token } = opening
-      const path = told === undefined ? watchEvents.path : `${watchEvents.path}?watch_index=${told}`
+      const path = last_index === undefined ? watchEvents.path : `${watchEvents.path}?watch_index=${last_index}`
       const headers = { 'x-forwarded-for': client_ip, authorization: `Bearer ${token}` }
       const asked = { method: watchEvents.method, path, headers, body: null, is_repeatable: true, gone: socket.over }
       const response = await forwarder.ask(asked, caller, { shard: error.shard, steps: {} })

@@ -12,9 +12,9 @@ import type { Presence } from '../http/peer-port.ts'
 import { CLAIM_HEADER, EDGE_PROOF_HEADER, PARK_HEADER, PARKED_HEADER } from '../wire/headers.ts'
 import { CHANNEL_PROTOCOL, createLineReader, PARKING_OFFER, parkingLine } from '../wire/parking-protocol.ts'
 
-/** Most requests have ended by then, and are never parked. Checked every PARK_LOOK_MS. */
+/** Most requests have ended by then, and are never parked. Checked every PARK_CHECK_MS. */
 const PARK_AFTER_MS = 100
-const PARK_LOOK_MS = 50
+const PARK_CHECK_MS = 50
 /** A request beyond this limit keeps its connection. */
 const PARKED_MAX = 50_000
 /** Edges, including broken channels that have not been noticed yet. */
@@ -25,7 +25,7 @@ const CLAIM_MS_MAX = 10_000
 const CONFIRM_MS_MAX = 1_000
 /** When the role stops, parked requests have this long to end and to be fetched. */
 const DRAIN_MS_MAX = 3_000
-const DRAIN_LOOK_MS = 20
+const DRAIN_CHECK_MS = 20
 
 type WaitingRequest = {
   request: FastifyRequest
@@ -63,7 +63,7 @@ export class Parking {
   readonly #parked = new Map<number, Parked>()
   #last_number = 0
   #is_closing = false
-  readonly #looks = createTimerWhileNeeded(PARK_LOOK_MS, () => this.#look())
+  readonly #checks = createTimerWhileNeeded(PARK_CHECK_MS, () => this.#check())
 
   constructor(proof: string) {
     this.#proof = proof
@@ -83,7 +83,7 @@ export class Parking {
     const { socket } = request.raw
     const { raw: response } = reply
     this.#waiting.add(waiting)
-    this.#looks.need()
+    this.#checks.need()
     return {
       isGone: () => waiting.parked?.is_gone ?? (socket.destroyed && !response.writableEnded),
       onGone: (listener) => {
@@ -144,14 +144,14 @@ export class Parking {
     const until = performance.now() + DRAIN_MS_MAX
     this.#is_closing = true
     while (this.#parked.size > 0 && performance.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_CHECK_MS))
     }
-    this.#looks.close()
+    this.#checks.close()
     for (const channel of this.#channels.values()) channel.destroy()
   }
 
   /** Returns whether the timer is still needed. */
-  #look(): boolean {
+  #check(): boolean {
     const now = performance.now()
     for (const waiting of this.#waiting) {
       if (now - waiting.since < PARK_AFTER_MS || this.#parked.size >= PARKED_MAX || this.#is_closing) break
@@ -230,7 +230,7 @@ export class Parking {
     if (parked.is_gone) return
     parked.done_at = performance.now()
     this.#done.add(parked)
-    this.#looks.need()
+    this.#checks.need()
     if (parked.is_confirmed) parked.channel.write(parkingLine('done', parked.number))
   }
 

@@ -11,7 +11,7 @@ import type { ProcessCertificate } from './certificate.ts'
 import { CERTIFICATE_LIFETIME_MS, nameOfProcess, type ProcessRole } from './names.ts'
 
 export const TLS_VERSION = 'TLSv1.3'
-/** How often a process looks whether its certificate is to be renewed, and how soon it tries again. */
+/** How often a process checks whether its certificate is to be renewed, and how soon it tries again. */
 const RENEW_CHECK_MS = 5_000
 /** From the connection to the end of its handshake. A process that has just started gets many at once. */
 const HANDSHAKE_MS_MAX = 5_000

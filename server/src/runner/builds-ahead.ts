@@ -27,7 +27,7 @@ export class BuildsAhead {
     this.#reads = watchChannel(ctx, {
       channel: CHANNELS.namespaces,
       every_ms: READ_EVERY_MS,
-      look: () => this.#read(),
+      run: () => this.#read(),
       failure: 'the deployed versions could not be read; trying again',
     })
   }

@@ -35,7 +35,7 @@ export function watchListening(
   driver: Pick<Driver, 'listening' | 'note'>,
   reach: Reachability,
   starting: () => readonly StartingRun[],
-): Omit<Poller, 'looking'> {
+): Omit<Poller, 'running'> {
   let checks = new Map<string, Check>()
 
   async function checkAll(): Promise<void> {
@@ -74,7 +74,7 @@ export function watchListening(
     }
   }
 
-  return createPoller(ctx, { look: checkAll, failure: 'listening sockets of starting servers could not be read' })
+  return createPoller(ctx, { run: checkAll, failure: 'listening sockets of starting servers could not be read' })
 }
 
 /** Where the server of a run listens. `sockets`: those of the run; null where the system does not show whose they are. */

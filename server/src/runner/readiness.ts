@@ -55,7 +55,7 @@ export class ReadinessWatch {
     this.#reach = reach
     this.#starting = starting
     this.#poller = createPoller(ctx, {
-      look: () => this.#checkSome(),
+      run: () => this.#checkSome(),
       failure: 'servers that are starting could not be checked; retrying',
     })
     this.#timer = createTimerWhileNeeded(CHECK_EVERY_MS, () => {

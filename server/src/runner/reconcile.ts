@@ -102,7 +102,7 @@ export class ReconcileLoop {
       [...this.#runs.values()].filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
     // A pass that fails, most likely because the database is away, is repeated a second later.
-    this.#passes = createPoller(ctx, { look: () => this.#pass(), failure: 'the reconcile pass failed; retrying' })
+    this.#passes = createPoller(ctx, { run: () => this.#pass(), failure: 'the reconcile pass failed; retrying' })
     this.wake = this.#passes.wake
     ctx.metrics.gauge('runs', 'Lobbies whose process runs on this machine.', [], (set) => set(this.#runs.size))
   }

@@ -22,11 +22,11 @@ export function startReport(
   const failure = 'the runner could not report'
   // This process sees its own machine only.
   const meter = nodes === null ? new MachineMeter(ctx.elapsed) : null
-  const look = async (): Promise<void> => {
+  const run = async (): Promise<void> => {
     await report(ctx, nodesOf(ctx, ports, nodes), meter)
     if (nodes !== null) await reportRefusal(ctx, nodes)
   }
-  return watchEvery(ctx, REPORT_MS, { look, failure })
+  return watchEvery(ctx, REPORT_MS, { run, failure })
 }
 
 type OtherNodes = Pick<DriverNodes, 'ids' | 'here' | 'refusalOfAll'>

@@ -17,7 +17,7 @@ export function watchSilence(
   ctx: Context,
   driver: Pick<Driver, 'logs' | 'note'>,
   runs: () => readonly Pick<Run, 'handle'>[],
-): Omit<Poller, 'looking'> {
+): Omit<Poller, 'running'> {
   /** By lobby id: the time of its check, by performance.now(); null once it was checked. */
   let checks = new Map<string, number | null>()
 
@@ -43,5 +43,5 @@ export function watchSilence(
     return true
   }
 
-  return createPoller(ctx, { look: checkAll, failure: 'the logs of silent servers could not be read' })
+  return createPoller(ctx, { run: checkAll, failure: 'the logs of silent servers could not be read' })
 }

@@ -4,7 +4,7 @@
 // matchmaker.
 //
 // The backlog of a port grows until the server takes from it, so a smaller backlog proves that the server runs. A
-// connection rarely waits at all: one that waits over TCP_LOOKS checks is enough. Datagrams arrive all the time, and a
+// connection rarely waits at all: one that waits over TCP_CHECKS checks is enough. Datagrams arrive all the time, and a
 // server that reads them once a tick often has a backlog. Only a backlog that keeps growing, and never shrinks, proves that
 // the server does not read. Each check is delayed by a random time, so that it does not coincide with a server's ticks.
 import { randomInt } from 'node:crypto'
@@ -17,31 +17,31 @@ import { recordStalls } from './rows.ts'
 import { type Backlog, readListeners, type Transport } from './sockets.ts'
 
 /** Consecutive checks, a second apart, at which connections wait and none is accepted. */
-const TCP_LOOKS = 5
+const TCP_CHECKS = 5
 /** Checks at which the backlog has grown. For a server that reads this happens by chance for one second in some days. */
-const UDP_LOOKS = 8
+const UDP_CHECKS = 8
 /** Largest random delay of a check, in milliseconds: longer than the tick of a server. */
 export const LATE_MS_MAX = 250
 /** Bounds the share of the runner's time: after a check that took 200 ms there is none for two seconds. */
-const PAUSE_PER_LOOK = 10
+const PAUSE_PER_CHECK = 10
 
 /** Checks after which a port counts as unread. */
-const LOOKS_MAX = { tcp: TCP_LOOKS, udp: UDP_LOOKS }
+const CHECKS_MAX = { tcp: TCP_CHECKS, udp: UDP_CHECKS }
 const EMPTY: Backlog = { amount: 0, dropped: 0 }
 
 /** `is_stalled`: as its row says. */
 export type StallRun = Pick<Run, 'handle' | 'ports'> & { is_stalled: boolean }
 
-/** One port of a run. `backlog`: at the last check. `looks`: consecutive checks at which the server took nothing. */
-export type PortProbe = { backlog: Backlog; looks: number }
-export const NEW_PROBE: PortProbe = { backlog: EMPTY, looks: 0 }
+/** One port of a run. `backlog`: at the last check. `idle_checks`: consecutive checks at which the server took nothing. */
+export type PortProbe = { backlog: Backlog; idle_checks: number }
+export const NEW_PROBE: PortProbe = { backlog: EMPTY, idle_checks: 0 }
 
 /** Woken every second. */
 export function watchStalls(
   ctx: Context,
   driver: Pick<Driver, 'isSuspended'>,
   runs: () => readonly StallRun[],
-): Omit<Poller, 'looking'> {
+): Omit<Poller, 'running'> {
   let probes = new Map<string, PortProbe>()
   let check_again_ms = 0
 
@@ -56,7 +56,7 @@ export function watchStalls(
     const stalled: StallRun[] = []
     const responding: StallRun[] = []
     for (const run of checked) (isStalled(run, listeners, before) ? stalled : responding).push(run)
-    check_again_ms = performance.now() + (performance.now() - began_ms) * PAUSE_PER_LOOK
+    check_again_ms = performance.now() + (performance.now() - began_ms) * PAUSE_PER_CHECK
     await record(stalled, true)
     await record(responding, false)
   }
@@ -83,7 +83,7 @@ export function watchStalls(
     else ctx.log.info({ lobby_ids }, 'servers of lobbies respond again')
   }
 
-  return createPoller(ctx, { look: check, failure: 'servers of lobbies could not be checked' })
+  return createPoller(ctx, { run: check, failure: 'servers of lobbies could not be checked' })
 }
 
 type Listeners = Readonly<Record<Transport, ReadonlyMap<number, Backlog>>>
@@ -120,17 +120,17 @@ function transportsOf({ ports }: StallRun): [Transport, number][] {
 
 /** A stalled run that was taken over stays stalled until its backlog shrinks. */
 function firstProbe(transport: Transport, { is_stalled }: StallRun): PortProbe {
-  return is_stalled ? { backlog: EMPTY, looks: LOOKS_MAX[transport] } : NEW_PROBE
+  return is_stalled ? { backlog: EMPTY, idle_checks: CHECKS_MAX[transport] } : NEW_PROBE
 }
 
-export function isUnread(transport: Transport, { looks }: PortProbe): boolean {
-  return looks >= LOOKS_MAX[transport]
+export function isUnread(transport: Transport, { idle_checks }: PortProbe): boolean {
+  return idle_checks >= CHECKS_MAX[transport]
 }
 
 /** The state of a port after one more check. */
 export function nextProbe(transport: Transport, backlog: Backlog, before: PortProbe): PortProbe {
   const { amount, dropped } = backlog
-  if (amount === 0 || amount < before.backlog.amount) return { backlog, looks: 0 }
+  if (amount === 0 || amount < before.backlog.amount) return { backlog, idle_checks: 0 }
   const is_more = amount > before.backlog.amount || dropped > before.backlog.dropped
-  return { backlog, looks: before.looks + (transport === 'tcp' || is_more ? 1 : 0) }
+  return { backlog, idle_checks: before.idle_checks + (transport === 'tcp' || is_more ? 1 : 0) }
 }

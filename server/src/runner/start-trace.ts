@@ -10,22 +10,22 @@ import { readListeners } from './sockets.ts'
 
 /** Starts traced at once. Further ones are not traced after their process has started. */
 const TRACED_MAX = 256
-const LOOK_EVERY_MS = 10
+const CHECK_EVERY_MS = 10
 /** Checks for the listening socket of one start: half a minute of them. */
-const LOOKS_MAX = 3_000
+const CHECKS_MAX = 3_000
 /** Counts of sockets. They cost microseconds to read; the list of sockets costs milliseconds. */
 const COUNTS = ['/proc/net/sockstat', '/proc/net/sockstat6']
 /** Bounds the share of the runner's time: a list that took 1 ms to read is not read again for 10 ms. */
 const PAUSE_PER_READ = 10
 
-/** `looks_left`: 0 when its socket is no longer looked for. */
+/** `checks_left`: 0 when its socket is no longer looked for. */
 type TracedStart = {
   ray: Ray
   numbers: readonly number[]
   /** A process in the lobby's own network; null: it shares that of the machine. */
   pid: number | null
   listens: boolean
-  looks_left: number
+  checks_left: number
 }
 
 export class StartTraces {
@@ -65,7 +65,7 @@ export class StartTraces {
     const ports = Object.values(run.ports).filter(({ protocol }) => protocol !== 'udp')
     phase(ray, 'listen')
     const numbers = ports.map(({ port }) => port)
-    this.#starts.set(lobby_id, { ray, numbers, pid, listens: false, looks_left: LOOKS_MAX })
+    this.#starts.set(lobby_id, { ray, numbers, pid, listens: false, checks_left: CHECKS_MAX })
     // It may listen already, so the list is read whatever the counts say.
     this.#counts_before = ''
     if (this.#early.has(lobby_id)) this.#finish(lobby_id, null)
@@ -100,26 +100,26 @@ export class StartTraces {
 
   #lookSoon(): void {
     this.#timer ??= setTimeout(() => {
-      this.#look()
+      this.#check()
         .catch(() => this.#stopLooking())
         .finally(() => {
           this.#timer = null
           if (this.#unseen().length > 0) this.#lookSoon()
         })
-    }, LOOK_EVERY_MS)
+    }, CHECK_EVERY_MS)
   }
 
   #unseen(): TracedStart[] {
-    return [...this.#starts.values()].filter(({ listens, looks_left }) => !listens && looks_left > 0)
+    return [...this.#starts.values()].filter(({ listens, checks_left }) => !listens && checks_left > 0)
   }
 
   /** Other systems than Linux have no such list. */
   #stopLooking(): void {
-    for (const start of this.#starts.values()) start.looks_left = 0
+    for (const start of this.#starts.values()) start.checks_left = 0
   }
 
-  async #look(): Promise<void> {
-    for (const start of this.#unseen()) start.looks_left--
+  async #check(): Promise<void> {
+    for (const start of this.#unseen()) start.checks_left--
     const began_ms = performance.now()
     if (began_ms < this.#read_again_ms) return
     await this.#lookInMachine()

@@ -16,7 +16,7 @@ export class InheritedProcesses {
   constructor(processes: readonly ProcessId[], onEnd: () => void) {
     this.#living = processes.filter((one) => isAlive(one))
     this.#onEnd = onEnd
-    this.#watch = setInterval(() => this.#look(), WATCH_EVERY_MS).unref()
+    this.#watch = setInterval(() => this.#check(), WATCH_EVERY_MS).unref()
   }
 
   pids(): number[] {
@@ -28,17 +28,17 @@ export class InheritedProcesses {
     this.#signal('SIGTERM')
     for (let waited_ms = 0; this.#living.length > 0 && waited_ms < ms_max; waited_ms += CHECK_EVERY_MS) {
       await delay(CHECK_EVERY_MS)
-      this.#look()
+      this.#check()
     }
     this.kill()
-    this.#look()
+    this.#check()
   }
 
   kill(): void {
     this.#signal('SIGKILL')
   }
 
-  #look(): void {
+  #check(): void {
     const { length } = this.#living
     this.#living = this.#living.filter((one) => isAlive(one))
     if (this.#living.length === 0) clearInterval(this.#watch)

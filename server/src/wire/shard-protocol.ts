@@ -2,7 +2,7 @@
 // process that does not have the shard sends the request on, once, to the one that has: with CALLER_HEADER, and with
 // STEPS_HEADER where an earlier process had begun it. Where it cannot reach that process, it asks another one to send the
 // request on, with RELAY_HEADER. A process that gets such a request and does not have the shard (any
-// more) returns MOVED_STATUS with MOVED_HEADER, and the sender looks again. The edge learns the shard of a credential from
+// more) returns MOVED_STATUS with MOVED_HEADER, and the sender searches again. The edge learns the shard of a credential from
 // SHARD_HEADER, where it asks for it. All these headers count only with the edge's proof (tokens/edge-proof.ts); the edge drops
 // them from clients.
 

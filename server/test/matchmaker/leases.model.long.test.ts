@@ -86,7 +86,7 @@ class Process {
     if (this.#writer === '') await this.#register(true)
     const of = { writer: this.#writer, book_ms: 1, served_ms: 1, is_leaving: false }
     this.#view = await leases.beat(this.#world.pool, of)
-    this.#heartbeats.look(this.#view.members, this.#world.elapsed_ms + this.#clock_ms)
+    this.#heartbeats.observe(this.#view.members, this.#world.elapsed_ms + this.#clock_ms)
     if (this.#view.is_member) return
     this.#forget()
     await this.#register(false)

@@ -19,7 +19,7 @@ export type AddressFolder = {
   /** In the order of their names. */
   files: () => readonly AddressFile[]
   /** Reads what has changed; true when that changed anything. Never rejects. */
-  look: () => Promise<boolean>
+  refresh: () => Promise<boolean>
 }
 
 /** Files read from the folder of address data. */
@@ -39,7 +39,7 @@ export function createAddressFolder(folder: string, log: Logger): AddressFolder 
   let in_order: readonly AddressFile[] = []
   let has_too_many = false
 
-  async function look(): Promise<boolean> {
+  async function refresh(): Promise<boolean> {
     const names = await namesIn()
     let has_changed = false
     for (const name of names) {
@@ -106,5 +106,5 @@ export function createAddressFolder(folder: string, log: Logger): AddressFolder 
     log.warn({ folder, name, reason: error.message }, 'a file of address data cannot be used; what was known stays')
   }
 
-  return { files: () => in_order, look }
+  return { files: () => in_order, refresh }
 }

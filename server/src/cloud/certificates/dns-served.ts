@@ -55,9 +55,9 @@ async function isServed(
   return found.some((values) => values?.includes(value) === true)
 }
 
-async function orNone(look: Promise<string[]>): Promise<string[]> {
+async function orNone(query: Promise<string[]>): Promise<string[]> {
   try {
-    return await look
+    return await query
   } catch (error) {
     if (error instanceof DnsFailure && error.reason === 'not_found') return []
     throw error

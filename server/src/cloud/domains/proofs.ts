@@ -123,9 +123,9 @@ function fromWildcard(what: string): string {
 }
 
 /** Null when there is no such record. */
-async function orNothing<T>(look: Promise<T>): Promise<T | null> {
+async function orNothing<T>(query: Promise<T>): Promise<T | null> {
   try {
-    return await look
+    return await query
   } catch (error) {
     if (error instanceof DnsFailure && error.reason === 'not_found') return null
     throw error
@@ -133,9 +133,9 @@ async function orNothing<T>(look: Promise<T>): Promise<T | null> {
 }
 
 /** The failure when there is no such record. */
-async function orFailure<T>(look: Promise<T>): Promise<T | DnsFailure> {
+async function orFailure<T>(query: Promise<T>): Promise<T | DnsFailure> {
   try {
-    return await look
+    return await query
   } catch (error) {
     if (error instanceof DnsFailure && error.reason === 'not_found') return error
     throw error
@@ -143,18 +143,18 @@ async function orFailure<T>(look: Promise<T>): Promise<T | DnsFailure> {
 }
 
 /** For a hint: empty when the name servers know nothing, or nothing now. */
-async function orEmpty(look: Promise<string[]>): Promise<string[]> {
+async function orEmpty(query: Promise<string[]>): Promise<string[]> {
   try {
-    return await look
+    return await query
   } catch (error) {
     if (error instanceof DnsFailure) return []
     throw error
   }
 }
 
-async function inOneLine(look: () => Promise<string | null>): Promise<string | null> {
+async function inOneLine(query: () => Promise<string | null>): Promise<string | null> {
   try {
-    return await look()
+    return await query()
   } catch (error) {
     if (error instanceof DnsFailure) return error.message
     throw error

@@ -107,7 +107,7 @@ async function finish(
   const object_key = taken?.new_keys.get(file.object_key) ?? file.object_key
   const copy = taken === null ? file : taken.stored.get(object_key)
   if (copy?.content_length !== file.content_length) throw notArrived()
-  const { image, digest } = await look(ctx, object_key)
+  const { image, digest } = await inspect(ctx, object_key)
   const { sha256, block_hashes } = digest
   const { is_kept } = await changes(ctx, { game_id }, async (trx) => {
     await lockGroupOf(trx, game_id)
@@ -139,7 +139,7 @@ async function finish(
 }
 
 /** What has arrived, and the hashes of just these bytes. Throws UPLOAD_INCOMPLETE or IMAGE_INVALID. */
-async function look(ctx: Context, object_key: string): Promise<{ image: Image; digest: Digest }> {
+async function inspect(ctx: Context, object_key: string): Promise<{ image: Image; digest: Digest }> {
   try {
     const bytes = await buffer(await ctx.objects.read(object_key))
     return { image: readImage(bytes), digest: digestOf(bytes) }

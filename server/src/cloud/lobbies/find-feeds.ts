@@ -22,7 +22,7 @@ const KEPT_MAX = 400
 /** Rows of one read. A full read is followed by another one. */
 const ROWS_MAX = 500
 /** What a lost notification costs. */
-const LOOK_EVERY_MS = 2_000
+const CHECK_EVERY_MS = 2_000
 const INDEX = /^\d{1,18}$/
 
 type OfNamespace = { game_id: string; namespace_id: string }
@@ -89,8 +89,8 @@ export async function openFindFeed(ctx: Context, namespace_id: string): Promise<
   const watch = watchChannel(ctx, {
     channel: CHANNELS.explanations,
     concerns: (payload) => payload === '' || payload === namespace_id,
-    every_ms: LOOK_EVERY_MS,
-    async look() {
+    every_ms: CHECK_EVERY_MS,
+    async run() {
       const before = finds.total
       while (await readAfter(ctx, namespace_id, finds)) {
         // A full read: there may be more.

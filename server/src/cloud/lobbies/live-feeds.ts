@@ -23,7 +23,7 @@ type OfNamespace = { game_id: string; namespace_id: string }
 
 export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise<OpenFeed<LiveLobbies>> {
   const wakes = new Set<() => void>()
-  const tell = (): void => {
+  const notify = (): void => {
     for (const wake of wakes) wake()
   }
   let live = await loadLiveLobbies(ctx, namespace_id)
@@ -37,7 +37,7 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
       take(row) {
         const before = live.revision
         applyRow(live, namespace_id, row)
-        if (live.revision !== before) tell()
+        if (live.revision !== before) notify()
       },
       onGap: () => void reload(),
     })
@@ -55,26 +55,26 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
     if (is_closed) return
     void following.close()
     following = follow()
-    tell()
+    notify()
   }
 
   const deployed = watchChannel(ctx, {
     channel: CHANNELS.namespaces,
     concerns: (payload) => payload === '' || payload === namespace_id,
     every_ms: DEPLOYED_EVERY_MS,
-    async look() {
+    async run() {
       const { rows } = await ctx.pool.query<{ version_id: string }>(
         'select version_id from namespaces where namespace_id = $1',
         [namespace_id],
       )
-      if (rows[0] !== undefined && live.deploy(rows[0].version_id)) tell()
+      if (rows[0] !== undefined && live.deploy(rows[0].version_id)) notify()
     },
     failure: 'what is deployed could not be read; trying again',
   })
 
   const usage = watchEvery(ctx, USAGE_EVERY_MS, {
-    async look() {
-      if (live.measure(await readUsage(ctx, namespace_id), ctx.now())) tell()
+    async run() {
+      if (live.measure(await readUsage(ctx, namespace_id), ctx.now())) notify()
     },
     failure: 'usage of running lobbies could not be read; trying again',
   })

@@ -23,7 +23,7 @@ import { timestamp } from '../times.ts'
 
 /** Who asks for more and gets nothing is answered after this. */
 const WAIT_MS = 40_000
-const LOOK_MS = 200
+const POLL_MS = 200
 /** What another machine is asked to wait for at most before it says that there is nothing. */
 const PATIENCE_MS = 5_000
 /** Readers that wait, each for one stream: long polls and WebSockets. */
@@ -53,9 +53,9 @@ export type LogReaders = {
 export function openLogReaders(ctx: Context): LogReaders {
   // The runner announces the end of a log, but not its lines.
   let is_closed = false
-  const waiting = createLongPoll(ctx, { channel: CHANNELS.lobby_runs, look_ms: LOOK_MS, waiting_max: READERS_MAX })
+  const waiting = createLongPoll(ctx, { channel: CHANNELS.lobby_runs, poll_ms: POLL_MS, waiting_max: READERS_MAX })
 
-  async function look(
+  async function read(
     lobby_id: string,
     stream: LogStream,
     place: LogPlace,
@@ -77,7 +77,7 @@ export function openLogReaders(ctx: Context): LogReaders {
         return newsOf(is_over && !part.is_open, part)
       }
       const place = requirePlace(index)
-      const news = await waiting.until([lobby_id], () => look(lobby_id, stream, place, isOver), isOver)
+      const news = await waiting.until([lobby_id], () => read(lobby_id, stream, place, isOver), isOver)
       if (news === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       return news ?? { lines: [], index, is_complete: false }
     },
@@ -151,8 +151,8 @@ async function stateOf(ctx: Context, lobby_id: string): Promise<LobbyState> {
 
 function newsOf(is_complete: boolean, { lines, end, is_gap }: LogPart): LogNews {
   const [first] = lines
-  const told = is_gap && first !== undefined ? [{ ts: first.ts, bytes: GAP }, ...lines] : lines
-  return { lines: ascending(told), index: `${end.file}.${end.offset}`, is_complete }
+  const shown = is_gap && first !== undefined ? [{ ts: first.ts, bytes: GAP }, ...lines] : lines
+  return { lines: ascending(shown), index: `${end.file}.${end.offset}`, is_complete }
 }
 
 /** A machine's clock may be set back; a line is not older than the one before it. */

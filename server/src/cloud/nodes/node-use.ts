@@ -43,7 +43,7 @@ const READ_SQL = `
 
 export function startNodeUse(ctx: Context): Pick<Watch, 'close'> {
   return watchEvery(ctx, MINUTE_MS, {
-    look: () => storeNodeUse(ctx),
+    run: () => storeNodeUse(ctx),
     failure: 'what machines use could not be stored; trying again in a minute',
   })
 }

@@ -77,7 +77,7 @@ export async function drain(ctx: ChangeContext, body: BodyOf<typeof drainNode>):
       .executeTakeFirstOrThrow()
     return { before: membersOf(before), after: membersOf(after) }
   })
-  return told(ctx, node_id)
+  return notifyChange(ctx, node_id)
 }
 
 export async function cancelDrain(ctx: ChangeContext, body: BodyOf<typeof cancelNodeDrain>): Promise<{ node: Node }> {
@@ -91,7 +91,7 @@ export async function cancelDrain(ctx: ChangeContext, body: BodyOf<typeof cancel
     await trx.updateTable('nodes').set(cancelled).where('node_id', '=', node_id).execute()
     return { before: membersOf(before), after: membersOf({ node_id, ...cancelled }) }
   })
-  return told(ctx, node_id)
+  return notifyChange(ctx, node_id)
 }
 
 /**
@@ -121,7 +121,7 @@ export async function remove(ctx: ChangeContext, body: BodyOf<typeof removeNode>
   return {}
 }
 
-async function told(ctx: Context, node_id: string): Promise<{ node: Node }> {
+async function notifyChange(ctx: Context, node_id: string): Promise<{ node: Node }> {
   await ctx.listener.notify(CHANNELS.nodes, node_id)
   return { node: await requireNode(ctx, node_id) }
 }

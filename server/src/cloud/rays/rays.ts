@@ -98,7 +98,7 @@ async function requireReader(ctx: Context, caller: Caller, parts: readonly Part[
 
 function perfOf({ ray_id: req_id, service, operation, code, ts_us, duration_us, spans, marks }: Part): ServicePerf {
   const at = (offset_us: number): string => microtime(ts_us + offset_us)
-  const told = marks.map(([label, offset, ray_id]) => {
+  const shown = marks.map(([label, offset, ray_id]) => {
     return { label, ...(ray_id !== undefined && { ray_id }), req_id, ts: at(offset) }
   })
   return {
@@ -108,7 +108,7 @@ function perfOf({ ray_id: req_id, service, operation, code, ts_us, duration_us, 
     ts: at(0),
     duration: duration_us,
     spans: spans.map(([label, from, to]) => ({ label, req_id, start_ts: at(from), finish_ts: at(to) })),
-    marks: code === null ? told : [...told, { label: code, req_id, ts: at(duration_us) }],
+    marks: code === null ? shown : [...shown, { label: code, req_id, ts: at(duration_us) }],
   }
 }
 

@@ -76,7 +76,7 @@ async function repair(ctx: Context, marked: Marked, pace: Pace): Promise<void> {
     await accept(ctx, marked, 'a damaged file was repaired from another one with the same hash; it is used again')
   } catch (error) {
     if (!(error instanceof ObjectDamaged)) throw error
-    // The twin is damaged as well; once it is marked, the next look takes another one.
+    // The twin is damaged as well; once it is marked, the next run takes another one.
     await reportDamage(ctx, error)
   }
 }

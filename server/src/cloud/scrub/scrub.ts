@@ -17,7 +17,7 @@ const SCRUB_EVERY_MS = 60_000
 const BATCH_FILES_MAX = 50
 /** Bytes read between two reads of the marks. */
 const BATCH_BYTES_MAX = 64 * 1024 * 1024
-/** In one look; the rest is for the next. */
+/** In one run; the rest is for the next. */
 const BATCHES_MAX = 10_000
 /** Any number, but always this one: of the advisory lock that one scrub holds. */
 const LOCK_KEY = '7365882112'
@@ -32,7 +32,7 @@ export function startScrub(ctx: Context): Scrub {
   const watch = watchChannel(ctx, {
     channel: CHANNELS.damaged_objects,
     every_ms: SCRUB_EVERY_MS,
-    look: () => scrub(ctx, closing.signal),
+    run: () => scrub(ctx, closing.signal),
     failure: 'stored files could not be checked; trying again',
   })
   return {

@@ -26,7 +26,7 @@ export const LINK_PATH = '/devices/link/'
 const CODE_LENGTH = 8
 const LINK_LIFETIME_MS = 60 * 60_000
 /** How often a waiting request reads the database: a wake-up may be lost. */
-const LOOK_MS = 4_000
+const POLL_MS = 4_000
 /** All that http/watches.ts lets wait, and those that are just ending. */
 const WAITING_MAX = 2_000
 const RETRY_AFTER_S = 5
@@ -118,13 +118,13 @@ export async function refuseLink(ctx: ChangeContext, device_link_token: string):
 }
 
 export function openDeviceLinks(ctx: Context): DeviceLinks {
-  const waiting = createLongPoll(ctx, { channel: CHANNELS.device_links, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+  const waiting = createLongPoll(ctx, { channel: CHANNELS.device_links, poll_ms: POLL_MS, waiting_max: WAITING_MAX })
   return {
     async get({ device_link_token, watch_index }, gone) {
       const { device_link_id } = readLink(ctx, device_link_token)
-      const look = () => cloudTokenOf(ctx, device_link_id)
-      const wait = () => waiting.until([device_link_id], look, () => gone.aborted, gone)
-      const cloud_token = await (watch_index === PENDING ? wait() : look())
+      const read = () => cloudTokenOf(ctx, device_link_id)
+      const wait = () => waiting.until([device_link_id], read, () => gone.aborted, gone)
+      const cloud_token = await (watch_index === PENDING ? wait() : read())
       if (cloud_token === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
       if (cloud_token === null) return { watch: { index: PENDING } }
       return { cloud_token, watch: { index: COMPLETE } }

@@ -244,9 +244,9 @@ async function arrivedObjects(ctx: Context, parts: readonly StoredPart[]): Promi
 }
 
 /** STATS_AT_ONCE_MAX of them at a time. */
-async function forSome(parts: readonly StoredPart[], look: (part: StoredPart) => Promise<void>): Promise<void> {
+async function forSome(parts: readonly StoredPart[], check: (part: StoredPart) => Promise<void>): Promise<void> {
   for (let start = 0; start < parts.length; start += STATS_AT_ONCE_MAX) {
-    await Promise.all(parts.slice(start, start + STATS_AT_ONCE_MAX).map(look))
+    await Promise.all(parts.slice(start, start + STATS_AT_ONCE_MAX).map(check))
   }
 }
 

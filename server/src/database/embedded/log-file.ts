@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 
 /** PostgreSQL's log is rotated beyond this size. */
 const LOG_BYTES_MAX = 10 * 1024 * 1024
-const LOOK_EVERY_MS = 30_000
+const CHECK_EVERY_MS = 30_000
 /** End of PostgreSQL's log that an error shows. */
 const TAIL_BYTES_MAX = 4_096
 
@@ -24,7 +24,7 @@ export async function openLogFile(path: string, log: Logger): Promise<LogFile> {
   const start = (await stat(path)).size
   const timer = setInterval(() => {
     cutLog(path).catch((error: unknown) => log.warn({ err: error }, "cannot cut PostgreSQL's log"))
-  }, LOOK_EVERY_MS).unref()
+  }, CHECK_EVERY_MS).unref()
   return {
     descriptor,
     async tail() {

@@ -12,7 +12,7 @@ export function watchDamaged(ctx: Context): DamagedObjects {
   const watch = watchChannel(ctx, {
     channel: CHANNELS.damaged_objects,
     every_ms: DAMAGED_EVERY_MS,
-    async look() {
+    async run() {
       const rows = await ctx.db.selectFrom('damaged_objects').select('object_key').limit(DAMAGED_MAX).execute()
       keys = new Set(rows.map(({ object_key }) => object_key))
     },

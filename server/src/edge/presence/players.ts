@@ -56,7 +56,7 @@ export class Players implements SeatHolders {
     this.#answers = watchChannel(ctx, {
       channel: CHANNELS.edge_admissions,
       every_ms: ADMISSIONS_EVERY_MS,
-      look: () => this.#readAnswers(),
+      run: () => this.#readAnswers(),
       failure: 'answers about players could not be read; retrying',
     })
   }

@@ -77,13 +77,13 @@ export class ConnectionReports {
     this.#is_successor = is_successor
     this.#node_id = ctx.config.node_id
     this.#watch = watchEvery(ctx, CONNECTIONS_REPORT_EVERY_MS, {
-      look: () => (this.#registration === null ? this.#register() : this.#report(this.#registration)),
+      run: () => (this.#registration === null ? this.#register() : this.#report(this.#registration)),
       failure: 'report of open connections failed; retrying',
     })
   }
 
   reporting(): Promise<void> | null {
-    return this.#watch.looking()
+    return this.#watch.running()
   }
 
   get is_registered(): boolean {

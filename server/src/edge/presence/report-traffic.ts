@@ -47,7 +47,7 @@ export function reportTraffic(ctx: Context, connections: LobbyConnections): { cl
     await ctx.pool.query({ name: 'edge-traffic-old', text: REMOVE_SQL })
   }
   return watchEvery(ctx, TRAFFIC_REPORT_EVERY_MS, {
-    look: report,
+    run: report,
     failure: 'report of the traffic of lobbies failed; it is not counted',
   })
 }

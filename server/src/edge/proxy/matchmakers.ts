@@ -55,7 +55,7 @@ export class Matchmakers {
     this.#watch = watchChannel(ctx, {
       channel: CHANNELS.shard_leases,
       every_ms: LEASES_EVERY_MS,
-      look: () => this.#read(),
+      run: () => this.#read(),
       failure: 'the leases of shards could not be read; trying again',
     })
     this.#probing = setInterval(() => this.#probeAll(), MATCHMAKER_PROBE_EVERY_MS)

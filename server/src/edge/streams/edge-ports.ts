@@ -41,14 +41,14 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   const watch = watchChannel(ctx, {
     channel: CHANNELS.lobby_ports,
     every_ms: PORTS_EVERY_MS,
-    look: () => keeper.pass(),
+    run: () => keeper.pass(),
     failure: 'check of the raw ports failed; retrying',
   })
-  await Promise.race([watch.looking(), delay(PORTS_START_MS_MAX, undefined, { ref: false })])
+  await Promise.race([watch.running(), delay(PORTS_START_MS_MAX, undefined, { ref: false })])
   return {
     async freeze() {
       keeper.freeze(true)
-      await watch.looking()
+      await watch.running()
     },
     thaw: () => keeper.freeze(false),
     open: (transport) => keeper.open(transport),

@@ -40,10 +40,10 @@ export function findsSocket(ctx: Context, feeds: Feeds<LiveFinds>): SocketRoute 
             await sendMessage(message)
             continue
           }
-          const has_heard = await heardInTime(socket.over, (heard) => {
+          const has_news = await heardInTime(socket.over, (heard) => {
             wake = heard
           })
-          if (!has_heard) await sendMessage({ kind: 'heartbeat', index: String(feed.live().seq) })
+          if (!has_news) await sendMessage({ kind: 'heartbeat', index: String(feed.live().seq) })
         }
       } finally {
         stopHearing()

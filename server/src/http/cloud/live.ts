@@ -58,20 +58,20 @@ export function liveLobbiesSocket(ctx: Context, feeds: Feeds<LiveLobbies>): Sock
       const sendMessage = (message: LiveMessage): Promise<void> => socket.send(bytesOf(message))
       try {
         let known = feed.live()
-        let told = query.watch_index === undefined ? known.snapshot() : known.since(query.watch_index)
-        await sendMessage(told.message)
+        let sent = query.watch_index === undefined ? known.snapshot() : known.since(query.watch_index)
+        await sendMessage(sent.message)
         while (socket.isOpen()) {
           const live = feed.live()
-          if (live !== known || live.revision > told.revision) {
-            told = live === known ? live.since(told.revision) : live.snapshot()
+          if (live !== known || live.revision > sent.revision) {
+            sent = live === known ? live.since(sent.revision) : live.snapshot()
             known = live
-            await sendMessage(told.message)
+            await sendMessage(sent.message)
             continue
           }
-          const has_heard = await heardInTime(socket.over, (heard) => {
+          const has_news = await heardInTime(socket.over, (heard) => {
             wake = heard
           })
-          if (!has_heard) await sendMessage(live.heartbeat())
+          if (!has_news) await sendMessage(live.heartbeat())
         }
       } finally {
         stopHearing()

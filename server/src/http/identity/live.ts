@@ -28,11 +28,11 @@ export function liveEvents({ ctx, namespaceOfOrigin }: MountOptions, read: ReadN
     },
 
     async serve(socket, opening) {
-      let told = opening.query.watch_index
+      let last_index = opening.query.watch_index
       for (let is_first = true; socket.isOpen(); is_first = false) {
-        const news = await read(opening, told, socket)
+        const news = await read(opening, last_index, socket)
         if (news === null) continue
-        told = news.index
+        last_index = news.index
         if (!news.is_empty || is_first) await socket.send(news.text)
       }
     },
@@ -41,14 +41,14 @@ export function liveEvents({ ctx, namespaceOfOrigin }: MountOptions, read: ReadN
 
 export type News = { is_empty: boolean; index: string; text: string | Buffer }
 
-/** Resolves to the news after the index `told`, once there is some. Null: read again. */
-export type ReadNews = (opening: Opening, told: string | undefined, socket: OpenSocket) => Promise<News | null>
+/** Resolves to the news after the index `last_index`, once there is some. Null: read again. */
+export type ReadNews = (opening: Opening, last_index: string | undefined, socket: OpenSocket) => Promise<News | null>
 
 /** Reads the books of this process. Throws ShardMoved where another process has them. */
 export function readNews(matchmaker: Matchmaker): ReadNews {
-  return async (opening, told, socket) => {
+  return async (opening, last_index, socket) => {
     const isGone = (): boolean => !socket.isOpen()
-    const { answer, ...news } = await eventsFor(matchmaker.context(), identityOf(opening), told, isGone)
+    const { answer, ...news } = await eventsFor(matchmaker.context(), identityOf(opening), last_index, isGone)
     return { ...news, text: preparedText(answer) ?? '' }
   }
 }

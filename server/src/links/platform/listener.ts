@@ -33,7 +33,7 @@ import type { LobbyPorts } from './edge-calls.ts'
 const GUESTS_MAX = 64
 /** How long a machine may take to join. */
 const GUEST_MS_MAX = 60_000
-/** How often removed nodes are looked for without a notification. */
+/** How often removed nodes are searched without a notification. */
 const CHECK_MS = 1_000
 
 /** Time in which a node must respond that it connects to the next edge. A node that does not is disconnected. */
@@ -100,7 +100,7 @@ export class LinkListener {
     this.#http = createHttpServer((_request, response) => response.writeHead(404).end())
     this.#http.on('upgrade', (request, socket) => this.#onUpgrade(request, socket))
     this.#checks = createPoller(ctx, {
-      look: () => this.#endRemoved(),
+      run: () => this.#endRemoved(),
       failure: 'removed nodes could not be read; retrying',
     })
     this.#stop_listening = ctx.listener.on(CHANNELS.nodes, () => this.#checks.wake())

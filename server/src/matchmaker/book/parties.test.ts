@@ -102,9 +102,9 @@ test('a party that is not read and does not play ends after half an hour, one th
   const parties = new Parties(clientNetworks)
   const [unused, looked_at, playing] = [1, 2, 3].map((i) => grant(parties, make(parties, member(`192.0.2.${i}`))))
   const later_ms = START_MS + 20 * MINUTE_MS
-  grant(parties, parties.look(looked_at!.leader_identity_id, later_ms))
+  grant(parties, parties.read(looked_at!.leader_identity_id, later_ms))
   // Looking again writes nothing while it was used lately.
-  const again = parties.look(looked_at!.leader_identity_id, later_ms + 10 * MINUTE_MS)
+  const again = parties.read(looked_at!.leader_identity_id, later_ms + 10 * MINUTE_MS)
   assert.ok('changes' in again && again.changes.length === 0)
   for (const change of parties.renew(parties.get(playing!.party_id)!, START_MS)) apply(parties, change)
   assert.deepEqual(expireAll(parties, START_MS + 30 * MINUTE_MS - 1), [])

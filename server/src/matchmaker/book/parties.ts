@@ -146,7 +146,7 @@ export class Parties {
   }
 
   /** The party of a member. Reading it keeps it, by a change only if it was not used lately. */
-  look(identity_id: string, now_ms: number): Decision<PartyRecord> {
+  read(identity_id: string, now_ms: number): Decision<PartyRecord> {
     const party = this.#by_member.get(identity_id)
     if (party === undefined) return refuse('PARTY_NOT_FOUND')
     return party.expire_ms - now_ms > UNPLAYED_MS / 2 ? unchanged(party) : changed(party, {}, now_ms)

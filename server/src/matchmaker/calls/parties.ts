@@ -59,7 +59,7 @@ export async function partyOf(
   const deadline_ms = ctx.elapsed() + WATCH_MS
   for (;;) {
     const woken = watch_index === undefined ? null : books.watch.next(caller.identity_id, { deadline_ms, isGone })
-    const party = await books.commit(namespace_id, (book, { now_ms }) => book.parties.look(caller.identity_id, now_ms))
+    const party = await books.commit(namespace_id, (book, { now_ms }) => book.parties.read(caller.identity_id, now_ms))
     const index = `${party.party_id}.${party.revision}`
     const is_over = books.isWaitingOver() || deadline_ms <= ctx.elapsed() || isGone()
     if (index !== watch_index || woken === null || is_over) return { ...answerOf(party), watch: { index } }

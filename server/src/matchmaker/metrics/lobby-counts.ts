@@ -1,7 +1,7 @@
 // Lobbies and players by namespace, region and game mode, counted when the operator asks. The books are read in pieces,
 // so that no find waits for it. The result is bounded: small counts are added up.
 import { setImmediate as pause } from 'node:timers/promises'
-import type { Tell } from '../../observe/metrics.ts'
+import type { SetValue } from '../../observe/metrics.ts'
 import type { Books } from '../shards/books.ts'
 
 /** Counts that are reported separately: those with the most players, then the most lobbies. */
@@ -50,17 +50,17 @@ export async function countLobbies(books: Pick<Books, 'namespaceIds' | 'book'>):
   return bounded([...counts.values()])
 }
 
-export function reportLobbies(counts: readonly LobbyCount[], report: Tell): void {
+export function reportLobbies(counts: readonly LobbyCount[], report: SetValue): void {
   reportEach(counts, report, ({ lobbies }) => lobbies)
 }
 
-export function reportPlayers(counts: readonly LobbyCount[], report: Tell): void {
+export function reportPlayers(counts: readonly LobbyCount[], report: SetValue): void {
   reportEach(counts, report, ({ players }) => players)
 }
 
 function reportEach(
   counts: readonly LobbyCount[],
-  report: Tell,
+  report: SetValue,
   numbersOf: (count: LobbyCount) => Record<string, number>,
 ): void {
   for (const count of counts) {

@@ -17,7 +17,7 @@ import { PeerWatch } from './peer-watch.ts'
 const BEAT_ALONE_MS = 1_000
 /** Between two heartbeats where another process waits for them. */
 const BEAT_MS = 500
-/** Between the begin of two looks for requests that wait for the holder of a shard. */
+/** Between the begin of two searches for requests that wait for the holder of a shard. */
 const REFRESH_MS_MIN = 100
 /** How long a process that is silent is asked whether it accepts connections. */
 const SUSPECT_PROBE_MS_MAX = 200
@@ -247,7 +247,7 @@ export class ShardLeases {
     if (served_ms !== null && this.#view.is_member) this.#books.time.noteServed(served_ms)
     // Another process had the lease since it was marked, and has given it back: the books may not be the last ones.
     for (const shard of marked) if (!this.#view.served.has(shard)) this.#regained.add(shard)
-    this.#heartbeats.look(this.#view.members, elapsed())
+    this.#heartbeats.observe(this.#view.members, elapsed())
     const others = this.#view.members.filter(({ writer }) => writer !== this.#writer)
     // The connection to a process that is about to stop would hold up its end.
     if (!this.#is_closed) this.#peers.follow(others.filter(({ is_leaving }) => !is_leaving))
@@ -271,7 +271,7 @@ export class ShardLeases {
     return this.#view.members.filter(({ writer }) => writer === this.#writer || !this.#heartbeats.isDead(writer))
   }
 
-  /** Carries out what the last look requires of this process. */
+  /** Carries out what the last reading requires of this process. */
   async #change(): Promise<void> {
     const { pool, log } = this.#options
     const view = this.#view

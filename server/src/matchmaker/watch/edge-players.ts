@@ -57,10 +57,10 @@ export async function watchEdgePlayers(
     channel: CHANNELS.edge_players,
     every_ms: READ_EVERY_MS,
     retry_ms: READ_SOON_MS,
-    look: () => players.read(),
+    run: () => players.read(),
     failure: 'the players of the edges could not be read; trying again',
   })
-  await watch.looking()
+  await watch.running()
   return {
     wake: watch.wake,
     close() {

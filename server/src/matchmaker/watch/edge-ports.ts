@@ -35,7 +35,7 @@ export async function watchPorts(ctx: Context, books: Books): Promise<PortWatch>
   const watch = watchChannel(ctx, {
     channel: CHANNELS.edge_ports,
     every_ms: EDGES_EVERY_MS,
-    async look() {
+    async run() {
       const { public_edges, ports } = await readEdges(ctx)
       const text = JSON.stringify([public_edges, ports])
       if (text === read) return
@@ -45,7 +45,7 @@ export async function watchPorts(ctx: Context, books: Books): Promise<PortWatch>
     },
     failure: 'the ports of the edges could not be read; trying again',
   })
-  await watch.looking()
+  await watch.running()
   return { close: watch.close, edges: () => edges }
 }
 

@@ -37,7 +37,7 @@ export type EdgeRow = {
 }
 
 /** Reads the edges again and again. Observed is one. */
-type ObservedEdges = { follow: (look: PollerOptions) => Poller; read: () => Promise<{ edges: readonly EdgeRow[] }> }
+type ObservedEdges = { follow: (options: PollerOptions) => Poller; read: () => Promise<{ edges: readonly EdgeRow[] }> }
 
 export type EdgeReports = Pick<Watch, 'close'> & {
   /** Open connections to all lobbies, as the books have them. */
@@ -56,12 +56,12 @@ export async function watchEdgeReports(
   })
   const failure = 'the connection reports of the edges could not be read; trying again'
   const watch = observed.follow({
-    async look() {
+    async run() {
       if (await reports.read()) onEdges()
     },
     failure,
   })
-  await watch.looking()
+  await watch.running()
   return {
     connectionCount: () => reports.connectionCount(),
     close() {

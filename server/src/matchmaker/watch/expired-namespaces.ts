@@ -6,14 +6,14 @@ import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 
 const STOP_EVERY_MS = 5_000
-/** Namespaces whose lobbies one look stops; the rest is for the next. */
+/** Namespaces whose lobbies one run stops; the rest is for the next. */
 const NAMESPACES_MAX = 100
-/** Lobbies of one namespace that one look stops. */
+/** Lobbies of one namespace that one run stops. */
 const LOBBIES_MAX = 1_000
 
 export function stopExpiredLobbies(ctx: Context, books: Books): Pick<Poller, 'close'> {
   return watchEvery(ctx, STOP_EVERY_MS, {
-    look: () => stopLobbies(ctx, books),
+    run: () => stopLobbies(ctx, books),
     failure: 'lobbies of expired namespaces could not be stopped; trying again',
   })
 }

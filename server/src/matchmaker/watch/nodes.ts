@@ -42,7 +42,7 @@ export type NodeRow = RoomLimit & {
 }
 
 /** Reads the nodes again and again. Observed is one. */
-type ObservedNodes = { follow: (look: PollerOptions) => Poller; read: () => Promise<{ nodes: readonly NodeRow[] }> }
+type ObservedNodes = { follow: (options: PollerOptions) => Poller; read: () => Promise<{ nodes: readonly NodeRow[] }> }
 
 export type NodeWatch = Pick<Watch, 'close'> & {
   /** Nodes whose lobbies take no new players now. */
@@ -56,11 +56,11 @@ export async function watchNodes(
 ): Promise<NodeWatch> {
   const nodes = new Nodes(ctx, books, onShut)
   const watch = observed.follow({
-    look: async () => nodes.look((await observed.read()).nodes),
+    run: async () => nodes.update((await observed.read()).nodes),
     failure: 'the nodes could not be read; trying again',
   })
   const unsubscribe = ctx.listener.on(CHANNELS.nodes, watch.wake)
-  await watch.looking()
+  await watch.running()
   return {
     close() {
       unsubscribe()
@@ -86,7 +86,7 @@ class Nodes {
     this.#silence = new NodeSilence(ctx.config.node_grace_ms)
   }
 
-  async look(rows: readonly NodeRow[]): Promise<void> {
+  async update(rows: readonly NodeRow[]): Promise<void> {
     const { capacity } = this.#books
     const reports = rows.flatMap(({ node_id, report_seq, is_fresh }) =>
       report_seq === null ? [] : [{ node_id, report_seq, is_fresh }],

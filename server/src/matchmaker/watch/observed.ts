@@ -23,9 +23,9 @@ export class Observed {
     }, READ_EVERY_MS)
   }
 
-  /** Calls `look` now, and every second. */
-  follow(look: PollerOptions): Poller {
-    const reader = createPoller(this.#ctx, look)
+  /** Calls `run` now, and every second. */
+  follow(options: PollerOptions): Poller {
+    const reader = createPoller(this.#ctx, options)
     this.#readers.add(reader)
     reader.wake()
     return {

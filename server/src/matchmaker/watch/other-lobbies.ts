@@ -12,7 +12,7 @@ const READ_EVERY_MS = 1_000
 export async function watchOtherLobbies(ctx: Context, books: Books): Promise<Pick<Watch, 'close'>> {
   let was_alone = false
   const watch = watchEvery(ctx, READ_EVERY_MS, {
-    async look() {
+    async run() {
       await books.releasePorts()
       const is_alone = books.shards().length === SHARD_COUNT
       if (!is_alone || !was_alone) await books.readOthers()
@@ -20,6 +20,6 @@ export async function watchOtherLobbies(ctx: Context, books: Books): Promise<Pic
     },
     failure: 'the ports of ended lobbies could not be released; trying again',
   })
-  await watch.looking()
+  await watch.running()
   return watch
 }

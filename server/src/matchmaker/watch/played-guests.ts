@@ -41,7 +41,7 @@ export function notePlayedGuests(ctx: Context, books: Books): PlayedGuests {
     onReload() {},
   })
   const notes = watchEvery(ctx, NOTE_EVERY_MS, {
-    look: note,
+    run: note,
     failure: 'guests who play could not be recorded; trying again',
   })
   return {

@@ -111,11 +111,11 @@ export async function watchRuns(
     channel: CHANNELS.lobby_runs,
     every_ms: RUNS_EVERY_MS,
     retry_ms: RETRY_MS,
-    look: readAll,
+    run: readAll,
     failure: 'lobby runs could not be read; trying again',
   })
   const endCommits = books.onCommits({ onCommit() {}, onReload: watch.wake })
-  await Promise.race([watch.looking(), delay(RUNS_START_MS_MAX, undefined, { ref: false })])
+  await Promise.race([watch.running(), delay(RUNS_START_MS_MAX, undefined, { ref: false })])
   return {
     wake: watch.wake,
     close() {

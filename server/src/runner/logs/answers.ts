@@ -13,7 +13,7 @@ import { CHANNELS } from '../../wire/channels.ts'
 /** Questions served at once. A further one is answered as busy, and the api repeats it. */
 const PENDING_MAX = 1_000
 /** How often a log is read while a question waits for more. */
-const LOOK_MS = 200
+const POLL_MS = 200
 /** How often unanswered questions are read without a notification: the delay when one is lost. */
 const ASKED_EVERY_MS = 2_000
 /** Lines of one answer, whatever the question asks for. Bounds its memory. */
@@ -150,7 +150,7 @@ export class LogAnswers {
       const has_news = part.lines.length > 0 || !part.is_open
       if (has_news || performance.now() >= end_ms || signal.aborted) return part
       // `close` aborts the pause.
-      await delay(LOOK_MS, undefined, { signal }).catch(() => {})
+      await delay(POLL_MS, undefined, { signal }).catch(() => {})
     }
   }
 

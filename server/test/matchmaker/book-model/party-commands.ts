@@ -37,7 +37,7 @@ export const PARTY_COMMANDS = {
 
   look_at_party({ book, reference, identity, now_ms }) {
     return {
-      decision: withoutResult(book.parties.look(identity, now_ms)),
+      decision: withoutResult(book.parties.read(identity, now_ms)),
       expected: plain.lookAtParty(reference, identity, now_ms),
     }
   },

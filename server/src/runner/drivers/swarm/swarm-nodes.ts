@@ -30,7 +30,7 @@ export class SwarmNodes implements DriverNodes {
     this.ids = host.nodes.map(({ node_id }) => node_id)
     this.services = swarm.services
     const watch = (check: () => Promise<void>): { close: () => Promise<void> } =>
-      watchEvery({ log }, CHECK_EVERY_MS, { look: check, failure: 'the Swarm could not be checked; retrying' })
+      watchEvery({ log }, CHECK_EVERY_MS, { run: check, failure: 'the Swarm could not be checked; retrying' })
     this.#watches = [
       watch(() => this.#checkManagers(log)),
       ...host.nodes.map((node) =>
