@@ -55,7 +55,7 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
 
 /** The environment of a command at that time: every region has room, and the edge has no ports. */
 export function at(now_ms: number): Env {
-  return { now_ms, choosePlace: () => ({ node_id: null }), choosePorts: (wanted) => (wanted.length === 0 ? [] : null) }
+  return { now_ms, chooseNode: () => ({ node_id: null }), choosePorts: (wanted) => (wanted.length === 0 ? [] : null) }
 }
 
 export function requestedSeat(changes: Partial<RequestedSeat> = {}): RequestedSeat {
@@ -70,10 +70,10 @@ export function requestedSeat(changes: Partial<RequestedSeat> = {}): RequestedSe
   }
 }
 
-type FindRequest = RequestedSeat & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
+type FindRequest = RequestedSeat & { keys: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
 
 export function findRequest(changes: Partial<FindRequest> = {}): FindRequest {
-  return { ...requestedSeat(), places: [PLACE], tags: [], plan: null, ...changes }
+  return { ...requestedSeat(), keys: [PLACE], tags: [], plan: null, ...changes }
 }
 
 /** Makes true what was granted; throws when it was refused. */

@@ -35,7 +35,7 @@ export function createCaptchaMemory(): CaptchaMemory {
   function put(entry: VerifiedClient): void {
     remove(entry.client_key)
     clients.set(entry.client_key, entry)
-    ends.place(entry)
+    ends.put(entry)
   }
 
   function remove(client_key: string): void {

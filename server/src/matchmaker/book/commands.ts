@@ -36,21 +36,21 @@ export type FailedBefore = {
 /** What a command needs from outside its book. A shard has one, and sets `now_ms` before each command. */
 export type Env = {
   now_ms: number
-  choosePlace: ChoosePlace
+  chooseNode: ChooseNode
   choosePorts: ChoosePorts
 }
 
 /** Where a lobby will run. `node_id`: null: any runner of the region may run it. */
-export type LobbyPlace = { node_id: string | null }
+export type ChosenNode = { node_id: string | null }
 
 /**
- * The place for a lobby of that size; null: its region has no room. All namespaces share a region, so the book cannot know.
+ * The node for a lobby of that size; null: its region has no room. All namespaces share a region, so the book cannot know.
  * `reserved`: the node where the lobby has room already.
  */
-export type ChoosePlace = (
+export type ChooseNode = (
   plan: Pick<LobbyPlan, 'region' | 'cpu_cores' | 'memory_mb'>,
   reserved?: string | null,
-) => LobbyPlace | null
+) => ChosenNode | null
 
 /**
  * Port numbers that no lobby has; null: there are not enough. All namespaces share the ports, so the book cannot know. `node_id`:
@@ -79,7 +79,7 @@ export type PartyLimits = {
   playersMaxOf: (client_ip: string) => number
 }
 
-export type FindRequest = RequestedSeat & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
+export type FindRequest = RequestedSeat & { keys: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
 export type JoinRequest = RequestedSeat & { lobby_id: string }
 export type CreateRequest = RequestedSeat & { plan: LobbyPlan }
 
@@ -91,7 +91,7 @@ export type HoldRequest =
 
 /** Made anew for each request. `member_ids`: players of the other members, where a party may come. */
 export type FreshIds = { lobby_id: string; player_id: string; member_ids?: readonly string[] }
-/** The ids of the players whose places are held. */
+/** The ids of the players whose seats are held. */
 export type HeldIds = Omit<FreshIds, 'lobby_id'>
 /** `is_ready`: from the same decision, so that it is as durable as the seat when the response leaves. */
 export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }

@@ -70,14 +70,14 @@ test('a find among several game modes and regions takes the fullest of all of th
   runningLobby(book, ids, START_MS, { players: 3, plan: far })
   runningLobby(book, ids, START_MS, { players: 3, plan: { version_id: idOf(999_999) } })
   assert.equal(
-    grantIn(book, decide.find(book, findRequest({ places: [PLACE, solo] }), ids(), at(START_MS))).lobby_id,
+    grantIn(book, decide.find(book, findRequest({ keys: [PLACE, solo] }), ids(), at(START_MS))).lobby_id,
     in_solo.lobby_id,
   )
   assert.deepEqual(
-    decide.find(book, findRequest({ places: [{ ...PLACE, game_mode: 'other' }] }), ids(), at(START_MS)),
+    decide.find(book, findRequest({ keys: [{ ...PLACE, game_mode: 'other' }] }), ids(), at(START_MS)),
     NO_ROOM,
   )
-  assert.deepEqual(decide.find(book, findRequest({ places: [] }), ids(), at(START_MS)), NO_ROOM)
+  assert.deepEqual(decide.find(book, findRequest({ keys: [] }), ids(), at(START_MS)), NO_ROOM)
 })
 
 test('find by tags takes a lobby that has them all, and it may have more', () => {

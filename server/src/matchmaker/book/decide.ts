@@ -35,7 +35,7 @@ import {
   regionFull,
   reserveSeats,
 } from './placement.ts'
-import { takenPlaces } from './rules.ts'
+import { takenSeats } from './rules.ts'
 import type { Book } from './state.ts'
 
 /** A connected player whose lobby server never reports it gone is removed after this. */
@@ -52,8 +52,8 @@ export function find(book: Book, request: FindRequest, ids: FreshIds, env: Env):
   if (before !== null) return grant(before)
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(request.places)) return refuse('MATCHMAKER_VERSION_DRAINING')
-  const lobby = book.open_lobbies.choose(request.places, request.tags, partySize(entrants))
+  if (book.isDraining(request.keys)) return refuse('MATCHMAKER_VERSION_DRAINING')
+  const lobby = book.open_lobbies.choose(request.keys, request.tags, partySize(entrants))
   if (lobby !== null) return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, env.now_ms)
   if (request.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
   return openLobby(book, request.plan, request, entrants, ids, env)
@@ -96,7 +96,7 @@ export function prepare(
 }
 
 /**
- * Holds the places that the request would get, until seatHeld() or dropHolds(), or for SEAT_HOLD_MS. Earlier holds of the
+ * Holds the seats that the request would get, until seatHeld() or dropHolds(), or for SEAT_HOLD_MS. Earlier holds of the
  * same ids end first, because the command may be carried out again.
  */
 export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): Decision<HeldSeat> {
@@ -107,11 +107,11 @@ export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): D
   if (action === 'join') {
     const found = joinable(book, request, ids)
     if ('refused' in found) return found
-    return holdPlaces(book, { lobby: found.lobby, plan: null }, asked, found.entrants, env.now_ms)
+    return holdSeats(book, { lobby: found.lobby, plan: null }, asked, found.entrants, env.now_ms)
   }
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(action === 'find' ? request.places : [request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining(action === 'find' ? request.keys : [request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
   if (action === 'find') {
     const found = holdFound(book, asked, entrants, ids, env)
     if (found !== null) return found
@@ -123,10 +123,10 @@ export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): D
   // The ports are chosen when the lobby is created, so that a hold keeps none.
   const { edge_ports_wanted, creator_lobbies_max } = request.plan
   const plan = { ...newLobby({ ...record, edge_ports: [] }), edge_ports_wanted, creator_lobbies_max }
-  return holdPlaces(book, { lobby: plan, plan }, asked, entrants, env.now_ms)
+  return holdSeats(book, { lobby: plan, plan }, asked, entrants, env.now_ms)
 }
 
-/** Holds places in an open or planned lobby; seats at once where the game mode needs no verification. Null: a new lobby is needed. */
+/** Holds seats in an open or planned lobby; seats at once where the game mode needs no verification. Null: a new lobby is needed. */
 function holdFound(
   book: Book,
   asked: Extract<HoldRequest, { action: 'find' }>,
@@ -136,19 +136,19 @@ function holdFound(
 ): Decision<HeldSeat> | null {
   const { request, verified_modes } = asked
   const size = partySize(entrants)
-  const lobby = book.open_lobbies.choose(request.places, request.tags, size)
-  const plan = lobby === null ? book.holds.choose(request.places, request.tags, size) : null
+  const lobby = book.open_lobbies.choose(request.keys, request.tags, size)
+  const plan = lobby === null ? book.holds.choose(request.keys, request.tags, size) : null
   const game_mode = (lobby ?? plan ?? request.plan)?.game_mode
   if (game_mode === undefined) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
   if (!verified_modes.has(game_mode)) {
     const decision = find(book, request, ids, env)
     return 'refused' in decision ? decision : { ...decision, result: { seat: decision.result } }
   }
-  if (lobby !== null) return holdPlaces(book, { lobby, plan: null }, asked, entrants, env.now_ms)
-  return plan === null ? null : holdPlaces(book, { lobby: plan, plan }, asked, entrants, env.now_ms)
+  if (lobby !== null) return holdSeats(book, { lobby, plan: null }, asked, entrants, env.now_ms)
+  return plan === null ? null : holdSeats(book, { lobby: plan, plan }, asked, entrants, env.now_ms)
 }
 
-function holdPlaces(
+function holdSeats(
   book: Book,
   on: Pick<Hold, 'lobby' | 'plan'>,
   { action }: HoldRequest,
@@ -163,11 +163,11 @@ function holdPlaces(
 }
 
 /**
- * The seat of a hold. Every limit is checked again, and the held place itself counts in all of them; the room in the region
- * was reserved with the hold. Null: the place is gone, and the request may be made again.
+ * The seat of a hold. Every limit is checked again, and the held seat itself counts in all of them; the room in the region
+ * was reserved with the hold. Null: the seat is gone, and the request may be made again.
  */
 export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: Env): Decision<SeatTaken | null> {
-  const { now_ms, choosePlace, choosePorts } = env
+  const { now_ms, chooseNode, choosePorts } = env
   const before = book.seatOf(request.seat_key, now_ms)
   if (before !== null) return grant(before)
   const held = book.holds.get(ids.player_id)
@@ -182,8 +182,8 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
   if (plan === null) {
-    const places = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
-    if (takenPlaces(lobby) > (request.party === null ? places : lobby.max_players_party)) return grant(null)
+    const seats_max = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
+    if (takenSeats(lobby) > (request.party === null ? seats_max : lobby.max_players_party)) return grant(null)
     return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, now_ms)
   }
   if (book.lobbyCount() > request.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
@@ -192,9 +192,9 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   }
   const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms, plan.node_id)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
-  const place = choosePlace(plan, plan.node_id)
-  if (place === null) return regionFull(plan)
-  const record = { ...recordOf(plan, now_ms), ...place, edge_ports }
+  const chosen = chooseNode(plan, plan.node_id)
+  if (chosen === null) return regionFull(plan)
+  const record = { ...recordOf(plan, now_ms), ...chosen, edge_ports }
   const seat = reserveSeats(book, record, false, request, entrants, now_ms)
   return { changes: [{ kind: 'lobby_created', lobby: record }, ...seat.changes], result: seat.result }
 }
@@ -241,7 +241,7 @@ export function seenReady(book: Book, lobby_id: string, now_ms: number): Decisio
 }
 
 /** The runner of that node runs the lobby: it had no node before, or the node has a new name. */
-export function place(book: Book, lobby_id: string, node_id: string): Decision<null> {
+export function assignNode(book: Book, lobby_id: string, node_id: string): Decision<null> {
   const lobby = book.lobbies.get(lobby_id)
   if (lobby === undefined || lobby.stop_ms !== null || lobby.node_id === node_id) return grant(null)
   return grant(null, { kind: 'lobby_placed', lobby_id, node_id })

@@ -17,7 +17,7 @@ import {
   type Player,
   type StoredLobby,
 } from './lobby.ts'
-import { takenPlaces } from './rules.ts'
+import { takenSeats } from './rules.ts'
 import { type Book, MEMORY_MS } from './state.ts'
 
 /** Ended lobbies and players that one forget() removes. */
@@ -217,7 +217,7 @@ function seat(book: Book, player: Player, limits: SeatLimits | null): Undo {
   const { idle_ms } = lobby
   const same_key = player.seat_key === null ? undefined : book.seat_keys.get(player.seat_key)
   requireLaw(
-    takenPlaces(lobby) < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
+    takenSeats(lobby) < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
     'L1: a lobby never has more players than its limit',
     lobby,
   )

@@ -23,7 +23,7 @@ test('the heap gives the least of what is in it, whatever was added, moved and t
         const item = items[id]!
         if (what.kind === 'place') {
           item.value = what.value
-          heap.place(item)
+          heap.put(item)
           inside.add(item)
         } else {
           heap.remove(item)
@@ -50,13 +50,13 @@ test('adding, moving and taking out compare no more items than the heap is deep'
     return isBefore(a, b)
   })
   const items = Array.from({ length: COUNT }, (_, id): Item => ({ id, value: (id * 7_919) % COUNT }))
-  for (const item of items) heap.place(item)
+  for (const item of items) heap.put(item)
   // Down a heap each level costs two comparisons.
   const most = 2 * Math.ceil(Math.log2(COUNT)) + 2
   for (const item of items) {
     comparisons = 0
     item.value = (item.value * 31) % COUNT
-    heap.place(item)
+    heap.put(item)
     assert.ok(comparisons <= most, `${comparisons} comparisons to move an item`)
   }
   for (const item of items) {

@@ -4,7 +4,7 @@ export type Heap<T> = {
   /** The least item, or undefined. */
   peek: () => T | undefined
   /** Adds the item, or moves it to its new position. */
-  place: (item: T) => void
+  put: (item: T) => void
   /** Does nothing when the item is not in the heap. */
   remove: (item: T) => void
   size: () => number
@@ -44,7 +44,7 @@ export function createHeap<T>(isBefore: (a: T, b: T) => boolean): Heap<T> {
 
   return {
     peek: () => items[0],
-    place(item) {
+    put(item) {
       const position = positions.get(item)
       if (position === undefined) up(item, items.length)
       else if (up(item, position) === position) down(item, position)

@@ -1,4 +1,4 @@
-// Places that are held while the game's endpoint verifies a request: in an existing lobby, or in a planned lobby, which is
+// Seats that are held while the game's endpoint verifies a request: in an existing lobby, or in a planned lobby, which is
 // created when the first of its holds becomes a seat. A hold counts like a seat in every limit: of its lobby, its client,
 // the namespace's lobbies and the region's room. Holds are in no journal, so a book that is loaded has none. A hold ends as a
 // seat, by being dropped, or after SEAT_HOLD_MS.
@@ -19,7 +19,7 @@ export type PlannedLobby = Lobby & Pick<LobbyPlan, 'edge_ports_wanted' | 'creato
 export type Hold = {
   player_id: string
   client_key: string
-  /** The party member whose place it is; null without a party. */
+  /** The party member whose seat it is; null without a party. */
   member: PartyMember | null
   action: SeatAction
   lobby: Lobby
@@ -34,7 +34,7 @@ export type HeldSeat = { hold: Hold } | { seat: SeatTaken }
 /** What counts holds as well. `sign` is 1 when a hold begins and -1 when it ends. */
 export type HoldCounts = {
   countClient: (client_key: string, sign: 1 | -1) => void
-  /** The free places of an existing lobby have changed. */
+  /** The free seats of an existing lobby have changed. */
   arrange: (lobby: Lobby) => void
   /** A planned lobby reserves room in its region. */
   countRoom: (lobby: Lobby, sign: 1 | -1) => void
@@ -65,7 +65,7 @@ export class Holds {
 
   put(hold: Hold): void {
     this.#holds.set(hold.player_id, hold)
-    this.#by_expiry.place(hold)
+    this.#by_expiry.put(hold)
     this.#counts.countClient(hold.client_key, 1)
     this.#count(hold, 1)
   }

@@ -60,8 +60,8 @@ export class Idle {
     const into = lobby.has_reported_players ? reporting : silent
     const from = lobby.has_reported_players ? silent : reporting
     removeFrom(from, lobby)
-    into.by_grace.place(lobby)
-    into.by_empty.place(lobby)
+    into.by_grace.put(lobby)
+    into.by_empty.put(lobby)
     this.#group_of.set(lobby, group)
     this.#schedule(group)
   }
@@ -119,9 +119,9 @@ export class Idle {
 
   #schedule(group: IdleGroup): void {
     this.#setNext(group, group.reporting)
-    this.#due.place(group)
+    this.#due.put(group)
     this.#setNext(group, group.silent)
-    this.#silent_due.place(group)
+    this.#silent_due.put(group)
   }
 
   #setNext(group: IdleGroup, lobbies: Lobbies): void {

@@ -16,7 +16,7 @@ export function schedule({ due, ended }: Book, timed: Lobby | Player): void {
   const into = has_ended ? ended : due
   const from = has_ended ? due : ended
   from.remove(timed)
-  into.place(timed)
+  into.put(timed)
 }
 
 /** A player takes a seat of the lobby. */

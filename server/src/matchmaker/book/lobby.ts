@@ -19,7 +19,7 @@ export type Lobby = LobbyRecord & {
   /** Connections that were open when the lobby was stopped; null: none were, or the lobby runs. */
   connections_at_stop: number | null
   players: Map<string, Player>
-  /** Places that are held (holds.ts): in memory only. */
+  /** Seats that are held (holds.ts): in memory only. */
   held_count: number
   /** Open connections, as the edges report them: in memory only. */
   connection_count: number

@@ -1,10 +1,10 @@
 // The open lobbies of a book, indexed so that the fullest is found without a scan. Each lobby key (version, region, game
 // mode) has a heap ordered by the rules, and a list for each tag that its lobbies carry. For parties the same lobbies are
-// also indexed by the number of places that are free for a party.
+// also indexed by the number of seats that are free for a party.
 
 import { createHeap, type Heap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
-import { hasTags, isBetter, isFindable, isOlder, isOpen, partyPlaces } from './rules.ts'
+import { freePartySeats, hasTags, isBetter, isFindable, isOlder, isOpen } from './rules.ts'
 import { createSorted, type Sorted } from './sorted.ts'
 
 /** Lobbies that a find by tags examines: the oldest, so that the result is the same after every load. */
@@ -14,24 +14,24 @@ export const TAG_CANDIDATES_MAX = 128
 export type LobbyKey = { version_id: string; region: string; game_mode: string }
 export type Tags = readonly (readonly [string, string])[]
 
-/** More places than any lobby has. */
-const PLACES_MAX = 256
+/** More seats than any lobby has. */
+const SEATS_MAX = 256
 
 /** The lobbies of one key. */
 type KeyIndex = {
   open: Heap<Lobby>
-  /** By the number of places that are free for a party; the oldest first. */
-  by_free_party_places: Map<number, Heap<Lobby>>
-  free_party_places: Map<Lobby, number>
+  /** By the number of seats that are free for a party; the oldest first. */
+  by_free_party_seats: Map<number, Heap<Lobby>>
+  free_party_seats: Map<Lobby, number>
   by_tag: Map<string, Sorted<Lobby>>
 }
 
 export type OpenLobbyIndex = {
-  /** To be called after any change of the lobby's places or openness. */
+  /** To be called after any change of the lobby's seats or openness. */
   arrange: (lobby: Lobby) => void
   remove: (lobby: Lobby) => void
   /**
-   * The lobby that a find gets, over all the keys; null when none is open. `party_size`: the members that need places; null:
+   * The lobby that a find gets, over all the keys; null when none is open. `party_size`: the members that need seats; null:
    * a single player.
    */
   choose: (keys: readonly LobbyKey[], tags: Tags, party_size: number | null) => Lobby | null
@@ -44,8 +44,8 @@ export function createOpenLobbyIndex(): OpenLobbyIndex {
 
   function arrange(lobby: Lobby): void {
     const is_open = isOpen(lobby)
-    const places = isFindable(lobby) ? partyPlaces(lobby) : 0
-    if (!is_open && places <= 0) {
+    const free_seats = isFindable(lobby) ? freePartySeats(lobby) : 0
+    if (!is_open && free_seats <= 0) {
       remove(lobby)
       return
     }
@@ -54,15 +54,15 @@ export function createOpenLobbyIndex(): OpenLobbyIndex {
     if (index === undefined) {
       index = {
         open: createHeap(isBetter),
-        by_free_party_places: new Map(),
-        free_party_places: new Map(),
+        by_free_party_seats: new Map(),
+        free_party_seats: new Map(),
         by_tag: new Map(),
       }
       indexes.set(key, index)
     }
-    if (is_open) index.open.place(lobby)
+    if (is_open) index.open.put(lobby)
     else index.open.remove(lobby)
-    setFreePartyPlaces(index, lobby, places)
+    setFreePartySeats(index, lobby, free_seats)
     addTags(index, lobby)
   }
 
@@ -71,9 +71,9 @@ export function createOpenLobbyIndex(): OpenLobbyIndex {
     const index = indexes.get(key)
     if (index === undefined) return
     index.open.remove(lobby)
-    setFreePartyPlaces(index, lobby, 0)
+    setFreePartySeats(index, lobby, 0)
     removeTags(index, lobby)
-    if (index.open.size() === 0 && index.free_party_places.size === 0) indexes.delete(key)
+    if (index.open.size() === 0 && index.free_party_seats.size === 0) indexes.delete(key)
   }
 
   function choose(keys: readonly LobbyKey[], tags: Tags, party_size: number | null): Lobby | null {
@@ -91,39 +91,43 @@ export function createOpenLobbyIndex(): OpenLobbyIndex {
   return { arrange, remove, choose }
 }
 
-/** The lobby with the fewest free places for a party; among equals, the oldest. */
+/** The lobby with the fewest free seats for a party; among equals, the oldest. */
 function isBetterForParty(a: Lobby, b: Lobby): boolean {
-  const difference = partyPlaces(a) - partyPlaces(b)
+  const difference = freePartySeats(a) - freePartySeats(b)
   return difference === 0 ? isOlder(a, b) : difference < 0
 }
 
 function bestOf(index: KeyIndex, party_size: number | null): Lobby | undefined {
   if (party_size === null) return index.open.peek()
-  for (let places = party_size; places <= PLACES_MAX; places++) {
-    const lobby = index.by_free_party_places.get(places)?.peek()
+  for (let free_seats = party_size; free_seats <= SEATS_MAX; free_seats++) {
+    const lobby = index.by_free_party_seats.get(free_seats)?.peek()
     if (lobby !== undefined) return lobby
   }
   return undefined
 }
 
-/** A lobby without free places is not indexed. */
-function setFreePartyPlaces({ by_free_party_places, free_party_places }: KeyIndex, lobby: Lobby, places: number): void {
-  const before = free_party_places.get(lobby)
-  if (before === places) return
+/** A lobby without free seats is not indexed. */
+function setFreePartySeats(
+  { by_free_party_seats, free_party_seats }: KeyIndex,
+  lobby: Lobby,
+  free_seats: number,
+): void {
+  const before = free_party_seats.get(lobby)
+  if (before === free_seats) return
   if (before !== undefined) {
-    const heap = by_free_party_places.get(before)
+    const heap = by_free_party_seats.get(before)
     heap?.remove(lobby)
-    if (heap?.size() === 0) by_free_party_places.delete(before)
-    free_party_places.delete(lobby)
+    if (heap?.size() === 0) by_free_party_seats.delete(before)
+    free_party_seats.delete(lobby)
   }
-  if (places <= 0) return
-  let heap = by_free_party_places.get(places)
+  if (free_seats <= 0) return
+  let heap = by_free_party_seats.get(free_seats)
   if (heap === undefined) {
     heap = createHeap(isOlder)
-    by_free_party_places.set(places, heap)
+    by_free_party_seats.set(free_seats, heap)
   }
-  heap.place(lobby)
-  free_party_places.set(lobby, places)
+  heap.put(lobby)
+  free_party_seats.set(lobby, free_seats)
 }
 
 /** The contract refuses NUL in names, so no two pairs share a text. */
@@ -152,7 +156,8 @@ function removeTags({ by_tag }: KeyIndex, lobby: Lobby): void {
 
 /** Searches the list of the rarest tag, which is the shortest list that can hold the lobby. */
 function bestWithTags({ by_tag }: KeyIndex, tags: Tags, party_size: number | null): Lobby | undefined {
-  const hasPlaces = (lobby: Lobby): boolean => (party_size === null ? isOpen(lobby) : partyPlaces(lobby) >= party_size)
+  const hasSeats = (lobby: Lobby): boolean =>
+    party_size === null ? isOpen(lobby) : freePartySeats(lobby) >= party_size
   const isBest = party_size === null ? isBetter : isBetterForParty
   let rarest: Sorted<Lobby> | undefined
   for (const [name, value] of tags) {
@@ -164,7 +169,7 @@ function bestWithTags({ by_tag }: KeyIndex, tags: Tags, party_size: number | nul
   for (let position = 0; position < TAG_CANDIDATES_MAX; position++) {
     const lobby = rarest?.at(position)
     if (lobby === undefined) break
-    if (hasPlaces(lobby) && hasTags(lobby, tags) && (best === undefined || isBest(lobby, best))) best = lobby
+    if (hasSeats(lobby) && hasTags(lobby, tags) && (best === undefined || isBest(lobby, best))) best = lobby
   }
   return best
 }

@@ -170,7 +170,7 @@ export class Parties {
   postpone(by_ms: number): void {
     for (const party of this.#by_code.values()) {
       party.expire_ms += by_ms
-      this.#by_expiry.place(party)
+      this.#by_expiry.put(party)
     }
   }
 
@@ -195,13 +195,13 @@ export class Parties {
   #add(party: Party): void {
     this.#parties.set(party.party_id, party)
     if (party.end_ms !== null) {
-      this.#ended.place(party)
+      this.#ended.put(party)
       return
     }
     this.#by_code.set(party.code, party)
     for (const { identity_id } of party.members) this.#by_member.set(identity_id, party)
     this.#count(party, 1)
-    this.#by_expiry.place(party)
+    this.#by_expiry.put(party)
   }
 
   #drop(party: Party): void {

@@ -16,7 +16,7 @@ import type {
 } from './commands.ts'
 import type { PlannedLobby } from './holds.ts'
 import type { Lobby } from './lobby.ts'
-import { takenPlaces } from './rules.ts'
+import { takenSeats } from './rules.ts'
 import type { Book } from './state.ts'
 
 /** A player who is about to get a seat: the caller, or each member of the party, its leader first. */
@@ -44,7 +44,7 @@ export function entrantsOf(book: Book, request: RequestedSeat, ids: HeldIds): En
   return entrants
 }
 
-/** The entrants whose places are held by these ids; null: one of the holds is over, or the party has changed. */
+/** The entrants whose seats are held by these ids; null: one of the holds is over, or the party has changed. */
 export function heldEntrants(book: Book, request: RequestedSeat, ids: HeldIds): Entrant[] | null {
   const entrants = requestedEntrants(book, request, ids)
   if ('refused' in entrants) return null
@@ -101,8 +101,8 @@ export function joinable(
   if ('refused' in entrants) return entrants
   if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
-  const places = request.party === null ? lobby.max_players_direct : lobby.max_players_party
-  return takenPlaces(lobby) + entrants.length > places ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, entrants }
+  const seats_max = request.party === null ? lobby.max_players_direct : lobby.max_players_party
+  return takenSeats(lobby) + entrants.length > seats_max ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, entrants }
 }
 
 /** The record of a new lobby after the plan, unless a limit refuses it. */
@@ -111,22 +111,22 @@ export function plannedLobby(
   plan: LobbyPlan,
   lobby_count_max: number,
   lobby_id: string,
-  { now_ms, choosePlace, choosePorts }: Env,
+  { now_ms, chooseNode, choosePorts }: Env,
 ): LobbyRecord | Refused {
   const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, failed_before, ...record } = plan
   if (failed_before !== undefined && failed_before.pause_ms > 0) {
     return { refused: 'MATCHMAKER_LOBBY_STOPPED', metadata: failed_before }
   }
   if (book.lobbyCount() >= lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
-  const place = choosePlace(plan)
-  if (place === null) return regionFull(plan)
+  const chosen = chooseNode(plan)
+  if (chosen === null) return regionFull(plan)
   if (creator_lobbies_max !== null && book.lobbiesBy(plan) >= creator_lobbies_max) {
     return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
   }
-  const edge_ports = choosePorts(edge_ports_wanted, now_ms, place.node_id)
+  const edge_ports = choosePorts(edge_ports_wanted, now_ms, chosen.node_id)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const ready_deadline_ms = now_ms + ready_within_ms
-  return { ...record, ...place, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }
+  return { ...record, ...chosen, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }
 }
 
 export function regionFull({

@@ -1,34 +1,34 @@
-// Which lobby a find gets: the fullest with free places, among equals the oldest. Deterministic, so that a decision can be
+// Which lobby a find gets: the fullest with free seats, among equals the oldest. Deterministic, so that a decision can be
 // replayed and explained.
 import type { Lobby } from './lobby.ts'
 
-/** Seats that are taken, and places that are held. */
-export function takenPlaces(lobby: Lobby): number {
+/** Seats that are taken or held. */
+export function takenSeats(lobby: Lobby): number {
   return lobby.players.size + lobby.held_count
 }
 
-/** Places that are free for players who come by find. */
-function freePlaces(lobby: Lobby): number {
-  return lobby.max_players_normal - takenPlaces(lobby)
+/** Seats that are free for players who come by find. */
+function freeSeats(lobby: Lobby): number {
+  return lobby.max_players_normal - takenSeats(lobby)
 }
 
-/** Places that are free for the members of a party. */
-export function partyPlaces(lobby: Lobby): number {
-  return lobby.max_players_party - takenPlaces(lobby)
+/** Seats that are free for the members of a party. */
+export function freePartySeats(lobby: Lobby): number {
+  return lobby.max_players_party - takenSeats(lobby)
 }
 
-/** Starting or running, public, not closed, and not stalled: a find may get it while places are free. */
+/** Starting or running, public, not closed, and not stalled: a find may get it while seats are free. */
 export function isFindable(lobby: Lobby): boolean {
   return lobby.stop_ms === null && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
 }
 
 /** A find of a single player may get it. */
 export function isOpen(lobby: Lobby): boolean {
-  return isFindable(lobby) && freePlaces(lobby) > 0
+  return isFindable(lobby) && freeSeats(lobby) > 0
 }
 
 export function isBetter(a: Lobby, b: Lobby): boolean {
-  const difference = freePlaces(a) - freePlaces(b)
+  const difference = freeSeats(a) - freeSeats(b)
   return difference === 0 ? isOlder(a, b) : difference < 0
 }
 

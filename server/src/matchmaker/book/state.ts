@@ -122,7 +122,7 @@ export class Book {
     return this.party_seats.get(identity_id) ?? []
   }
 
-  /** The members of the party whose places are held, the leader first; null: the hold is for a single player. */
+  /** The members of the party whose seats are held, the leader first; null: the hold is for a single player. */
   heldParty({ player_id, member_ids = [] }: HeldIds): PartyMember[] | null {
     if (this.holds.get(player_id)?.member === null) return null
     return [player_id, ...member_ids].flatMap((id) => this.holds.get(id)?.member ?? [])

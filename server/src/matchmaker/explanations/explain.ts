@@ -5,7 +5,7 @@ import type { CreateRequest, Decision, FailedBefore, FindRequest, JoinRequest, S
 import type { HeldSeat } from '../book/holds.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
-import { hasTags, takenPlaces } from '../book/rules.ts'
+import { hasTags, takenSeats } from '../book/rules.ts'
 import type { Book } from '../book/state.ts'
 
 /** Lobbies that are compared with the request. */
@@ -15,7 +15,7 @@ const CANDIDATES_MAX = 32
 /** Regions and game modes of a find that are shown. */
 const PLACES_MAX = 32
 
-type Find = Pick<FindRequest, 'client_key' | 'lobby_count_max' | 'places' | 'tags' | 'plan'>
+type Find = Pick<FindRequest, 'client_key' | 'lobby_count_max' | 'keys' | 'tags' | 'plan'>
 type Join = Pick<JoinRequest, 'client_key' | 'lobby_count_max' | 'lobby_id'>
 type Create = Pick<CreateRequest, 'client_key' | 'lobby_count_max' | 'plan'>
 type Asked = Find | Join | Create
@@ -34,7 +34,7 @@ export function explainDecision(book: Book, { request, decision, limit }: Decide
   return {
     ...outcome,
     ...(failed === undefined ? {} : { failed_starts: failedStarts(failed) }),
-    places: isFind(request) ? request.places.slice(0, PLACES_MAX) : [],
+    places: isFind(request) ? request.keys.slice(0, PLACES_MAX) : [],
     candidates: candidates.slice(0, CANDIDATES_MAX),
     candidates_left_out: Math.max(0, lobby_count - CANDIDATES_MAX),
     limits: {
@@ -61,7 +61,7 @@ function outcomeOf(decision: Decided['decision']): Pick<Attempt, 'outcome' | 'co
   return { outcome: changes.length === 0 ? 'remembered' : 'seated', lobby_id }
 }
 
-const isFind = (request: Asked): request is Find => 'places' in request
+const isFind = (request: Asked): request is Find => 'keys' in request
 const isJoin = (request: Asked): request is Join => 'lobby_id' in request
 
 function candidatesOf(book: Book, request: Asked, chosen_id: string | undefined): Attempt['candidates'] {
@@ -69,7 +69,7 @@ function candidatesOf(book: Book, request: Asked, chosen_id: string | undefined)
   const add = (lobby: Lobby, why: Verdict): void => {
     const { lobby_id, game_mode, region, max_players_normal, max_players_direct } = lobby
     const verdict = lobby_id === chosen_id ? 'chosen' : why
-    const player_count = takenPlaces(lobby)
+    const player_count = takenSeats(lobby)
     candidates.push({ lobby_id, game_mode, region, player_count, max_players_normal, max_players_direct, verdict })
   }
   if (isJoin(request)) {
@@ -91,16 +91,16 @@ function joinVerdict(book: Book, lobby: Lobby): Verdict {
   if (lobby.stop_ms !== null) return 'stopped'
   if (book.draining.has(lobby.version_id)) return 'draining'
   if (lobby.is_stalled) return 'stalled'
-  return takenPlaces(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
+  return takenSeats(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
 }
 
 /** The reason that is furthest from a fit. */
-function findVerdict(book: Book, lobby: Lobby, { places, tags }: Find): Verdict {
-  const isThere = (member: keyof LobbyKey): boolean => places.some((place) => place[member] === lobby[member])
+function findVerdict(book: Book, lobby: Lobby, { keys, tags }: Find): Verdict {
+  const isThere = (member: keyof LobbyKey): boolean => keys.some((key) => key[member] === lobby[member])
   if (lobby.stop_ms !== null) return 'stopped'
   if (!isThere('version_id')) return 'other_version'
   if (!isThere('game_mode')) return 'other_game_mode'
-  if (!places.some(({ region, game_mode }) => region === lobby.region && game_mode === lobby.game_mode)) {
+  if (!keys.some(({ region, game_mode }) => region === lobby.region && game_mode === lobby.game_mode)) {
     return 'other_region'
   }
   if (book.draining.has(lobby.version_id)) return 'draining'
@@ -108,5 +108,5 @@ function findVerdict(book: Book, lobby: Lobby, { places, tags }: Find): Verdict 
   if (lobby.is_closed) return 'closed'
   if (lobby.is_stalled) return 'stalled'
   if (!hasTags(lobby, tags)) return 'other_tags'
-  return takenPlaces(lobby) >= lobby.max_players_normal ? 'full' : 'not_best'
+  return takenSeats(lobby) >= lobby.max_players_normal ? 'full' : 'not_best'
 }

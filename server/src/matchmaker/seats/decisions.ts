@@ -85,7 +85,7 @@ function seatFor(
   }
 }
 
-/** Holds the place that the request would get, or chooses its seat where the place needs no verification. */
+/** Holds the seat that the request would get, or takes it where the game mode needs no verification. */
 export function chooseHold({ asked }: SeatRequest, ids: FreshIds): Choose<HeldSeat> {
   // The compiler does not see that each action keeps its own members.
   return (limits, book, env) =>

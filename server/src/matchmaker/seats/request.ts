@@ -92,7 +92,7 @@ export async function findRequest(
   )
   const facts = await factsOf(ctx, requester)
   const request = {
-    ...placesAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, facts.coordinates),
+    ...keysAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, facts.coordinates),
     ...requestedSeat(namespace, requester, 'find', body.party),
   }
   requireSmallData(body.verification_data)
@@ -234,14 +234,14 @@ function verifiedModes(modes: GameModes, names: readonly string[]): ReadonlySet<
   return verified
 }
 
-/** Where a find may place its player, and the lobby that may be created for it. */
-function placesAndPlan(
+/** The keys of lobbies that a find may get, and the lobby that may be created for it. */
+function keysAndPlan(
   ctx: MatchmakerContext,
   namespace: NamespaceRecord,
   requester: Requester,
   body: Omit<FindBody, 'game_modes'> & { game_modes: readonly string[] },
   client: Coordinates | null,
-): Pick<FindRequest, 'places' | 'tags' | 'plan'> {
+): Pick<FindRequest, 'keys' | 'tags' | 'plan'> {
   const { config } = ctx
   if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
   const modes = [...new Set(body.game_modes)].map((name) => requireMode(namespace, name))
@@ -254,18 +254,18 @@ function placesAndPlan(
     body.regions === undefined
       ? [nearestRegion(config, modes, client)]
       : body.regions.map((name) => requireRegion(config, name))
-  const places = modes.flatMap((mode) =>
+  const keys = modes.flatMap((mode) =>
     regions
       .filter((region) => runsIn(mode, region))
       .map((region) => ({ version_id: namespace.version_id, region: region.name, game_mode: mode.name })),
   )
-  const first = places[0]
+  const first = keys[0]
   if (first === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
-  if (body.prevent_auto_create_lobby) return { places, tags, plan: null }
+  if (body.prevent_auto_create_lobby) return { keys: keys, tags, plan: null }
   const mode = requireMode(namespace, first.game_mode)
   const ray_id = requester.ray?.ray_id ?? null
   const plan = planOf(namespace, mode, requireRegion(config, first.region), body, ray_id)
-  return { places, tags, plan: withFailures(ctx, requester, plan) }
+  return { keys: keys, tags, plan: withFailures(ctx, requester, plan) }
 }
 
 function withFailures({ failed_starts }: MatchmakerContext, { namespace_id }: Requester, plan: LobbyPlan): LobbyPlan {

@@ -38,16 +38,16 @@ type Call<O extends SeatOperation> = SeatCall<BodyOf<O>>
 type Read<Body> = (ctx: MatchmakerContext, requester: Requester, log: DecisionLog, body: Body) => Promise<SeatRequest>
 
 export const findSeat = (service: SeatService, call: Call<typeof findLobby>) =>
-  placeSeat(service, findLobby, call, findRequest)
+  requestSeat(service, findLobby, call, findRequest)
 
 export const joinSeat = (service: SeatService, call: Call<typeof joinLobby>) =>
-  placeSeat(service, joinLobby, call, joinRequest)
+  requestSeat(service, joinLobby, call, joinRequest)
 
 export const createSeat = (service: SeatService, call: Call<typeof createLobby>) =>
-  placeSeat(service, createLobby, call, createRequest)
+  requestSeat(service, createLobby, call, createRequest)
 
 /** `read` makes the body into the request. Throws every refusal of the operation. */
-async function placeSeat<Body extends SeatCall['body']>(
+async function requestSeat<Body extends SeatCall['body']>(
   service: SeatService,
   operation: SeatOperation,
   call: SeatCall<Body>,
@@ -128,7 +128,7 @@ function takeSeat(ctx: MatchmakerContext, request: SeatRequest, captcha: Captcha
 }
 
 /**
- * Chooses a place, holds it, asks the game, and turns the hold into the seat. A refusal, a failure or a hang-up gives the
+ * Chooses a seat, holds it, asks the game, and turns the hold into the seat. A refusal, a failure or a hang-up gives the
  * hold up.
  */
 async function takeVerifiedSeat(

@@ -5,10 +5,10 @@
 // it can hold. A refusal may be due to a lobby of another shard that is not committed yet; that lasts as long as an append.
 //
 // A lobby has a node from its creation. While no runner of its region has ever reported, it has none, and any runner of the
-// region may take it (decide.place). The cost of a choice depends on the number of nodes, not of lobbies.
+// region may take it (decide.assignNode). The cost of a choice depends on the number of nodes, not of lobbies.
 import type { Region, RoomLimit } from '../../config/regions.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
-import type { LobbyPlace } from '../book/commands.ts'
+import type { ChosenNode } from '../book/commands.ts'
 import type { Book } from '../book/state.ts'
 import type { LobbyUse, PlacesOf, RegionUse } from './room-claims.ts'
 
@@ -72,7 +72,7 @@ export class Capacity {
    * The node for a new lobby; null: the region has no room. `reserved`: a node where the lobby has room already, which is
    * returned while that node takes lobbies.
    */
-  choose(wanted: RegionUse, reserved: string | null = null): LobbyPlace | null {
+  choose(wanted: RegionUse, reserved: string | null = null): ChosenNode | null {
     const nodes = this.nodesOf(wanted.region)
     if (reserved !== null && this.#keepsRoom(reserved, wanted.region)) return { node_id: reserved }
     if (!this.#regionFits(wanted)) return null

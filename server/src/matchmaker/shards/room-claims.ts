@@ -17,8 +17,8 @@ const MICRO = 1_000_000
 const KB_PER_MB = 1_024
 
 /** What changes in one place that has a limit. */
-export type PlaceChange = { place: string; limit: RoomLimit }
-export type PlacesOf = (use: Pick<LobbyUse, 'region' | 'node_id'>) => PlaceChange[]
+export type LimitedPlace = { place: string; limit: RoomLimit }
+export type PlacesOf = (use: Pick<LobbyUse, 'region' | 'node_id'>) => LimitedPlace[]
 
 type Sum = { cpu_micro: number; memory_kb: number; lobby_count: number }
 type ShardSum = Sum & Pick<LobbyUse, 'region' | 'node_id'>
@@ -48,7 +48,7 @@ export class RoomChanges {
 
 /** The arrays of roomSql(). */
 export function roomColumns(sums: readonly ShardSum[], placesOf: PlacesOf): unknown[] {
-  const places = new Map<string, Sum & PlaceChange>()
+  const places = new Map<string, Sum & LimitedPlace>()
   for (const sum of sums) {
     for (const { place, limit } of placesOf(sum)) {
       const before = places.get(place) ?? NOTHING

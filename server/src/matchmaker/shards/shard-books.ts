@@ -47,7 +47,7 @@ export class ShardBooks {
     const { capacity, ports } = options
     this.#env = {
       now_ms: 0,
-      choosePlace: (plan, reserved) => capacity.choose(plan, reserved),
+      chooseNode: (plan, reserved) => capacity.choose(plan, reserved),
       choosePorts: ports.choose,
     }
   }

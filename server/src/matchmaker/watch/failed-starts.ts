@@ -48,18 +48,18 @@ export class FailedStarts {
   }
 
   /** The failures in a row before this start; undefined when the last start did not fail. */
-  before(namespace_id: string, place: LobbyKey): FailedBefore | undefined {
+  before(namespace_id: string, lobby_key: LobbyKey): FailedBefore | undefined {
     // Every find comes here.
     if (this.#pauses.isEmpty()) return undefined
-    const key = keyOf(namespace_id, place)
+    const key = keyOf(namespace_id, lobby_key)
     const pause = this.#pauses.get(key)
     if (pause === undefined) return undefined
     return { failure_count: pause.failure_count, pause_ms: this.#pauses.remainingMs(key), ...pause.last }
   }
 
   /** Whether a request whose lobby failed to start must not start another. */
-  isFailing(namespace_id: string, place: LobbyKey): boolean {
-    return (this.#pauses.get(keyOf(namespace_id, place))?.failure_count ?? 0) >= FAILURES_IN_A_ROW
+  isFailing(namespace_id: string, lobby_key: LobbyKey): boolean {
+    return (this.#pauses.get(keyOf(namespace_id, lobby_key))?.failure_count ?? 0) >= FAILURES_IN_A_ROW
   }
 
   #take(namespace_id: string, change: Change): void {

@@ -76,7 +76,7 @@ export async function watchRuns(
       )
       return
     }
-    if (!is_placed) await books.commit(namespace_id, (book) => decide.place(book, lobby_id, runner_id))
+    if (!is_placed) await books.commit(namespace_id, (book) => decide.assignNode(book, lobby_id, runner_id))
     if (is_seen_ready) {
       await books.commit(namespace_id, (book, { now_ms }) => decide.seenReady(book, lobby_id, now_ms))
     }

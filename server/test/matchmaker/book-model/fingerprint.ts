@@ -14,18 +14,18 @@ export function fingerprint(book: Book, now_ms: number): string {
     ['r', 's'].flatMap((region) =>
       TAGS.map((tags) => {
         const places = [{ version_id: VERSION, region, game_mode }]
-        return decide.find(book, { ...request, places, tags: Object.entries(tags) }, NO_IDS, at(now_ms))
+        return decide.find(book, { ...request, keys: places, tags: Object.entries(tags) }, NO_IDS, at(now_ms))
       }),
     ),
   )
   const keys = SEAT_KEYS.map((seat_key) =>
-    decide.find(book, { ...request, seat_key, places: [], tags: [] }, NO_IDS, at(now_ms)),
+    decide.find(book, { ...request, seat_key, keys: [], tags: [] }, NO_IDS, at(now_ms)),
   )
   const clients = CLIENTS.map((client_key) => {
     const isFull = (client_players_max: number) =>
       'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' ===
       (
-        decide.find(book, { ...request, client_key, client_players_max, places: [], tags: [] }, NO_IDS, at(now_ms)) as {
+        decide.find(book, { ...request, client_key, client_players_max, keys: [], tags: [] }, NO_IDS, at(now_ms)) as {
           refused?: string
         }
       ).refused

@@ -45,7 +45,7 @@ export function drawFind(
   const places = modes.flatMap((game_mode) => regions.map((region) => ({ version_id: VERSION, region, game_mode })))
   const plan = choice % 7 === 0 ? null : drawn_plan
   return {
-    request: { ...request, places, tags: Object.entries(tags), plan },
+    request: { ...request, keys: places, tags: Object.entries(tags), plan },
     plain_request: { ...plain_request, modes, regions, tags, plan },
   }
 }

@@ -1,4 +1,4 @@
-// Asks the game's own endpoint whether a player may have a place. seats.ts holds the place before: while the endpoint
+// Asks the game's own endpoint whether a player may have a seat. seats.ts holds the seat before: while the endpoint
 // decides, no other player gets it, and it counts in every limit.
 import { ApiError } from '@musterhost/contract'
 import { phase } from '../../../observe/ray.ts'
