@@ -196,6 +196,6 @@ function openOwnKeys({ link, roles, data_dir }: Config): Promise<Keys> {
 
 function openMailer({ mail }: Config): Mailer | null {
   if (mail === null) return null
-  const share = new ClientShare({ places_max: MAILS_MAX, client_max: CLIENT_MAILS_MAX })
+  const share = new ClientShare({ slots_max: MAILS_MAX, client_max: CLIENT_MAILS_MAX })
   return createMailer({ url: mail.smtp_url, from: mail.from, share })
 }

@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { clientKey } from './client-ip.ts'
 import { clientNetworks } from './client-networks.ts'
-import { type ClientPlace, ClientShare, type NoPlace } from './client-share.ts'
+import { ClientShare, type ClientSlot, type NoSlot } from './client-share.ts'
 
 const keysOf = (client_ip: string): string[] => clientNetworks(clientKey(client_ip)).map(({ key }) => key)
 
-function placeOf(entered: ClientPlace | NoPlace): ClientPlace {
+function slotOf(entered: ClientSlot | NoSlot): ClientSlot {
   assert.ok(typeof entered === 'object', `no place: ${String(entered)}`)
   return entered
 }
@@ -22,7 +22,7 @@ test('an IPv6 client is counted by its /64, /56 and /48, any other client by its
 })
 
 test('a client gets no more than its own limit, a /56 four times and a /48 sixteen times as much', () => {
-  const share = new ClientShare({ places_max: 1_000, client_max: 2 })
+  const share = new ClientShare({ slots_max: 1_000, client_max: 2 })
   const enterAll = (client_ips: string[]): number =>
     client_ips.filter((client_ip) => typeof share.enter(clientKey(client_ip)) === 'object').length
   assert.equal(enterAll(Array.from({ length: 5 }, () => '192.0.2.7')), 2)
@@ -35,13 +35,13 @@ test('a client gets no more than its own limit, a /56 four times and a /48 sixte
 })
 
 test('when a few clients have taken everything, another one is given a place of the one that holds most', () => {
-  const share = new ClientShare({ places_max: 8, client_max: 6 })
+  const share = new ClientShare({ slots_max: 8, client_max: 6 })
   const displaced: string[] = []
   const enter = (client: string, name: string) => share.enter(client, () => displaced.push(name))
-  for (let i = 0; i < 5; i++) placeOf(enter('192.0.2.1', `first ${i}`))
-  for (let i = 0; i < 3; i++) placeOf(enter('192.0.2.2', `second ${i}`))
-  placeOf(enter('192.0.2.3', 'third 0'))
-  placeOf(enter('192.0.2.3', 'third 1'))
+  for (let i = 0; i < 5; i++) slotOf(enter('192.0.2.1', `first ${i}`))
+  for (let i = 0; i < 3; i++) slotOf(enter('192.0.2.2', `second ${i}`))
+  slotOf(enter('192.0.2.3', 'third 0'))
+  slotOf(enter('192.0.2.3', 'third 1'))
   // The longest held goes first.
   assert.deepEqual(displaced, ['first 0', 'first 1'])
   // Nobody holds more than it would then hold itself.
@@ -52,25 +52,25 @@ test('when a few clients have taken everything, another one is given a place of 
 })
 
 test('many /64 of one network count as one client with a larger limit when everything is taken', () => {
-  const share = new ClientShare({ places_max: 64, client_max: 64 })
+  const share = new ClientShare({ slots_max: 64, client_max: 64 })
   let displaced_count = 0
   for (let i = 0; i < 64; i++) {
-    placeOf(share.enter(clientKey(`2001:db8:0:${(i * 256).toString(16)}::1`), () => displaced_count++))
+    slotOf(share.enter(clientKey(`2001:db8:0:${(i * 256).toString(16)}::1`), () => displaced_count++))
   }
   const honest = Array.from({ length: 3 }, (_, i) => share.enter(`192.0.2.${i + 1}`, () => assert.fail()))
-  for (const entered of honest) placeOf(entered)
+  for (const entered of honest) slotOf(entered)
   assert.equal(displaced_count, 3)
 })
 
 test('a place that cannot be given to another client stays, and is given back once', () => {
-  const share = new ClientShare({ places_max: 2, client_max: 2 })
-  const [first, second] = [placeOf(share.enter('192.0.2.1')), placeOf(share.enter('192.0.2.1'))]
+  const share = new ClientShare({ slots_max: 2, client_max: 2 })
+  const [first, second] = [slotOf(share.enter('192.0.2.1')), slotOf(share.enter('192.0.2.1'))]
   assert.equal(share.enter('192.0.2.1'), 'client_full')
   assert.equal(share.enter('192.0.2.2'), 'full')
   first.leave()
   first.leave()
   assert.equal(share.count, 1)
-  placeOf(share.enter('192.0.2.2'))
+  slotOf(share.enter('192.0.2.2'))
   second.leave()
   assert.equal(share.count, 1)
 })
@@ -79,10 +79,10 @@ test('whatever clients come and go: no limit is passed, and a refused client hol
   const clients = ['192.0.2.1', '192.0.2.2', '2001:db8::1', '2001:db8:0:1::1', '2001:db8:0:100::1', '2001:db8:1::1']
   const step = fc.record({ client: fc.constantFrom(...clients), leaves: fc.boolean(), stays: fc.boolean() })
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 12 }), (steps, places_max) => {
+    fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 12 }), (steps, slots_max) => {
       const client_max = 5
-      const share = new ClientShare({ places_max, client_max })
-      const held: { keys: string[]; place: ClientPlace; can_be_displaced: boolean }[] = []
+      const share = new ClientShare({ slots_max, client_max })
+      const held: { keys: string[]; place: ClientSlot; can_be_displaced: boolean }[] = []
       const loadOf = (key: string, factor: number): number =>
         held.filter(({ keys }) => keys.includes(key)).length / factor
       for (const { client, leaves, stays } of steps) {
@@ -98,7 +98,7 @@ test('whatever clients come and go: no limit is passed, and a refused client hol
         else if (entered === 'client_full') {
           assert.ok(networks.some(({ key, factor }) => loadOf(key, factor) >= client_max))
         } else {
-          assert.equal(held.length, places_max)
+          assert.equal(held.length, slots_max)
           const then = Math.max(...networks.map(({ key, factor }) => loadOf(key, factor) + 1 / factor))
           for (const other of clients.flatMap((one) => clientNetworks(clientKey(one)))) {
             const given = held.filter(({ keys, can_be_displaced }) => can_be_displaced && keys.includes(other.key))
@@ -106,7 +106,7 @@ test('whatever clients come and go: no limit is passed, and a refused client hol
           }
         }
         assert.equal(share.count, held.length)
-        assert.ok(held.length <= places_max)
+        assert.ok(held.length <= slots_max)
         for (const { key, factor } of networks) assert.ok(loadOf(key, factor) <= client_max)
       }
     }),

@@ -1,75 +1,75 @@
-// A limited number of places, shared among clients: connections, waiting requests, whatever is held for a while. Each
-// client has a limit of its own, a /56 and a /48 of IPv6 a larger one. When all places are taken, a client that holds
-// fewer than another is given a place of the one that holds most. So a few clients can use every place that nobody else
-// wants, and cannot keep anybody out.
+// A limited number of slots, shared among clients: connections, waiting requests, whatever is held for a while. Each
+// client has a limit of its own, a /56 and a /48 of IPv6 a larger one. When all slots are taken, a client that holds
+// fewer than another is given a slot of the one that holds most. So a few clients can use every slot that no other client
+// wants, and cannot keep another client out.
 import assert from 'node:assert'
 import { type ClientNetwork, clientNetworks } from './client-networks.ts'
 
-/** `leave` gives the place back; only its first call counts. */
-export type ClientPlace = { leave: () => void }
-/** Why there is no place: the client (or its /56 or /48) has as many as it may have, or everything is taken. */
-export type NoPlace = 'client_full' | 'full'
+/** `leave` gives the slot back; only its first call counts. */
+export type ClientSlot = { leave: () => void }
+/** Why there is no slot: the client (or its /56 or /48) has as many as it may have, or everything is taken. */
+export type NoSlot = 'client_full' | 'full'
 
-type HeldPlace = { networks: readonly Network[]; displace: (() => void) | null; isBusy: () => boolean }
+type HeldSlot = { networks: readonly Network[]; displace: (() => void) | null; isBusy: () => boolean }
 type Network = {
   key: string
   factor: number
   count: number
-  /** Places that may be given to another client: the longest held first, places that were found busy last. */
-  displaceable: Set<HeldPlace>
+  /** Slots that may be given to another client: the longest held first, slots that were found busy last. */
+  displaceable: Set<HeldSlot>
 }
 
-/** Busy places that are passed over for one that is not, each time. */
+/** Busy slots that are passed over for one that is not, each time. */
 const BUSY_PASSED_MAX = 16
 const neverBusy = (): boolean => false
 
 export class ClientShare {
-  readonly #places_max: number
+  readonly #slots_max: number
   readonly #client_max: number
   readonly #networks = new Map<string, Network>()
-  /** By factor: the networks by how many displaceable places they hold, so that the largest is found without a search. */
+  /** By factor: the networks by how many displaceable slots they hold, so that the largest is found without a search. */
   readonly #ranks = new Map<number, Ranks>()
   #count = 0
   #displaced_count = 0
 
-  /** `client_max`: places of one IPv4 address or /64. A /56 has four times, a /48 sixteen times that number. */
-  constructor({ places_max, client_max }: { places_max: number; client_max: number }) {
-    assert(places_max >= 1 && client_max >= 1)
-    this.#places_max = places_max
+  /** `client_max`: slots of one IPv4 address or /64. A /56 has four times, a /48 sixteen times that number. */
+  constructor({ slots_max, client_max }: { slots_max: number; client_max: number }) {
+    assert(slots_max >= 1 && client_max >= 1)
+    this.#slots_max = slots_max
     this.#client_max = client_max
   }
 
-  /** Places that are taken. */
+  /** Slots that are taken. */
   get count(): number {
     return this.#count
   }
 
-  /** Places that were given to another client. */
+  /** Slots that were given to another client. */
   get displaced_count(): number {
     return this.#displaced_count
   }
 
   /**
-   * Takes a place. `displace` is called when the place is given to a client that holds fewer, and must end what the place
-   * was for; without it the place is kept until it is left. A place that is busy is given away after those that are not.
+   * Takes a slot. `displace` is called when the slot is given to a client that holds fewer, and must end what the slot
+   * was for; without it the slot is kept until it is left. A slot that is busy is given away after those that are not.
    */
   enter(
     client_key: string,
     displace: (() => void) | null = null,
     isBusy: () => boolean = neverBusy,
-  ): ClientPlace | NoPlace {
+  ): ClientSlot | NoSlot {
     const networks = clientNetworks(client_key)
     if (networks.some((network) => this.#countOf(network.key) >= this.#client_max * network.factor)) {
       return 'client_full'
     }
-    if (this.#count >= this.#places_max && !this.#makeRoom(networks)) return 'full'
-    const place: HeldPlace = { networks: networks.map((network) => this.#network(network)), displace, isBusy }
-    this.#add(place)
+    if (this.#count >= this.#slots_max && !this.#makeRoom(networks)) return 'full'
+    const slot: HeldSlot = { networks: networks.map((network) => this.#network(network)), displace, isBusy }
+    this.#add(slot)
     let is_left = false
     return {
       leave: () => {
         // After it was displaced there is nothing to give back.
-        if (!is_left && this.#holds(place)) this.#remove(place)
+        if (!is_left && this.#holds(slot)) this.#remove(slot)
         is_left = true
       },
     }
@@ -79,11 +79,11 @@ export class ClientShare {
     return this.#networks.get(key)?.count ?? 0
   }
 
-  #holds(place: HeldPlace): boolean {
-    return place.displace === null || place.networks[0]!.displaceable.has(place)
+  #holds(slot: HeldSlot): boolean {
+    return slot.displace === null || slot.networks[0]!.displaceable.has(slot)
   }
 
-  /** Takes a place from the network that holds most, if it holds more than the newcomer will. */
+  /** Takes a slot from the network that holds most, if it holds more than the newcomer will. */
   #makeRoom(newcomer: readonly ClientNetwork[]): boolean {
     let largest: { network: Network; load: number } | null = null
     for (const [factor, ranks] of this.#ranks) {
@@ -95,10 +95,10 @@ export class ClientShare {
     if (largest === null) return false
     const load_then = Math.max(...newcomer.map(({ key, factor }) => (this.#countOf(key) + 1) / factor))
     if (load_then >= largest.load) return false
-    const place = displaceableOf(largest.network)
-    this.#remove(place)
+    const slot = displaceableOf(largest.network)
+    this.#remove(slot)
     this.#displaced_count++
-    place.displace!()
+    slot.displace!()
     return true
   }
 
@@ -108,21 +108,21 @@ export class ClientShare {
     return network
   }
 
-  #add(place: HeldPlace): void {
+  #add(slot: HeldSlot): void {
     this.#count++
-    for (const network of place.networks) {
+    for (const network of slot.networks) {
       network.count++
-      if (place.displace === null) continue
-      network.displaceable.add(place)
+      if (slot.displace === null) continue
+      network.displaceable.add(slot)
       this.#ranksOf(network).moved(network, network.displaceable.size - 1)
     }
   }
 
-  #remove(place: HeldPlace): void {
+  #remove(slot: HeldSlot): void {
     this.#count--
-    for (const network of place.networks) {
+    for (const network of slot.networks) {
       network.count--
-      if (network.displaceable.delete(place)) this.#ranksOf(network).moved(network, network.displaceable.size + 1)
+      if (network.displaceable.delete(slot)) this.#ranksOf(network).moved(network, network.displaceable.size + 1)
       if (network.count === 0) this.#networks.delete(network.key)
     }
   }
@@ -134,20 +134,20 @@ export class ClientShare {
   }
 }
 
-/** The longest held place that is not busy, as far as BUSY_PASSED_MAX are busy; else the longest held. */
-function displaceableOf({ displaceable }: Network): HeldPlace {
+/** The longest held slot that is not busy, as far as BUSY_PASSED_MAX are busy; else the longest held. */
+function displaceableOf({ displaceable }: Network): HeldSlot {
   const [oldest] = displaceable
   for (let passed = 0; passed < BUSY_PASSED_MAX; passed++) {
-    const [place] = displaceable
-    if (!place!.isBusy()) return place!
+    const [slot] = displaceable
+    if (!slot!.isBusy()) return slot!
     // The next search does not begin with it again.
-    displaceable.delete(place!)
-    displaceable.add(place!)
+    displaceable.delete(slot!)
+    displaceable.add(slot!)
   }
   return oldest!
 }
 
-/** Networks by how many displaceable places they hold. Every step takes the same time, however many there are. */
+/** Networks by how many displaceable slots they hold. Every step takes the same time, however many there are. */
 class Ranks {
   readonly #by_count = new Map<number, Set<Network>>()
   #highest = 0
@@ -157,7 +157,7 @@ class Ranks {
     return network ?? null
   }
 
-  /** The network holds one place more, or one fewer, than `before`. */
+  /** The network holds one slot more, or one fewer, than `before`. */
   moved(network: Network, before: number): void {
     const count = network.displaceable.size
     if (count > 0) this.#by_count.set(count, (this.#by_count.get(count) ?? new Set()).add(network))

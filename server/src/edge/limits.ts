@@ -169,33 +169,33 @@ export const SMALL_BYTES_MAX = 16 * 1024
 export const SOCKETS_PER_TARGET_MAX = 8_192
 
 /** Places for requests at one role, and how many one client may hold. A /56 may hold 4 times this number, a /48 16 times. */
-export type PoolLimits = { places_max: number; client_max: number }
+export type PoolLimits = { slots_max: number; client_max: number }
 /**
  * One pool for each class of request (proxy/request-class.ts), so that no class exhausts what another needs. `seat` is a
  * reserve for finds and for calls of lobbies. `parked` requests wait at the role without a connection (proxy/parking.ts).
  */
 export const ROLE_POOLS = {
-  seat: { places_max: 4_096, client_max: 512 },
-  call: { places_max: 2_048, client_max: 256 },
-  wait: { places_max: 1_024, client_max: 256 },
-  upload: { places_max: 512, client_max: 128 },
-  live: { places_max: 16_384, client_max: 1_024 },
-  parked: { places_max: 16_384, client_max: 2_048 },
+  seat: { slots_max: 4_096, client_max: 512 },
+  call: { slots_max: 2_048, client_max: 256 },
+  wait: { slots_max: 1_024, client_max: 256 },
+  upload: { slots_max: 512, client_max: 128 },
+  live: { slots_max: 16_384, client_max: 1_024 },
+  parked: { slots_max: 16_384, client_max: 2_048 },
 } as const satisfies Record<string, PoolLimits>
 /** Requests of a class that are at one role at the same time. The others wait at the edge (proxy/client-queue.ts). */
 export const ROLE_CONCURRENT_MAX = { seat: 256, call: 64, wait: 256 } as const
 /** Requests whose small body is being collected. Each holds at most SMALL_BODY_BYTES_MAX, so this also bounds memory. */
-export const ARRIVING_POOL: PoolLimits = { places_max: 1_024, client_max: 128 }
+export const ARRIVING_POOL: PoolLimits = { slots_max: 1_024, client_max: 128 }
 /** Responses to parked requests that are fetched at once. The others wait in a queue. */
 export const CLAIMS_MAX = 512
 /** Connections to one role: never reached, because every request takes a place first. */
 export const ROLE_SOCKETS_MAX =
   CLAIMS_MAX +
-  ROLE_POOLS.seat.places_max +
-  ROLE_POOLS.call.places_max +
-  ROLE_POOLS.wait.places_max +
-  ROLE_POOLS.upload.places_max +
-  ROLE_POOLS.live.places_max
+  ROLE_POOLS.seat.slots_max +
+  ROLE_POOLS.call.slots_max +
+  ROLE_POOLS.wait.slots_max +
+  ROLE_POOLS.upload.slots_max +
+  ROLE_POOLS.live.slots_max
 
 /** Bytes of a body that is collected before its request is forwarded to a role. */
 export const SMALL_BODY_BYTES_MAX = 64 * 1024
@@ -297,7 +297,7 @@ export const MEDIA_AGE_MS_MAX = 1_000
 /** Bytes from which on a text file without a compressed form is compressed, and kept in memory. */
 export const COMPRESSED_BYTES_MIN = 1_400
 /** Compressed files that are sent decompressed at once, to all clients and to one. Each holds up to 17 MB for the decompressor. */
-export const UNPACKED_POOL: PoolLimits = { places_max: 16, client_max: 12 }
+export const UNPACKED_POOL: PoolLimits = { slots_max: 16, client_max: 12 }
 /** Bytes that one such file may become. The connection is closed at more. */
 export const UNPACKED_BYTES_MAX = 2 * 1024 * 1024 * 1024
 /** Versions whose routes are cached. */

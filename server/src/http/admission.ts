@@ -1,5 +1,5 @@
 // What happens before the body of a request is read: the caller is authenticated, its rate is counted, and a request that did
-// not come through the edge takes a place. A request that is refused here costs no memory for its body.
+// not come through the edge takes a slot. A request that is refused here costs no memory for its body.
 import type { IncomingMessage } from 'node:http'
 import { ApiError, type Operation } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -18,7 +18,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Null until the caller is known. */
     admitted: Admitted | null
-    /** The JSON body as it arrived, to find the place of an error; null when it is too large for that. */
+    /** The JSON body as it arrived, to find the position of an error; null when it is too large for that. */
     body_bytes: Buffer | null
     /** The JSON body as it arrived; null: there is none. */
     raw_body: Buffer | null
@@ -38,7 +38,7 @@ export function createAdmission(options: MountOptions, operation: Operation): On
     if (!peers.isCountedElsewhere(request, caller)) requireRate(options, operation, caller, client_key)
     peers.onAdmitted(request, reply, caller)
     if (request.headers[EDGE_PROOF_HEADER] !== options.edge_proof)
-      takePlace(options, reply, bucketOf(caller) ?? client_key)
+      takeSlot(options, reply, bucketOf(caller) ?? client_key)
     request.admitted = { caller, client_ip, client_key }
     phase(ray, 'http')
   }
@@ -87,11 +87,11 @@ export function requireRate(options: MountOptions, operation: Operation, caller:
  * Limits requests that did not come through the edge, which has limits of its own: those of lobbies (lobby-listener.ts). Each
  * lobby, game and user has its own share. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
  */
-function takePlace({ direct }: MountOptions, { raw }: FastifyReply, key: string): void {
-  const place = direct.enter(key)
-  if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
-  if (place === 'full') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-  raw.once('close', place.leave)
+function takeSlot({ direct }: MountOptions, { raw }: FastifyReply, key: string): void {
+  const slot = direct.enter(key)
+  if (slot === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
+  if (slot === 'full') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+  raw.once('close', slot.leave)
 }
 
 export function bucketOf(caller: Caller): string | null {

@@ -17,8 +17,8 @@ import type { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import type { OriginLookup } from './auth.ts'
 import { type NumberParsing, parseBody } from './body.ts'
-import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
 import { CallerWatch } from './caller-watch.ts'
+import { LOCATED_BODY_BYTES_MAX } from './error-positions.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import type { FreeJson } from './exact-json.ts'
 import { refusalOfBytes, requireNoCoding } from './media-type.ts'
@@ -75,7 +75,7 @@ export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup
     own_addresses: new OwnAddresses(ctx.elapsed),
     edge_proof: edgeProof(ctx.keys),
     peers,
-    direct: new ClientShare({ places_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),
+    direct: new ClientShare({ slots_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),
     rayIdOf: createRayIds(ctx),
     limiters: {
       seats: limiter(seats_per_minute),
@@ -165,7 +165,7 @@ function parseJsonBodies(app: FastifyInstance, numbers: NumberParsing): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     const bytes = withoutMark(body as Buffer)
     request.raw_body = bytes
-    if (bytes.length <= PLACED_BODY_BYTES_MAX) request.body_bytes = bytes
+    if (bytes.length <= LOCATED_BODY_BYTES_MAX) request.body_bytes = bytes
     try {
       requireNoCoding(request)
       const { free_json } = request.routeOptions.config as { free_json?: FreeJson }

@@ -2,7 +2,7 @@
 // `exact` numbers, a number that a double cannot hold is refused with its digits, instead of being rounded.
 import { isUtf8 } from 'node:buffer'
 import { ApiError, shownName, validationError } from '@musterhost/contract'
-import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
+import { refuseDuplicate, syntaxErrorOf } from './error-positions.ts'
 import { type FreeJson, hasDuplicateMember, InexactNumber, keepExactData, requireExact } from './exact-json.ts'
 
 /** Deeper than any record of the contract. Free JSON (state, lobby_config) may be as deep. */

@@ -10,7 +10,7 @@ import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { Ray } from '../observe/ray.ts'
-import { addPlaces } from './body-places.ts'
+import { addPositions } from './error-positions.ts'
 import { lingerClose } from './lingering-close.ts'
 import { unsupportedType } from './media-type.ts'
 import { endRay } from './ray.ts'
@@ -57,7 +57,7 @@ function toApiError(error: unknown, document: string | null, content_type?: stri
 }
 
 /** The same error, with the line and column of each member in its messages where they are known. */
-function withPlaces(refusal: ApiError, request: FastifyRequest): ApiError {
+function withPositions(refusal: ApiError, request: FastifyRequest): ApiError {
   const { errors } = refusal.metadata
   return Array.isArray(errors) ? validationError(placeErrors(errors as ErrorDetail[], request)) : refusal
 }
@@ -65,7 +65,7 @@ function withPlaces(refusal: ApiError, request: FastifyRequest): ApiError {
 /** Adds the line and column in the request's body to the messages of `errors`. */
 export function placeErrors(errors: readonly ErrorDetail[], request: FastifyRequest): ErrorDetail[] {
   if (errors.length === 0 || !request.body_bytes) return [...errors]
-  return addPlaces(errors, request.body_bytes.toString('utf8'), configOf(request).document ?? null)
+  return addPositions(errors, request.body_bytes.toString('utf8'), configOf(request).document ?? null)
 }
 
 type RouteConfig = { document?: string | null; operation?: string }
@@ -90,7 +90,7 @@ export function createErrorHandler(ctx: Context, onRefusal: (request: FastifyReq
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const { document = null, operation = 'none' } = configOf(request)
     let refusal = toApiError(error, document, request.headers['content-type'])
-    if (refusal?.code === 'VALIDATION_ERROR') refusal = withPlaces(refusal, request)
+    if (refusal?.code === 'VALIDATION_ERROR') refusal = withPositions(refusal, request)
     if (refusal === null) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')

@@ -5,7 +5,7 @@
 import { type ErrorDetail, shownName, validationError } from '@musterhost/contract'
 import Type, { type TSchema } from 'typebox'
 import { mayChange, parseExact } from '../text/exact-json.ts'
-import { refuseDuplicate } from './body-places.ts'
+import { refuseDuplicate } from './error-positions.ts'
 
 /** The parts of a body that may be any JSON: the whole body, or members by name. */
 export type FreeJson = 'body' | readonly string[]

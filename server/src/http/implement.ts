@@ -26,7 +26,7 @@ export type OperationRequest<O extends Operation, K extends CallerKind = CallerK
   cookie: string | undefined
   setCookie: (cookie: string) => void
   /** Adds the line and column in the body to each message, for operations that return errors instead of throwing. */
-  placeErrors: (errors: readonly ErrorDetail[]) => ErrorDetail[]
+  locateErrors: (errors: readonly ErrorDetail[]) => ErrorDetail[]
   /** What the handler has done so far, which it writes itself. When another process continues the request, it gets them. */
   steps: Record<string, unknown>
   /** Whether the caller has hung up. */

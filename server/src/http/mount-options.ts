@@ -23,7 +23,7 @@ export type MountOptions = {
   peers: PeerPort
   /** Refusals for the audit log. */
   refusals: Refusals
-  /** Places for requests that did not come through the edge. */
+  /** Slots for requests that did not come through the edge. */
   direct: ClientShare
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
   namespaceOfOrigin: OriginLookup

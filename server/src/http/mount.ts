@@ -94,7 +94,7 @@ function callOf(
     user_agent: headers['user-agent'] ?? null,
     idempotency_key: idempotent ? idempotencyKeyOf(request) : null,
     origin: headers.origin,
-    placeErrors: (errors) => placeErrors(errors, request),
+    locateErrors: (errors) => placeErrors(errors, request),
     cookie: headers.cookie,
     setCookie: (cookie) => void reply.header('set-cookie', cookie),
     steps: {},

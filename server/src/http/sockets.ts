@@ -22,7 +22,7 @@ import { refuseUpgrade } from './errors.ts'
 import type { MountOptions } from './mount-options.ts'
 import { ownerOf } from './ray.ts'
 import { recordRefusal } from './refusals.ts'
-import { groundsOfToken, noPlace } from './watches.ts'
+import { groundsOfToken, noSlot } from './watches.ts'
 
 /** WebSockets of a role. */
 const SOCKETS_MAX = 20_000
@@ -142,7 +142,7 @@ class Sockets {
   /** Ray ids of requests whose upgrade is accepted, for the head of the response. */
   readonly #ray_ids = new WeakMap<IncomingMessage, string>()
   readonly #subscribers = new Map<WebSocket, Subscriber>()
-  readonly #share = new ClientShare({ places_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })
+  readonly #share = new ClientShare({ slots_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })
   /** Each socket is in one of these groups. One group is pinged at a time. */
   readonly #ping_groups = Array.from({ length: PING_GROUPS }, () => new Set<WebSocket>())
   readonly #pinging = createTimerWhileNeeded(PING_EVERY_MS / PING_GROUPS, () => this.#ping())
@@ -176,9 +176,9 @@ class Sockets {
         if (accepted === null) socket.destroy()
         else end(accepted, TRY_AGAIN, 'too many')
       }
-      const place = this.#share.enter(subscriber.opening.client_key, displace)
-      if (typeof place === 'string') throw noPlace(place)
-      socket.once('close', place.leave)
+      const slot = this.#share.enter(subscriber.opening.client_key, displace)
+      if (typeof slot === 'string') throw noSlot(slot)
+      socket.once('close', slot.leave)
       ctx.recorder.end(ray, null)
       this.#ray_ids.set(request, ray_id)
       this.#server.handleUpgrade(request, socket, head, (opened) => {

@@ -1,5 +1,5 @@
-// Long polls: calls that wait for news. Each takes a place of its client's share. It ends when the caller hangs up, when its
-// place is given to another client, or when the caller's rights may have changed. In the last case the operation runs once
+// Long polls: calls that wait for news. Each takes a slot of its client's share. It ends when the caller hangs up, when its
+// slot is given to another client, or when the caller's rights may have changed. In the last case the operation runs once
 // more without waiting, so that the rules decide what the caller receives.
 import { ApiError, type Operation } from '@musterhost/contract'
 import type { FastifyRequest } from 'fastify'
@@ -12,22 +12,22 @@ import type { Grounds } from './caller-watch.ts'
 import type { OperationRequest } from './implement.ts'
 import type { MountOptions, WatchShares } from './mount-options.ts'
 
-type Places = { places_max: number; client_max: number }
+type SlotLimits = { slots_max: number; client_max: number }
 
 /** Long polls of a role and of one client, by the operation's id or by its first part. */
-const PLACES: Readonly<Record<string, Places>> = {
-  devices: { places_max: 1_000, client_max: 64 },
-  games: { places_max: 1_000, client_max: 128 },
-  groups: { places_max: 500, client_max: 64 },
-  identities: { places_max: 30_000, client_max: 2_048 },
-  'identities.getSelfProfile': { places_max: 500, client_max: 64 },
-  kv: { places_max: 5_000, client_max: 512 },
-  parties: { places_max: 20_000, client_max: 2_048 },
+const SLOTS: Readonly<Record<string, SlotLimits>> = {
+  devices: { slots_max: 1_000, client_max: 64 },
+  games: { slots_max: 1_000, client_max: 128 },
+  groups: { slots_max: 500, client_max: 64 },
+  identities: { slots_max: 30_000, client_max: 2_048 },
+  'identities.getSelfProfile': { slots_max: 500, client_max: 64 },
+  kv: { slots_max: 5_000, client_max: 512 },
+  parties: { slots_max: 20_000, client_max: 2_048 },
 }
 const RETRY_AFTER_S = 5
 
 export function createWatchShares(): WatchShares {
-  return new Map(Object.entries(PLACES).map(([kind, places]) => [kind, new ClientShare(places)]))
+  return new Map(Object.entries(SLOTS).map(([kind, slots]) => [kind, new ClientShare(slots)]))
 }
 
 /** A long poll responds when there is news, which may take long. */
@@ -35,7 +35,7 @@ export function isWatch(query: unknown): boolean {
   return (query as { watch_index?: string }).watch_index !== undefined
 }
 
-/** Throws API_RATE_LIMIT and API_NOT_AVAILABLE when there is no place, and the errors of the operation. */
+/** Throws API_RATE_LIMIT and API_NOT_AVAILABLE when there is no slot, and the errors of the operation. */
 export async function answerWatch(
   options: MountOptions,
   operation: Operation,
@@ -46,8 +46,8 @@ export async function answerWatch(
   const ending = new AbortController()
   const end = (): void => ending.abort()
   onGone(end)
-  const place = shareOf(options, operation).enter(shareKeyOf(call), end)
-  if (typeof place === 'string') throw noPlace(place)
+  const slot = shareOf(options, operation).enter(shareKeyOf(call), end)
+  if (typeof slot === 'string') throw noSlot(slot)
   let is_changed = false
   try {
     const unfollow = await options.callers.follow(groundsOf(options.ctx, call.caller, request), () => {
@@ -65,18 +65,18 @@ export async function answerWatch(
       unfollow()
     }
   } finally {
-    place.leave()
+    slot.leave()
   }
 }
 
-export function noPlace(reason: 'client_full' | 'full'): ApiError {
+export function noSlot(reason: 'client_full' | 'full'): ApiError {
   const code = reason === 'client_full' ? 'API_RATE_LIMIT' : 'API_NOT_AVAILABLE'
   return new ApiError(code, {}, { retry_after_s: RETRY_AFTER_S })
 }
 
 function shareOf({ watches }: MountOptions, { id }: Operation): ClientShare {
   const share = watches.get(id) ?? watches.get(id.split('.', 1)[0]!)
-  if (share === undefined) throw new Error(`watches.ts has no places for ${id}`)
+  if (share === undefined) throw new Error(`watches.ts has no slots for ${id}`)
   return share
 }
 

@@ -1,12 +1,12 @@
 // Sends mail through the operator's SMTP server: one connection for each mail, a few at once, the rest in a queue. Clients
-// share the places in that queue (addresses/client-share.ts). So a slow mail server delays only callers that wait for mail,
+// share the slots in that queue (addresses/client-share.ts). So a slow mail server delays only callers that wait for mail,
 // and a few clients cannot keep others from their mail.
 import type { Transporter } from 'nodemailer'
 import { Semaphore } from '../flow/semaphore.ts'
 
 export type Mail = { to: string; subject: string; text: string }
 
-/** The places of all mails that are being sent or wait for their turn (addresses/client-share.ts). A string: why there is none. */
+/** The slots of all mails that are being sent or wait for their turn (addresses/client-share.ts). A string: why there is none. */
 export type MailShare = { enter: (client_key: string, displace: () => void) => { leave: () => void } | string }
 
 export type Mailer = {
@@ -33,8 +33,8 @@ export function createMailer({ url, from, share }: { url: string; from: string; 
   return {
     async send(mail, client_key) {
       const displaced = new AbortController()
-      const place = share.enter(client_key, () => displaced.abort())
-      if (typeof place === 'string') return 'busy'
+      const slot = share.enter(client_key, () => displaced.abort())
+      if (typeof slot === 'string') return 'busy'
       try {
         const patience = AbortSignal.any([displaced.signal, AbortSignal.timeout(WAIT_MS_MAX)])
         if ((await turns.acquire(patience)) !== 'acquired') return 'busy'
@@ -45,7 +45,7 @@ export function createMailer({ url, from, share }: { url: string; from: string; 
           turns.release()
         }
       } finally {
-        place.leave()
+        slot.leave()
       }
     },
   }

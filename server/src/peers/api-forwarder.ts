@@ -43,7 +43,7 @@ export class ApiForwarder {
   readonly #ctx: Context
   readonly #proof: string
   readonly #agent = new Agent({ keepAlive: true, maxSockets: FORWARDED_MAX, maxFreeSockets: FREE_SOCKETS_MAX })
-  readonly #share = new ClientShare({ places_max: FORWARDED_MAX, client_max: FORWARDED_PER_LOBBY_MAX })
+  readonly #share = new ClientShare({ slots_max: FORWARDED_MAX, client_max: FORWARDED_PER_LOBBY_MAX })
 
   constructor(ctx: Context) {
     this.#ctx = ctx
@@ -76,13 +76,13 @@ export class ApiForwarder {
     this.#agent.destroy()
   }
 
-  /** When all places are taken, a lobby with few requests displaces one of the lobby with the most. */
+  /** When all slots are taken, a lobby with few requests displaces one of the lobby with the most. */
   #takePlace({ admitted }: FastifyRequest, reply: FastifyReply, gone: AbortController): void {
     const { caller, client_key } = admitted!
-    const place = this.#share.enter(bucketOf(caller) ?? client_key, () => gone.abort())
-    if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
-    if (place === 'full') throw notAvailable()
-    reply.raw.once('close', place.leave)
+    const slot = this.#share.enter(bucketOf(caller) ?? client_key, () => gone.abort())
+    if (slot === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
+    if (slot === 'full') throw notAvailable()
+    reply.raw.once('close', slot.leave)
   }
 
   async #send(from: FastifyRequest, signal: AbortSignal): Promise<IncomingMessage> {

@@ -4,6 +4,6 @@
 export type TextPosition = { line: number; column: number }
 
 /** As the end of a message: ` (line 3, column 5)`. */
-export function positionText(place: TextPosition | null): string {
-  return place === null ? '' : ` (line ${place.line}, column ${place.column})`
+export function positionText(position: TextPosition | null): string {
+  return position === null ? '' : ` (line ${position.line}, column ${position.column})`
 }

@@ -11,8 +11,8 @@ import type { Platform } from '../support/platform.ts'
 /** The pools of the edge, divided by this. */
 const SCALE = 16
 
-const scaled = ({ places_max, client_max }: PoolLimits): PoolLimits => ({
-  places_max: places_max / SCALE,
+const scaled = ({ slots_max, client_max }: PoolLimits): PoolLimits => ({
+  slots_max: slots_max / SCALE,
   client_max: client_max / SCALE,
 })
 

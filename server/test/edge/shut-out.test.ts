@@ -52,8 +52,8 @@ async function watchFrom({ edge, game }: Awaited<ReturnType<typeof world>>, clie
   }
   const sockets: Socket[] = []
   // As many at once as may hold connections before they are parked.
-  const { places_max, client_max } = SMALL_LIMITS.role_pools.wait
-  const at_once = Math.min(client_max, Math.floor(places_max / clients))
+  const { slots_max, client_max } = SMALL_LIMITS.role_pools.wait
+  const at_once = Math.min(client_max, Math.floor(slots_max / clients))
   while (sockets.length < clients * each) {
     for (let i = 0; i < clients * at_once && sockets.length < clients * each; i++) {
       const client = sockets.length % clients
@@ -61,7 +61,7 @@ async function watchFrom({ edge, game }: Awaited<ReturnType<typeof world>>, clie
       sockets.push(edge.open(client, head('GET', `${watchEvents.path}?watch_index=0`, token)))
     }
     // Parked requests free their connections for the next ones, until all places for parked requests are taken.
-    const expected = Math.min(sockets.length, SMALL_LIMITS.role_pools.parked.places_max)
+    const expected = Math.min(sockets.length, SMALL_LIMITS.role_pools.parked.slots_max)
     await until('the requests are parked', async () => sumOf(await edge.places(), 'parked') === expected)
   }
   return sockets
@@ -74,8 +74,8 @@ test('long polls of guests from 18 addresses do not delay the finds of other cli
   const [CLIENTS, EACH] = [18, 60]
   const at = await world(t)
   const { edge, find } = at
-  const { places_max, client_max } = SMALL_LIMITS.role_pools.parked
-  assert.ok(CLIENTS * EACH > places_max && EACH < client_max)
+  const { slots_max, client_max } = SMALL_LIMITS.role_pools.parked
+  assert.ok(CLIENTS * EACH > slots_max && EACH < client_max)
   const sockets = await watchFrom(at, CLIENTS, EACH)
   await until('no waiting request holds a connection', async () => sumOf(await edge.places(), 'wait') === 0)
 
@@ -89,15 +89,15 @@ test('long polls of guests from 18 addresses do not delay the finds of other cli
     heard += String(bytes)
   })
   const refusedCount = (): number => sockets.filter(({ bytesRead }) => bytesRead > 0).length
-  await until('one of them was displaced', () => refusedCount() > CLIENTS * EACH - places_max)
+  await until('one of them was displaced', () => refusedCount() > CLIENTS * EACH - slots_max)
   assert.equal(heard, '')
 })
 
 test('incomplete bodies from 7 addresses do not delay the requests of other clients', async (t) => {
   const [CLIENTS, EACH] = [7, 20]
   const { platform, game, edge, find } = await world(t)
-  const { places_max } = SMALL_LIMITS.arriving_pool
-  assert.ok(CLIENTS * EACH > places_max)
+  const { slots_max } = SMALL_LIMITS.arriving_pool
+  assert.ok(CLIENTS * EACH > slots_max)
   for (const [path, token] of [
     ['/cloud/games', platform.token],
     [findLobby.path, game.public_token],

@@ -1,7 +1,7 @@
 // Feeds that many subscribers share: one copy of the state of a namespace in memory, which is kept for as long as a
-// subscriber listens. A client that opens many feeds takes no place from other clients.
+// subscriber listens. A client that opens many feeds takes no slot from other clients.
 import { ApiError } from '@musterhost/contract'
-import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
+import { ClientShare, type ClientSlot } from '../../addresses/client-share.ts'
 
 /** Namespaces whose feed is open at once. Each feed follows tables. */
 const FEEDS_MAX = 256
@@ -11,7 +11,7 @@ const RETRY_AFTER_S = 5
 
 export type Feed<L> = {
   /**
-   * The state. A new object after a gap: then its subscribers receive everything anew. Throws API_NOT_AVAILABLE when the place
+   * The state. A new object after a gap: then its subscribers receive everything anew. Throws API_NOT_AVAILABLE when the slot
    * of the feed was given to another client.
    */
   live(): L
@@ -30,17 +30,17 @@ export type Feeds<L> = {
   enter(namespace_id: string, client_key: string): Promise<{ feed: Feed<L>; leave: () => void }>
 }
 
-type Entry<L> = { opening: Promise<OpenFeed<L>>; listeners: number; place: ClientPlace; is_displaced: boolean }
+type Entry<L> = { opening: Promise<OpenFeed<L>>; listeners: number; slot: ClientSlot; is_displaced: boolean }
 
 export function createFeeds<L>(openFeed: (namespace_id: string) => Promise<OpenFeed<L>>): Feeds<L> {
   const feeds = new Map<string, Entry<L>>()
-  const share = new ClientShare({ places_max: FEEDS_MAX, client_max: CLIENT_FEEDS_MAX })
+  const share = new ClientShare({ slots_max: FEEDS_MAX, client_max: CLIENT_FEEDS_MAX })
 
   function open(namespace_id: string, client_key: string): Entry<L> {
-    const place = share.enter(client_key, () => displace(namespace_id, entry))
-    if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: RETRY_AFTER_S })
-    if (place === 'full') throw notAvailable()
-    const entry: Entry<L> = { opening: openFeed(namespace_id), listeners: 0, place, is_displaced: false }
+    const slot = share.enter(client_key, () => displace(namespace_id, entry))
+    if (slot === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: RETRY_AFTER_S })
+    if (slot === 'full') throw notAvailable()
+    const entry: Entry<L> = { opening: openFeed(namespace_id), listeners: 0, slot, is_displaced: false }
     feeds.set(namespace_id, entry)
     return entry
   }
@@ -59,7 +59,7 @@ export function createFeeds<L>(openFeed: (namespace_id: string) => Promise<OpenF
   function leave(namespace_id: string, entry: Entry<L>): void {
     if (--entry.listeners > 0) return
     if (feeds.get(namespace_id) === entry) feeds.delete(namespace_id)
-    entry.place.leave()
+    entry.slot.leave()
     // The same.
     entry.opening.then(({ close }) => close()).catch(() => {})
   }

@@ -1,6 +1,6 @@
 // Sends compressed files of a site decompressed, to clients that do not accept their encoding. The decompressor reads the file
 // as fast as the client reads the response, so memory is bounded whatever the file becomes. Its length is not known before its
-// end, so the response is chunked and takes no ranges. A few such responses run at once. When all places are taken, the client
+// end, so the response is chunked and takes no ranges. A few such responses run at once. When all slots are taken, the client
 // that holds most loses one (addresses/client-share.ts).
 import { pipeline } from 'node:stream/promises'
 import { ApiError } from '@musterhost/contract'
@@ -84,20 +84,20 @@ export function createSendUnpacked(ctx: Context, pool = UNPACKED_POOL, bytes_max
       return
     }
     const displaced = new AbortController()
-    const place = share.enter(to.client_key, () => {
+    const slot = share.enter(to.client_key, () => {
       displaced.abort()
       // A client that does not read would keep its decompressor.
       if (to.is_response_begun) breakResponse(to)
     })
-    if (place === 'client_full') {
+    if (slot === 'client_full') {
       const message = 'Too many files are being decompressed for this client. Accept `br` or `gzip` in Accept-Encoding.'
       throw new ApiError('API_RATE_LIMIT', {}, { message, retry_after_s: RETRY_AFTER_S })
     }
-    if (place === 'full') throw full()
+    if (slot === 'full') throw full()
     try {
       await send(unpacking, displaced.signal)
     } finally {
-      place.leave()
+      slot.leave()
     }
   }
 }

@@ -2,7 +2,7 @@
 // CDN respond; this room knows them only as a `Responder`.
 import type { Socket } from 'node:net'
 import type { Admitted } from '@musterhost/contract/edge'
-import type { ClientPlace } from '../../addresses/client-share.ts'
+import type { ClientSlot } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { AdmittedConnection } from '../presence/connection-limits.ts'
 import type { HostMeaning } from '../routes/hosts.ts'
@@ -101,7 +101,7 @@ export type Exchange = {
 }
 
 /** `bytes`: grows with what arrives, up to the length of the body. */
-export type ArrivingBody = { bytes: Buffer; received: number; since: number; place: ClientPlace; onArrived: () => void }
+export type ArrivingBody = { bytes: Buffer; received: number; since: number; slot: ClientSlot; onArrived: () => void }
 
 /** What produces a response over time: a file that is streamed, or a backend. */
 export type Responder = {

@@ -1,9 +1,9 @@
-// Counts open connections and UDP sources, in total and by client, and limits both. When all places are taken, a new client
-// gets the place of a connection of the client that holds most, an idle one if possible. So a few clients cannot lock out the
+// Counts open connections and UDP sources, in total and by client, and limits both. When all slots are taken, a new client
+// gets the slot of a connection of the client that holds most, an idle one if possible. So a few clients cannot lock out the
 // others. The limits apply while there still are free descriptors: without any, no client could be served.
 import type { Socket } from 'node:net'
 import { clientKey } from '../../addresses/client-ip.ts'
-import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
+import { ClientShare, type ClientSlot } from '../../addresses/client-share.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { CONNECTIONS_PER_CLIENT_SHARE, connectionsMax } from '../limits.ts'
 
@@ -42,7 +42,7 @@ export class ConnectionLimits {
   constructor(connections_max = connectionsMax()) {
     const client_max = Math.ceil(connections_max * CONNECTIONS_PER_CLIENT_SHARE)
     this.connections_max = connections_max
-    this.#share = new ClientShare({ places_max: connections_max, client_max })
+    this.#share = new ClientShare({ slots_max: connections_max, client_max })
   }
 
   /** Connections and UDP sources. */
@@ -51,15 +51,15 @@ export class ConnectionLimits {
   }
 
   /**
-   * Takes a place for a source of datagrams. Such a source can be forged, so it never displaces a connection. Returns a
-   * function to call once at its end; null: there is no place.
+   * Takes a slot for a source of datagrams. Such a source can be forged, so it never displaces a connection. Returns a
+   * function to call once at its end; null: there is no slot.
    */
   enter(address: string): (() => void) | null {
     return this.#take(address, null)?.leave ?? null
   }
 
   /**
-   * Admits a connection until it closes. Returns null when there is no place; the connection has then been reset, or closed
+   * Admits a connection until it closes. Returns null when there is no slot; the connection has then been reset, or closed
    * in this process only, where another one has it too (`is_shared`).
    */
   admit(
@@ -69,8 +69,8 @@ export class ConnectionLimits {
   ): AdmittedConnection | null {
     const admitted: AdmittedConnection = { isBusy: () => true, peer: peer ?? '' }
     const displace = (): void => void socket.destroy()
-    const place = peer === undefined ? null : this.#take(peer, displace, () => admitted.isBusy())
-    if (place === null) {
+    const slot = peer === undefined ? null : this.#take(peer, displace, () => admitted.isBusy())
+    if (slot === null) {
       if (is_shared) socket.destroy()
       else socket.resetAndDestroy()
       return null
@@ -78,7 +78,7 @@ export class ConnectionLimits {
     const traffic = this.#traffic[kind]
     traffic.sockets.add(socket)
     socket.once('close', () => {
-      place.leave()
+      slot.leave()
       traffic.sockets.delete(socket)
       traffic.received_bytes += socket.bytesRead
       traffic.sent_bytes += socket.bytesWritten
@@ -97,15 +97,15 @@ export class ConnectionLimits {
         report(traffic.all_sent_bytes, kind, 'sent')
       }
     })
-    const refused_help = 'Connections and UDP sources refused because all places were taken.'
+    const refused_help = 'Connections and UDP sources refused because all slots were taken.'
     metrics.sum('edge_refused_total', refused_help, [], (report) => report(this.#refused_count))
     const displaced_help = 'Connections closed to make room for other clients.'
     metrics.sum('edge_displaced_total', displaced_help, [], (report) => report(this.#share.displaced_count))
   }
 
-  #take(address: string, displace: (() => void) | null, isBusy?: () => boolean): ClientPlace | null {
-    const place = this.#share.enter(clientKey(address), displace, isBusy)
-    if (typeof place === 'object') return place
+  #take(address: string, displace: (() => void) | null, isBusy?: () => boolean): ClientSlot | null {
+    const slot = this.#share.enter(clientKey(address), displace, isBusy)
+    if (typeof slot === 'object') return slot
     this.#refused_count++
     return null
   }

@@ -1,5 +1,5 @@
 // Bodies on their way from a client to a role. A small body of a known length is collected before the role gets the request.
-// A client that sends one byte and stops then holds a place and some memory of the edge, but no connection to the role. Most
+// A client that sends one byte and stops then holds a slot and some memory of the edge, but no connection to the role. Most
 // bodies arrive together with their head, and are not copied. Larger bodies are streamed. All have a minimum rate.
 import { ApiError } from '@musterhost/contract'
 import { ClientShare } from '../../addresses/client-share.ts'
@@ -17,7 +17,7 @@ import {
   SMALL_BODY_GRACE_MS,
   SMALL_BODY_MS_MAX,
 } from '../limits.ts'
-import { placeIn, poolFull } from './pools.ts'
+import { poolFull, slotIn } from './pools.ts'
 
 const MS_PER_SECOND = 1_000
 const SMALL_BODY_TICKS = ticksOf(SMALL_BODY_MS_MAX)
@@ -48,7 +48,7 @@ export class ArrivingBodies implements SmallBodies {
     this.#large_bytes_min = (large_bytes_per_second_min * LARGE_BODY_PACE_MS) / MS_PER_SECOND
   }
 
-  /** Calls `onArrived` once a small body is complete, and at once for every other body. Throws the refusals of placeIn(). */
+  /** Calls `onArrived` once a small body is complete, and at once for every other body. Throws the refusals of slotIn(). */
   collect(exchange: Exchange, onArrived: () => void): void {
     const { connection, body, head, client_key } = exchange
     const pending = connection.pending?.length ?? 0
@@ -57,7 +57,7 @@ export class ArrivingBodies implements SmallBodies {
       onArrived()
       return
     }
-    const place = placeIn(this.#share, 'arriving', client_key, () => {
+    const slot = slotIn(this.#share, 'arriving', client_key, () => {
       exchange.arriving = null
       exchange.keeps_alive = false
       this.#refuse.request(exchange, poolFull('arriving'))
@@ -66,7 +66,7 @@ export class ArrivingBodies implements SmallBodies {
       head.expects_continue = false
       connection.socket.write(CONTINUE, 'latin1')
     }
-    exchange.arriving = { bytes: Buffer.alloc(0), received: 0, since: this.#ticks.now, place, onArrived }
+    exchange.arriving = { bytes: Buffer.alloc(0), received: 0, since: this.#ticks.now, slot, onArrived }
     const begun = connection.pending
     connection.pending = null
     if (begun !== null) append(exchange.arriving, begun, body.left)
@@ -81,7 +81,7 @@ export class ArrivingBodies implements SmallBodies {
   }
 
   drop(exchange: Exchange): void {
-    exchange.arriving?.place.leave()
+    exchange.arriving?.slot.leave()
     exchange.arriving = null
   }
 

@@ -114,7 +114,7 @@ export class Forwarder {
     this.#pool.close()
   }
 
-  /** Takes a place at the role, waits in its queue, and sends the request. */
+  /** Takes a slot at the role, waits in its queue, and sends the request. */
   #enter(request: ForwardedRequest): void {
     const { exchange, backend } = request
     if (backend.role !== null && request.parked === null) {
@@ -164,12 +164,12 @@ export class Forwarder {
     )
   }
 
-  /** Returns false when there is no place, and the request is refused. A lobby has no pools. */
+  /** Returns false when there is no slot, and the request is refused. A lobby has no pools. */
   #enterPool(request: ForwardedRequest, name: PoolName): boolean {
     const { role } = request.backend
     if (role === null) return true
     try {
-      request.place = role.pools.enter(name, request.client_key, () => this.#displace(request, name))
+      request.slot = role.pools.enter(name, request.client_key, () => this.#displace(request, name))
       return true
     } catch (error) {
       this.#refuse.request(request.exchange, error)
@@ -177,20 +177,20 @@ export class Forwarder {
     }
   }
 
-  /** Gives back the place, and lets the next request of the queue pass. */
+  /** Gives back the slot, and lets the next request of the queue pass. */
   #leavePool(request: ForwardedRequest): void {
     const { queue } = request
-    request.place?.leave()
-    request.place = null
+    request.slot?.leave()
+    request.slot = null
     request.queue = null
     const next = queue?.leave(request) ?? null
     if (next !== null) this.#connect(next)
   }
 
-  /** The request's place has been given to another client. */
+  /** The request's slot has been given to another client. */
   #displace(request: ForwardedRequest, name: PoolName): void {
     const { exchange } = request
-    request.place = null
+    request.slot = null
     // A WebSocket has no exchange to refuse any more.
     if (exchange.is_over) {
       breakOff(exchange.connection.socket)
@@ -366,11 +366,11 @@ export class Forwarder {
 
   /** The WebSocket handshake has succeeded: both sockets are joined. `first`: the bytes after the response. */
   #switchProtocols(upstream: Upstream, request: ForwardedRequest, head: ResponseHead, first: Buffer): void {
-    const { exchange, place, backend } = request
+    const { exchange, slot, backend } = request
     const { connection } = exchange
     const client = connection.socket
-    request.place = null
-    if (place !== null) client.once('close', () => place.leave())
+    request.slot = null
+    if (slot !== null) client.once('close', () => slot.leave())
     this.#detach(upstream, request)
     exchange.is_over = true
     this.#pool.release(upstream)

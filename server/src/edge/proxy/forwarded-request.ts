@@ -1,7 +1,7 @@
 // A request that is forwarded to a backend, and what the edge knows about the backend. forward.ts moves it: it enters a pool
 // of its role, waits in a queue, gets an upstream connection, may be parked at the role, and ends with its response.
 import type { ApiError } from '@musterhost/contract'
-import type { ClientPlace } from '../../addresses/client-share.ts'
+import type { ClientSlot } from '../../addresses/client-share.ts'
 import type { Exchange, Responder } from '../http/exchange.ts'
 import type { NameTable } from '../http/lines.ts'
 import type { Address } from '../routes/routes.ts'
@@ -44,8 +44,8 @@ export class ForwardedRequest implements Responder {
   /** How many connections for this request have failed. */
   attempt = 0
   upstream: UpstreamConnection<ForwardedRequest> | null = null
-  /** Its place in a pool of its role (pools.ts). */
-  place: ClientPlace | null = null
+  /** Its slot in a pool of its role (pools.ts). */
+  slot: ClientSlot | null = null
   /** The queue that the request waits in, or that has let it pass (client-queue.ts). */
   queue: ClientQueue<ForwardedRequest> | null = null
   /** Set while the request waits at the role without a connection, and while its response is fetched. */

@@ -1,9 +1,9 @@
-// Pools that limit the requests at one role. A request takes a place in the pool of its class before it gets a connection to
+// Pools that limit the requests at one role. A request takes a slot in the pool of its class before it gets a connection to
 // the role, and gives it back with the connection. When the client has its share, the request is refused with 429. When all
-// places are taken, the client that holds most loses one (addresses/client-share.ts). So no client and no class of requests
+// slots are taken, the client that holds most loses one (addresses/client-share.ts). So no client and no class of requests
 // can exhaust what the others need.
 import { ApiError } from '@musterhost/contract'
-import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
+import { ClientShare, type ClientSlot } from '../../addresses/client-share.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import type { PoolLimits, ROLE_POOLS } from '../limits.ts'
 
@@ -35,11 +35,11 @@ export class RolePools {
   }
 
   /**
-   * Takes a place for a request of the client. `displace` is called when the place is given to another client, and must end
+   * Takes a slot for a request of the client. `displace` is called when the slot is given to another client, and must end
    * the request. Throws API_RATE_LIMIT or API_NOT_AVAILABLE, which name the full pool.
    */
-  enter(name: PoolName, client_key: string, displace: () => void): ClientPlace {
-    return placeIn(this.#shares[name], name, client_key, displace)
+  enter(name: PoolName, client_key: string, displace: () => void): ClientSlot {
+    return slotIn(this.#shares[name], name, client_key, displace)
   }
 
   counts(): [PoolName, number][] {
@@ -47,28 +47,28 @@ export class RolePools {
   }
 }
 
-export function placeIn(
+export function slotIn(
   share: ClientShare,
   name: keyof typeof POOL_LABELS,
   client_key: string,
   displace: () => void,
-): ClientPlace {
-  const place = share.enter(client_key, displace)
-  if (place === 'client_full') {
+): ClientSlot {
+  const slot = share.enter(client_key, displace)
+  if (slot === 'client_full') {
     const message = `Too many ${POOL_LABELS[name]} of this client are under way.`
     throw new ApiError('API_RATE_LIMIT', { full: name }, { message, retry_after_s: RETRY_AFTER_S })
   }
-  if (place === 'full') throw poolFull(name)
-  return place
+  if (slot === 'full') throw poolFull(name)
+  return slot
 }
 
-/** All places are taken, or the place of this request was given to another client. */
+/** All slots are taken, or the slot of this request was given to another client. */
 export function poolFull(name: keyof typeof POOL_LABELS): ApiError {
   const message = `Too many ${POOL_LABELS[name]} are under way.`
   return new ApiError('API_NOT_AVAILABLE', { full: name }, { message, retry_after_s: RETRY_AFTER_S })
 }
 
-/** Reports how many places of each role's pools are taken. */
+/** Reports how many slots of each role's pools are taken. */
 export function registerPoolMetrics(metrics: Metrics, roles: Readonly<Record<string, RolePools>>): void {
   const help = 'Requests that hold a place at a role, by pool.'
   metrics.gauge('edge_role_requests', help, ['role', 'pool'], (report) => {

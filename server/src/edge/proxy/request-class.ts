@@ -1,4 +1,4 @@
-// The class of a request to a role, which decides the pool that it takes a place in (pools.ts). It follows from the
+// The class of a request to a role, which decides the pool that it takes a slot in (pools.ts). It follows from the
 // operation's declaration in the contract, so a new operation needs no line here:
 // - `seat`: an operation that only lobby servers call, or that takes a seat. Its pool is a reserve for these.
 // - `wait`: a long poll: an operation with a watch_index in its query, when the request sends one.

@@ -9,11 +9,11 @@ import * as cloud from '../../cloud/versions/versions.ts'
 import { implement } from '../implement.ts'
 
 export const versions = [
-  implement(createGameVersion, async ({ ctx, caller, params, body, placeErrors }) => {
+  implement(createGameVersion, async ({ ctx, caller, params, body, locateErrors: placeErrors }) => {
     const { version_id, warnings } = await cloud.createVersion(ctx, caller, params.game_id, body)
     return { version_id, warnings: placeErrors(warnings) }
   }),
-  implement(validateGameVersion, async ({ ctx, caller, params, body, placeErrors }) => {
+  implement(validateGameVersion, async ({ ctx, caller, params, body, locateErrors: placeErrors }) => {
     const { errors, warnings } = await cloud.validateVersion(ctx, caller, params.game_id, body)
     return { errors: placeErrors(errors), warnings: placeErrors(warnings) }
   }),

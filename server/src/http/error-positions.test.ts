@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ApiError } from '@musterhost/contract'
 import fc from 'fast-check'
 import { parseBody } from './body.ts'
-import { addPlaces } from './body-places.ts'
+import { addPositions } from './error-positions.ts'
 
 const messageOf = (text: string): string => {
   try {
@@ -45,14 +45,14 @@ test('whatever JSON a body is, it is taken when no member stands twice', () => {
 test('a mistake is placed at its member, also below the document, and at the object that lacks one', () => {
   const text = '{\n  "config": {\n    "modes": {"a": {}},\n    "list": [1,\n      2]\n  }\n}'
   const placed = (path: string[]): string =>
-    addPlaces([{ path, reason: 'invalid', message: 'It is wrong.' }], text, 'config')[0]!.message
+    addPositions([{ path, reason: 'invalid', message: 'It is wrong.' }], text, 'config')[0]!.message
   assert.equal(placed(['config', 'list']), 'Line 4, column 5: It is wrong.')
   assert.equal(placed(['list', '1']), 'Line 5, column 7: It is wrong.')
   assert.equal(placed(['modes', 'a', 'max_players']), 'Line 3, column 15: It is wrong.')
   assert.equal(placed(['nothing', 'here']), 'It is wrong.')
   const on_one_line = text.replaceAll('\n', '')
   assert.deepEqual(
-    addPlaces([{ path: ['list'], reason: 'x', message: 'No.' }], on_one_line, 'config')[0]!.message,
+    addPositions([{ path: ['list'], reason: 'x', message: 'No.' }], on_one_line, 'config')[0]!.message,
     'No.',
   )
 })

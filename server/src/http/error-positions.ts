@@ -5,11 +5,11 @@ import { type Node, type ParseError, parseTree, printParseErrorCode } from 'json
 import { positionText, type TextPosition } from '../text/text-position.ts'
 
 /** Larger bodies are not kept to be read again. The largest version configs are a few tens of KiB. */
-export const PLACED_BODY_BYTES_MAX = 256 * 1024
+export const LOCATED_BODY_BYTES_MAX = 256 * 1024
 /** The parser is recursive: this depth stays far below the end of the stack. */
 const DEPTH_MAX = 500
 /** An error list of the contract has at most 32 entries. Lists made elsewhere are cut to this length here. */
-const PLACED_ERRORS_MAX = 64
+const LOCATED_ERRORS_MAX = 64
 
 const STRICT_JSON = { disallowComments: true, allowTrailingComma: false }
 
@@ -22,16 +22,20 @@ export function syntaxErrorOf(text: string): string | null {
   if (first === undefined) return null
   const [begin, ...words] = printParseErrorCode(first.error).split(/(?=[A-Z])/)
   const what = [begin, ...words.map((word) => word.toLowerCase())].join(' ')
-  return `The body is not valid JSON: ${what}${positionText(placeAt(text, first.offset))}.`
+  return `The body is not valid JSON: ${what}${positionText(positionAt(text, first.offset))}.`
 }
 
 /** Throws VALIDATION_ERROR that names the first duplicate member. */
 export function refuseDuplicate(text: string): never {
   const found = isReadable(text) ? findDuplicate(parseTree(text, [], STRICT_JSON)) : null
   const name = found === null ? 'A member' : found.path.join('.')
-  const place = found === null ? '' : positionText(placeAt(text, found.offset))
+  const position = found === null ? '' : positionText(positionAt(text, found.offset))
   throw validationError([
-    { path: found?.path ?? [], reason: 'not_unique', message: `${name} stands twice in the body${place}. Keep one.` },
+    {
+      path: found?.path ?? [],
+      reason: 'not_unique',
+      message: `${name} stands twice in the body${position}. Keep one.`,
+    },
   ])
 }
 
@@ -39,14 +43,14 @@ export function refuseDuplicate(text: string): never {
  * Adds line and column to the message of each error whose member is found in `text`. `document`: the member of the body
  * that paths may be relative to.
  */
-export function addPlaces(errors: readonly ErrorDetail[], text: string, document: string | null): ErrorDetail[] {
-  if (!text.includes('\n') || errors.length > PLACED_ERRORS_MAX || !isReadable(text)) return [...errors]
+export function addPositions(errors: readonly ErrorDetail[], text: string, document: string | null): ErrorDetail[] {
+  if (!text.includes('\n') || errors.length > LOCATED_ERRORS_MAX || !isReadable(text)) return [...errors]
   const root = parseTree(text, [], STRICT_JSON)
   if (root === undefined) return [...errors]
   return errors.map((error) => {
     const node = findMember(root, error.path) ?? (document && findMember(root, [document, ...error.path]))
     if (!node) return error
-    const { line, column } = placeAt(text, node.offset)
+    const { line, column } = positionAt(text, node.offset)
     return { ...error, message: `Line ${line}, column ${column}: ${error.message}` }
   })
 }
@@ -89,7 +93,7 @@ function findDuplicate(root: Node | undefined): { path: string[]; offset: number
 }
 
 function isReadable(text: string): boolean {
-  if (text.length > PLACED_BODY_BYTES_MAX) return false
+  if (text.length > LOCATED_BODY_BYTES_MAX) return false
   let depth = 0
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -100,7 +104,7 @@ function isReadable(text: string): boolean {
   return true
 }
 
-function placeAt(text: string, offset: number): TextPosition {
+function positionAt(text: string, offset: number): TextPosition {
   const before = text.slice(0, offset)
   return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') }
 }
