@@ -42,6 +42,19 @@ export const IDENTIFIERS: readonly NameRule[] = [
   { old: ['clientAddress'], instead: 'clientIp' },
   { old: ['PORT_REST_MS'], instead: 'QUARANTINE_MS' },
   { old: ['startFolding'], instead: 'startAggregation' },
+  { old: ['Standing', 'createStanding', 'readStanding'], instead: 'LiveState, createLiveState, readLiveState' },
+  { old: ['renameThing'], instead: 'renameRecord' },
+  { old: ['ClientPlace', 'HeldPlace', 'NoPlace', 'places_max'], instead: 'ClientSlot, HeldSlot, NoSlot, slots_max' },
+  {
+    old: ['takenPlaces', 'freePlaces', 'holdPlaces', 'partyPlaces'],
+    instead: 'takenSeats, freeSeats, holdSeats',
+    within: ['server/src/'],
+  },
+  {
+    old: ['choosePlace', 'ChoosePlace', 'LobbyPlace'],
+    instead: 'chooseNode, ChooseNode, ChosenNode',
+    within: ['server/src/'],
+  },
 ]
 
 /** The last part of a path, below server/. */

@@ -25,7 +25,7 @@ export async function recordBackup(
       values ($1, $2, $3, $4, $5, $6, $7, $8)`,
     [
       newId(now_ms),
-      placeOf(folder),
+      locationOf(folder),
       ...[manifest.create_ts, new Date(now_ms)],
       manifest.tables.reduce((sum, { row_count }) => sum + row_count, 0),
       ...[manifest.object_count, manifest.object_bytes, manifest.lacking_objects.length],
@@ -45,7 +45,7 @@ export async function recordVerification(
   const finding_count = report.checks.reduce((sum, { findings }) => sum + findings.length, 0)
   await client.query(
     `insert into verifications (verification_id, folder, end_ts, is_sound, finding_count) values ($1, $2, $3, $4, $5)`,
-    [newId(now_ms), folder === null ? null : placeOf(folder), new Date(now_ms), report.is_sound, finding_count],
+    [newId(now_ms), folder === null ? null : locationOf(folder), new Date(now_ms), report.is_sound, finding_count],
   )
   await client.query(
     `delete from verifications where verification_id not in (
@@ -88,6 +88,6 @@ async function hasTable(client: ClientBase, name: string): Promise<boolean> {
 }
 
 /** A folder by its absolute path, a place in a bucket as it is. */
-function placeOf(folder: string): string {
+function locationOf(folder: string): string {
   return folder.startsWith('s3://') ? folder : resolve(folder)
 }

@@ -65,14 +65,14 @@ function windowOf({ query_start_ts, query_end_ts }: QueryOf<typeof getUsage>, no
   const end_ms = query_end_ts === undefined ? now_ms : instantOf(query_end_ts)
   // The end itself is not part of the window: one that ends with a month is of that month.
   const start_ms = query_start_ts === undefined ? startOfMonth(end_ms - 1) : instantOf(query_start_ts)
-  if (start_ms > end_ms) refuse(['query', 'query_end_ts'], 'too_low', 'query_end_ts lies before query_start_ts.')
+  if (start_ms > end_ms) throwInvalid(['query', 'query_end_ts'], 'too_low', 'query_end_ts lies before query_start_ts.')
   if (end_ms - start_ms > WINDOW_MS_MAX) {
-    refuse(['query', 'query_start_ts'], 'too_low', 'The window is longer than ten years.')
+    throwInvalid(['query', 'query_start_ts'], 'too_low', 'The window is longer than ten years.')
   }
   return { start_ms, end_ms: Math.min(end_ms, now_ms) }
 }
 
-function refuse(path: string[], reason: string, message: string): never {
+function throwInvalid(path: string[], reason: string, message: string): never {
   throw validationError([{ path, reason, message }])
 }
 

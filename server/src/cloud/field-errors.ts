@@ -8,7 +8,7 @@ const NAME_ID = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const isDisplayName = FORMATS['display-name']!
 
 /** Throws NAME_TAKEN when all that is wrong is that a name is taken, else VALIDATION_ERROR; nothing when nothing is. */
-export function refuse(errors: readonly ErrorDetail[]): void {
+export function throwErrors(errors: readonly ErrorDetail[]): void {
   if (errors.length === 0) return
   if (errors.every((error) => error.reason === 'not_unique')) throw nameTaken(errors)
   throw validationError([...errors])

@@ -174,12 +174,12 @@ function readFile(path: string, mistakes: string[]): RegionsFile {
     if (bytes.length > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`)
     toml = parseToml(bytes.toString('utf8'))
   } catch (error) {
-    const place = error instanceof TomlSyntaxError ? positionText(error.place) : ''
+    const place = error instanceof TomlSyntaxError ? positionText(error.position) : ''
     mistakes.push(`${path} cannot be read: ${(error as Error).message}${place}.`)
     return {}
   }
   const faults = checkFile(toml.value)
-  for (const fault of faults) mistakes.push(`${path}${positionText(toml.placeOf(fault.path))}: ${fault.message}`)
+  for (const fault of faults) mistakes.push(`${path}${positionText(toml.positionOf(fault.path))}: ${fault.message}`)
   return faults.length === 0 ? (toml.value as RegionsFile) : {}
 }
 

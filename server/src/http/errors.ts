@@ -59,11 +59,11 @@ function toApiError(error: unknown, document: string | null, content_type?: stri
 /** The same error, with the line and column of each member in its messages where they are known. */
 function withPositions(refusal: ApiError, request: FastifyRequest): ApiError {
   const { errors } = refusal.metadata
-  return Array.isArray(errors) ? validationError(placeErrors(errors as ErrorDetail[], request)) : refusal
+  return Array.isArray(errors) ? validationError(locateErrors(errors as ErrorDetail[], request)) : refusal
 }
 
 /** Adds the line and column in the request's body to the messages of `errors`. */
-export function placeErrors(errors: readonly ErrorDetail[], request: FastifyRequest): ErrorDetail[] {
+export function locateErrors(errors: readonly ErrorDetail[], request: FastifyRequest): ErrorDetail[] {
   if (errors.length === 0 || !request.body_bytes) return [...errors]
   return addPositions(errors, request.body_bytes.toString('utf8'), configOf(request).document ?? null)
 }

@@ -7,7 +7,7 @@ import type { Context } from '../context.ts'
 import { phase } from '../observe/ray.ts'
 import { preparedText } from '../text/json-text.ts'
 import { createAdmission } from './admission.ts'
-import { placeErrors } from './errors.ts'
+import { locateErrors } from './errors.ts'
 import { freeJsonOf } from './exact-json.ts'
 import type { Implementation, OperationRequest } from './implement.ts'
 import { readAsJson, takesAnyType } from './media-type.ts'
@@ -94,7 +94,7 @@ function callOf(
     user_agent: headers['user-agent'] ?? null,
     idempotency_key: idempotent ? idempotencyKeyOf(request) : null,
     origin: headers.origin,
-    locateErrors: (errors) => placeErrors(errors, request),
+    locateErrors: (errors) => locateErrors(errors, request),
     cookie: headers.cookie,
     setCookie: (cookie) => void reply.header('set-cookie', cookie),
     steps: {},

@@ -1,7 +1,7 @@
 // What the logs of a lobby can be asked, wherever they are kept.
 import type { LogLine, LogStream } from './files.ts'
 import type { RecordedMetrics } from './lobby-metrics.ts'
-import { type LinesRead, LOG_START, type LogPlace } from './read.ts'
+import { type LinesRead, LOG_START, type LogPosition } from './read.ts'
 
 /** `is_open`: somebody may still write into it, or what was written was not all kept yet, before it was read. */
 export type LogPart = LinesRead & { is_open: boolean }
@@ -16,7 +16,7 @@ export type LobbyLogs = {
   after(
     lobby_id: string,
     stream: LogStream,
-    place: LogPlace,
+    place: LogPosition,
     lines_max: number,
     patience?: LogPatience,
   ): Promise<LogPart>

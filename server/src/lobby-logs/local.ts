@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileNumbers, type LogStream, logFile } from './files.ts'
 import type { LobbyLogs, LogPart } from './lobby-logs.ts'
 import { readMetrics } from './lobby-metrics.ts'
-import { type LinesRead, type LogPlace, lastLines, linesAfter } from './read.ts'
+import { type LinesRead, type LogPosition, lastLines, linesAfter } from './read.ts'
 
 const LOBBY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -62,7 +62,7 @@ export function createFolderLogs(lobbies_folder: string): LobbyLogs {
 }
 
 /** Whether it is worth reading behind a place. */
-function hasMore(folder: string, stream: LogStream, { file, offset }: LogPlace): boolean {
+function hasMore(folder: string, stream: LogStream, { file, offset }: LogPosition): boolean {
   const size = statSync(logFile(folder, stream, Math.max(1, file)), { throwIfNoEntry: false })?.size
   if (size !== undefined) return size > offset || existsSync(logFile(folder, stream, file + 1))
   // It has not been written, or is gone, and others are there.

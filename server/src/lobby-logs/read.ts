@@ -1,14 +1,14 @@
 // Reading the log of one stream from a lobby's folder, while it grows and its oldest files go. What is read ends at a
-// place, behind its last whole line, from which the next read goes on.
+// position, behind its last whole line, from which the next read goes on.
 import { open, readdir } from 'node:fs/promises'
 import { fileNumbers, LOG_FILE_BYTES_MAX, type LogLine, type LogStream, logFile, readLines } from './files.ts'
 
 /** The lines up to here are known. */
-export type LogPlace = { file: number; offset: number }
-/** `is_gap`: lines between the place that was asked for and the first of these are no longer kept. */
-export type LinesRead = { lines: LogLine[]; end: LogPlace; is_gap: boolean }
+export type LogPosition = { file: number; offset: number }
+/** `is_gap`: lines between the position that was asked for and the first of these are no longer kept. */
+export type LinesRead = { lines: LogLine[]; end: LogPosition; is_gap: boolean }
 
-export const LOG_START: LogPlace = { file: 0, offset: 0 }
+export const LOG_START: LogPosition = { file: 0, offset: 0 }
 
 /** Lines of one read. */
 const LINES_MAX = 10_000
@@ -35,21 +35,21 @@ export async function lastLines(folder: string, stream: LogStream, lines_max: nu
   return { lines: lines.slice(-wanted), end, is_gap: false }
 }
 
-/** The lines behind a place. A place that the log does not have (it was of another, or made up) is taken for its start. */
+/** The lines behind a position. A position that the log does not have (it was of another, or made up) is taken for its start. */
 export async function linesAfter(
   folder: string,
   stream: LogStream,
-  place: LogPlace,
+  position: LogPosition,
   lines_max: number,
 ): Promise<LinesRead> {
   const wanted = Math.min(lines_max, LINES_MAX)
   const numbers = await numbersIn(folder, stream)
   const [oldest, newest] = [numbers[0], numbers.at(-1)]
-  if (oldest === undefined || newest === undefined) return { lines: [], end: place, is_gap: false }
-  const is_known = place.file >= oldest && place.file <= newest
+  if (oldest === undefined || newest === undefined) return { lines: [], end: position, is_gap: false }
+  const is_known = position.file >= oldest && position.file <= newest
   const lines: LogLine[] = []
-  let end = is_known ? place : { file: oldest, offset: 0 }
-  let is_gap = !is_known && (place.file !== LOG_START.file || oldest > 1)
+  let end = is_known ? position : { file: oldest, offset: 0 }
+  let is_gap = !is_known && (position.file !== LOG_START.file || oldest > 1)
   for (let files = 0; files < FILES_READ_MAX; files++) {
     const offset = await readFile(logFile(folder, stream, end.file), end.offset, wanted, lines)
     // The file was removed after the folder was read.

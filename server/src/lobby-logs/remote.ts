@@ -11,11 +11,11 @@ import { CHANNELS } from '../wire/channels.ts'
 import type { LogLine, LogStream } from './files.ts'
 import { INPUT_WAIT_MS_MAX, type InputResult, type LobbyInput, type LobbyLogs, type LogPart } from './lobby-logs.ts'
 import type { RecordedMetrics } from './lobby-metrics.ts'
-import type { LogPlace } from './read.ts'
+import type { LogPosition } from './read.ts'
 
 export type LogQuestion =
   | { kind: 'last'; stream: LogStream; lines_max: number }
-  | { kind: 'after'; stream: LogStream; place: LogPlace; lines_max: number; wait_ms: number }
+  | { kind: 'after'; stream: LogStream; place: LogPosition; lines_max: number; wait_ms: number }
   | { kind: 'metrics' }
   /** Served at most once. `is_taken`: a runner has begun to serve it. */
   | ({ kind: 'input'; is_taken?: true } & LobbyInput)

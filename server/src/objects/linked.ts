@@ -39,10 +39,10 @@ export function openLinkedObjects(link: string): Objects {
       }
     },
     localPath: () => null,
-    put: refuse,
-    copy: refuse,
-    setAside: refuse,
-    delete: refuse,
+    put: rejectChange,
+    copy: rejectChange,
+    setAside: rejectChange,
+    delete: rejectChange,
     removeUnfinished: async () => 0,
     copies_when_complete: false,
     direct: null,
@@ -50,7 +50,7 @@ export function openLinkedObjects(link: string): Objects {
   }
 }
 
-async function refuse(): Promise<never> {
+async function rejectChange(): Promise<never> {
   throw new Error('A node that has joined cannot change stored files.')
 }
 

@@ -9,7 +9,7 @@ import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
 import { createTimerWhileNeeded, type TimerWhileNeeded } from '../flow/timer-while-needed.ts'
 import { LOG_STREAMS, type LogStream } from '../lobby-logs/files.ts'
-import { LOG_START, type LogPlace } from '../lobby-logs/read.ts'
+import { LOG_START, type LogPosition } from '../lobby-logs/read.ts'
 import type { Driver } from './drivers/driver.ts'
 import type { Run } from './launch.ts'
 import { listeningOf } from './listening.ts'
@@ -29,7 +29,7 @@ const PAUSE_PER_CHECK = 10
 export type WatchedRun = Pick<Run, 'handle' | 'ports' | 'ready_check'> & { is_seen_ready: boolean }
 
 /** What is known of the log of a run. */
-type LogScan = { expression: LineExpression; places: Record<LogStream, LogPlace> }
+type LogScan = { expression: LineExpression; places: Record<LogStream, LogPosition> }
 
 export class ReadinessWatch {
   readonly #ctx: Context

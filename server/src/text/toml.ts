@@ -1,19 +1,19 @@
-// A TOML text, with the place of each member: what is wrong with one can be said with its line and column.
+// A TOML text, with the position of each member: what is wrong with one can be said with its line and column.
 import { type AST, getStaticTOMLValue, ParseError, parseTOML, traverseNodes } from 'toml-eslint-parser'
 import type { TextPosition } from './text-position.ts'
 
 export type Toml = {
   value: Record<string, unknown>
   /** Where the member at `path` is; for one that is missing, the table that should have it. Null: nowhere in the text. */
-  placeOf: (path: readonly string[]) => TextPosition | null
+  positionOf: (path: readonly string[]) => TextPosition | null
 }
 
 export class TomlSyntaxError extends Error {
-  readonly place: TextPosition
-  constructor(message: string, place: TextPosition) {
+  readonly position: TextPosition
+  constructor(message: string, position: TextPosition) {
     super(message)
     this.name = 'TomlSyntaxError'
-    this.place = place
+    this.position = position
   }
 }
 
@@ -26,17 +26,17 @@ export function parseToml(text: string): Toml {
     if (!(error instanceof ParseError)) throw error
     throw new TomlSyntaxError(error.message, { line: error.lineNumber, column: error.column + 1 })
   }
-  return { value: getStaticTOMLValue(program), placeOf: (path) => findPlace(placesOf(program), path) }
+  return { value: getStaticTOMLValue(program), positionOf: (path) => findPosition(positionsOf(program), path) }
 }
 
-function findPlace(places: ReadonlyMap<string, TextPosition>, path: readonly string[]): TextPosition | null {
-  const [own, parent] = [path, path.slice(0, -1)].map((names) => places.get(names.join('\0')))
+function findPosition(positions: ReadonlyMap<string, TextPosition>, path: readonly string[]): TextPosition | null {
+  const [own, parent] = [path, path.slice(0, -1)].map((names) => positions.get(names.join('\0')))
   return own ?? (path.length > 1 ? parent : null) ?? null
 }
 
-/** The first place of each path, by its names with NUL between them. */
-function placesOf(program: AST.TOMLProgram): Map<string, TextPosition> {
-  const places = new Map<string, TextPosition>()
+/** The first position of each path, by its names with NUL between them. */
+function positionsOf(program: AST.TOMLProgram): Map<string, TextPosition> {
+  const positions = new Map<string, TextPosition>()
   // Paths of the nodes around the one that is visited.
   const around: string[][] = []
   traverseNodes(program, {
@@ -45,13 +45,13 @@ function placesOf(program: AST.TOMLProgram): Map<string, TextPosition> {
       around.push(path)
       const key = path.join('\0')
       const { line, column } = node.loc.start
-      if (!places.has(key)) places.set(key, { line, column: column + 1 })
+      if (!positions.has(key)) positions.set(key, { line, column: column + 1 })
     },
     leaveNode() {
       around.pop()
     },
   })
-  return places
+  return positions
 }
 
 /** What a node adds to the path of the nodes around it. */

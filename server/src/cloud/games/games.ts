@@ -18,7 +18,7 @@ import type { Context } from '../../context.ts'
 import { idOfName, newId } from '../../ids.ts'
 import { type Caller, userOf } from '../../tokens/caller.ts'
 import { requireGame, requireGroup } from '../access.ts'
-import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { checkDisplayName, checkNameId, notUnique, orNameTaken, throwErrors } from '../field-errors.ts'
 import { handleOf, listGroups } from '../groups/groups.ts'
 import { cut, LIST_MAX } from '../lists.ts'
 import { recordDeploys } from '../namespaces/deploys.ts'
@@ -46,7 +46,7 @@ export async function createGame(
 ): Promise<{ game_id: string }> {
   const { developer_group_id, display_name } = body
   await requireGroup(ctx, caller, developer_group_id)
-  refuse(await checkGame(ctx, body))
+  throwErrors(await checkGame(ctx, body))
   const name_id = body.name_id ?? (await freeNameId(ctx, display_name))
 
   const now = ctx.now()

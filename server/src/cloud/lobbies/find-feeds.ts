@@ -162,7 +162,7 @@ function entryOf({ seq, create_ts, duration_us, code, explanation, ...row }: Row
     duration: Number(duration_us),
     outcome: code === null ? 'seated' : code.startsWith('CAPTCHA_') ? 'captcha' : 'refused',
     ...(code === null ? {} : { code }),
-    ...placeOf(explanation, code === null),
+    ...lobbyOf(explanation, code === null),
   }
   return { seq: Number(seq), find }
 }
@@ -177,7 +177,7 @@ type Explained = {
 }
 
 /** Where the seat is, or where it was searched for. */
-function placeOf(explanation: string, is_seated: boolean): Pick<LiveFind, 'lobby_id' | 'game_mode' | 'region_id'> {
+function lobbyOf(explanation: string, is_seated: boolean): Pick<LiveFind, 'lobby_id' | 'game_mode' | 'region_id'> {
   const { asked, attempts = [] } = JSON.parse(explanation) as Explained
   const { lobby_id, candidates = [], places = [] } = attempts.at(-1) ?? {}
   const chosen = lobby_id === undefined ? undefined : candidates.find((candidate) => candidate.lobby_id === lobby_id)

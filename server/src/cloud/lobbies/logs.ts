@@ -1,5 +1,5 @@
-// A lobby's log, as its developers read it: the last lines, and then what comes behind a place, waited for. The index of
-// an answer is that place (lobby-logs/read.ts), so it means the same after a restart of the api, the runner or the logger.
+// A lobby's log, as its developers read it: the last lines, and then what comes behind a position, waited for. The index of
+// an answer is that position (lobby-logs/read.ts), so it means the same after a restart of the api, the runner or the logger.
 import {
   ApiError,
   type getLobbyLogs,
@@ -14,7 +14,7 @@ import type { Context } from '../../context.ts'
 import { createLongPoll } from '../../database/long-poll.ts'
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
-import type { LogPlace } from '../../lobby-logs/read.ts'
+import type { LogPosition } from '../../lobby-logs/read.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame } from '../access.ts'
@@ -58,13 +58,13 @@ export function openLogReaders(ctx: Context): LogReaders {
   async function read(
     lobby_id: string,
     stream: LogStream,
-    place: LogPlace,
+    position: LogPosition,
     isOver: () => boolean,
   ): Promise<LogNews | null> {
     // Asked before it is read: what is whole by now has no line that the reading could miss.
     const { is_over } = await stateOf(ctx, lobby_id)
     const patience = { wait_ms: PATIENCE_MS, isOver: () => is_closed || isOver() }
-    const part = await ctx.lobby_logs.after(lobby_id, stream, place, LOG_LINES_MORE_MAX, patience)
+    const part = await ctx.lobby_logs.after(lobby_id, stream, position, LOG_LINES_MORE_MAX, patience)
     const is_complete = is_over && !part.is_open && part.lines.length < LOG_LINES_MORE_MAX
     return part.lines.length > 0 || is_complete ? newsOf(is_complete, part) : null
   }
@@ -76,8 +76,8 @@ export function openLogReaders(ctx: Context): LogReaders {
         const part = await ctx.lobby_logs.last(lobby_id, stream, LOG_LINES_MAX)
         return newsOf(is_over && !part.is_open, part)
       }
-      const place = requirePlace(index)
-      const news = await waiting.until([lobby_id], () => read(lobby_id, stream, place, isOver), isOver)
+      const position = requirePosition(index)
+      const news = await waiting.until([lobby_id], () => read(lobby_id, stream, position, isOver), isOver)
       if (news === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       return news ?? { lines: [], index, is_complete: false }
     },
@@ -165,7 +165,7 @@ function ascending(lines: readonly LogLine[]): LogLine[] {
 }
 
 /** Throws VALIDATION_ERROR for what is no index. */
-export function requirePlace(index: string): LogPlace {
+export function requirePosition(index: string): LogPosition {
   const match = INDEX.exec(index)
   if (match === null) {
     const message = 'A watch_index is what an answer had as its watch.index.'

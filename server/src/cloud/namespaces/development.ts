@@ -16,7 +16,7 @@ import type { ChangeContext } from '../../audit/changes.ts'
 import type { Context } from '../../context.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { requireGame, requireNamespace } from '../access.ts'
-import { refuse } from '../field-errors.ts'
+import { throwErrors } from '../field-errors.ts'
 import { issueToken } from '../tokens/tokens.ts'
 
 const LIFETIME_MS = 365 * 24 * 60 * 60_000
@@ -42,7 +42,7 @@ export async function createDevelopmentToken(
   await requireGame(ctx, caller, game_id)
   const { name_id } = await requireNamespace(ctx, game_id, namespace_id)
   const { hostname, ports = {} } = body
-  refuse([...checkHostname(hostname), ...checkPorts(ports, await bridgedPorts(ctx, namespace_id))])
+  throwErrors([...checkHostname(hostname), ...checkPorts(ports, await bridgedPorts(ctx, namespace_id))])
   const claimed = Object.entries(ports).map(([name, { protocol, port, port_range }]) => ({
     name,
     protocol,

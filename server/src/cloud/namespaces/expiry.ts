@@ -9,7 +9,7 @@ import { type Sweeper, startSweeper } from '../../database/sweeper.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving } from '../access.ts'
-import { refuse } from '../field-errors.ts'
+import { throwErrors } from '../field-errors.ts'
 import { lockGroupOf } from '../quotas.ts'
 import { deleteNamespaceRows, namespaceLobbies } from '../records/deletion.ts'
 
@@ -41,7 +41,7 @@ export async function setExpiry(
   { expire_ts }: BodyOf<typeof updateGameNamespaceExpiry>,
 ): Promise<void> {
   await requireGame(ctx, caller, place.game_id)
-  refuse(checkExpireTs(ctx, expire_ts))
+  throwErrors(checkExpireTs(ctx, expire_ts))
   const after = { expire_ts: expire_ts === undefined ? null : new Date(expire_ts) }
   await changes(ctx, place, async (trx) => {
     const row = await trx

@@ -22,7 +22,7 @@ import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireLiving, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
-import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { checkDisplayName, checkNameId, notUnique, orNameTaken, throwErrors } from '../field-errors.ts'
 import { cut, LIST_MAX } from '../lists.ts'
 import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
@@ -45,7 +45,7 @@ export async function createNamespace(
 ): Promise<{ namespace_id: string }> {
   await requireGame(ctx, caller, game_id)
   await requireVersion(ctx, game_id, body.version_id)
-  refuse([...checkExpireTs(ctx, body.expire_ts), ...(await checkNamespace(ctx, game_id, body))])
+  throwErrors([...checkExpireTs(ctx, body.expire_ts), ...(await checkNamespace(ctx, game_id, body))])
   const now = ctx.now()
   const namespace_id = newId(now)
   const expire_ts = body.expire_ts === undefined ? null : new Date(body.expire_ts)

@@ -30,7 +30,7 @@ export async function renameGame(
 }
 
 /** Throws GAME_NOT_FOUND, the not-found code of the thing, or NAME_TAKEN (versions). */
-export async function renameThing(
+export async function renameRecord(
   ctx: ChangeContext,
   caller: Caller,
   table: keyof typeof THINGS,

@@ -19,7 +19,7 @@ import type { Caller } from '../../tokens/caller.ts'
 import { GAME_SECRETS } from '../../tokens/sealed-columns.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { creatorColumns, creatorOf } from '../creators.ts'
-import { refuse } from '../field-errors.ts'
+import { throwErrors } from '../field-errors.ts'
 import { lockGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 
@@ -108,11 +108,11 @@ export async function removeSecret(
 function checkSecret(name: string, byte_count: number): void {
   if (isPlatformVariable(name)) {
     const message = `The platform sets ${name} in every lobby. Choose another name, for example GAME_${name}.`
-    refuse([{ path: ['name'], reason: 'reserved', message }])
+    throwErrors([{ path: ['name'], reason: 'reserved', message }])
   }
   if (byte_count > SECRET_BYTES_MAX) {
     const message = `The value has ${byte_count} bytes, and a secret at most ${SECRET_BYTES_MAX}. Keep large files in the build, and only their key here.`
-    refuse([{ path: ['value'], reason: 'too_long', message }])
+    throwErrors([{ path: ['value'], reason: 'too_long', message }])
   }
 }
 
@@ -134,11 +134,11 @@ function storedSecrets(
 function checkRoom(others: readonly StoredSecret[], byte_count: number): void {
   if (others.length >= SECRETS_MAX) {
     const message = `There are ${SECRETS_MAX} secrets, which is the maximum of a game and of a namespace. Remove one: muster secrets remove NAME`
-    refuse([{ path: ['name'], reason: 'too_many', message }])
+    throwErrors([{ path: ['name'], reason: 'too_many', message }])
   }
   const bytes = others.reduce((sum, secret) => sum + secret.byte_count, byte_count)
   if (bytes > SECRETS_BYTES_MAX) {
     const message = `The secrets would have ${bytes} bytes in all, and may have ${SECRETS_BYTES_MAX} of a game and of a namespace. Remove one: muster secrets remove NAME`
-    refuse([{ path: ['value'], reason: 'too_long', message }])
+    throwErrors([{ path: ['value'], reason: 'too_long', message }])
   }
 }

@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
-import { notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { notUnique, orNameTaken, throwErrors } from '../field-errors.ts'
 import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { reuseStored } from './stored-contents.ts'
@@ -38,7 +38,7 @@ export async function createBuild(
     .where('game_id', '=', game_id)
     .where('image_tag', '=', image_tag)
     .executeTakeFirst()
-  if (twin !== undefined) refuse([tagTaken(image_tag)])
+  if (twin !== undefined) throwErrors([tagTaken(image_tag)])
 
   const plan: UploadPlan = { ...wanted, reused: await reuseStored(ctx, game_id, wanted.files) }
   const compression = body.compression ?? compressionOf(image_file.path)
@@ -76,9 +76,9 @@ export async function createBuild(
 /** The bytes of the file decide; a named compression that can never be right is refused. */
 function checkCompression(kind: BuildKind, compression: Compression | undefined): void {
   if (compression === 'lz4')
-    refuse([notAllowed('lz4 is not supported. Compress the file by gzip, or an image by zstd.')])
+    throwErrors([notAllowed('lz4 is not supported. Compress the file by gzip, or an image by zstd.')])
   if (compression === 'zstd' && kind === 'archive') {
-    refuse([notAllowed('An archive is a tar, a tar.gz or a zip; zstd is for images.')])
+    throwErrors([notAllowed('An archive is a tar, a tar.gz or a zip; zstd is for images.')])
   }
 }
 

@@ -17,7 +17,7 @@ import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
 import { newObjectKey } from '../../objects/objects.ts'
 import { presignPut } from '../../objects/presign.ts'
-import { refuse } from '../field-errors.ts'
+import { throwErrors } from '../field-errors.ts'
 import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { forgetNotes } from '../sweep/removed-objects.ts'
 import { diskFull, isDiskFull, requireDisk } from './disk.ts'
@@ -78,7 +78,7 @@ export function partBytesOf(body: { multipart_upload?: boolean; part_bytes?: num
   if (multipart_upload) return part_bytes ?? PART_BYTES
   if (part_bytes !== undefined) {
     const message = 'Without multipart_upload no file is sent in parts. Set multipart_upload to true.'
-    refuse([{ path: ['part_bytes'], reason: 'not_allowed', message }])
+    throwErrors([{ path: ['part_bytes'], reason: 'not_allowed', message }])
   }
   return null
 }

@@ -25,7 +25,7 @@ import { newId } from '../../ids.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { closeConfig } from '../../tokens/version-secrets.ts'
 import { requireGame } from '../access.ts'
-import { checkDisplayName, notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { checkDisplayName, notUnique, orNameTaken, throwErrors } from '../field-errors.ts'
 import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { lockGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
@@ -45,7 +45,7 @@ export async function createVersion(
   body: BodyOf<typeof createGameVersion>,
 ): Promise<{ version_id: string; warnings: ErrorDetail[] }> {
   await requireGame(ctx, caller, game_id)
-  refuse(await checkVersion(ctx, game_id, body))
+  throwErrors(await checkVersion(ctx, game_id, body))
   const now = ctx.now()
   const version_id = newId(now)
   const { display_name } = body
@@ -53,7 +53,7 @@ export async function createVersion(
     changes(ctx, { game_id }, async (trx) => {
       // The deletion of a build or a site locks the group as well: what was checked before is checked again.
       await lockGroupOf(trx, game_id)
-      refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
+      throwErrors(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
       const { config, secrets } = closeConfig(ctx.seals, version_id, withOneName(body.config), now)
       await trx
         .insertInto('versions')

@@ -5,7 +5,7 @@ import type { Feeds } from '../../cloud/lobbies/shared-feeds.ts'
 import type { Context } from '../../context.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { SocketRoute } from '../sockets.ts'
-import { heardInTime, requireHub } from './live.ts'
+import { hasNewsInTime, requireHub } from './live.ts'
 
 export const finds: readonly Implementation[] = [
   implement(getAnalyticsMatchmakerFinds, ({ ctx, caller, params, query }) =>
@@ -40,7 +40,7 @@ export function findsSocket(ctx: Context, feeds: Feeds<LiveFinds>): SocketRoute 
             await sendMessage(message)
             continue
           }
-          const has_news = await heardInTime(socket.over, (heard) => {
+          const has_news = await hasNewsInTime(socket.over, (heard) => {
             wake = heard
           })
           if (!has_news) await sendMessage({ kind: 'heartbeat', index: String(feed.live().seq) })

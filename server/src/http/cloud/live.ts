@@ -10,7 +10,7 @@ import {
 } from '@musterhost/contract'
 import type { LiveLobbies } from '../../cloud/lobbies/live.ts'
 import { liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
-import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobbies/logs.ts'
+import { type LogReaders, requireLobby, requirePosition, streamOf } from '../../cloud/lobbies/logs.ts'
 import type { Feeds } from '../../cloud/lobbies/shared-feeds.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
@@ -68,7 +68,7 @@ export function liveLobbiesSocket(ctx: Context, feeds: Feeds<LiveLobbies>): Sock
             await sendMessage(sent.message)
             continue
           }
-          const has_news = await heardInTime(socket.over, (heard) => {
+          const has_news = await hasNewsInTime(socket.over, (heard) => {
             wake = heard
           })
           if (!has_news) await sendMessage(live.heartbeat())
@@ -89,7 +89,7 @@ export function lobbyLogSocket(ctx: Context, readers: LogReaders): SocketRoute {
     async admit({ caller, params, query }) {
       const { game_id, lobby_id } = params as Params
       await requireLobby(ctx, caller, game_id, lobby_id)
-      if (query.watch_index !== undefined) requirePlace(query.watch_index)
+      if (query.watch_index !== undefined) requirePosition(query.watch_index)
     },
 
     async serve(socket, { params, query }) {
@@ -113,7 +113,7 @@ export function lobbyLogSocket(ctx: Context, readers: LogReaders): SocketRoute {
 }
 
 /** Returns whether the function that `listen` received was called before the next heartbeat and the end of the socket. */
-export async function heardInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
+export async function hasNewsInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const silence = (): void => resolve(false)
   const timer = setTimeout(silence, HEARTBEAT_MS)

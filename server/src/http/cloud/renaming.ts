@@ -14,23 +14,23 @@ export const renaming = [
     return {}
   }),
   implement(renameGameNamespace, async ({ ctx, caller, params, body }) => {
-    const place = { game_id: params.game_id, id: params.namespace_id }
-    await cloud.renameThing(ctx, caller, 'namespaces', place, body.display_name)
+    const record = { game_id: params.game_id, id: params.namespace_id }
+    await cloud.renameRecord(ctx, caller, 'namespaces', record, body.display_name)
     return {}
   }),
   implement(renameGameVersion, async ({ ctx, caller, params, body }) => {
-    const place = { game_id: params.game_id, id: params.version_id }
-    await cloud.renameThing(ctx, caller, 'versions', place, body.display_name)
+    const record = { game_id: params.game_id, id: params.version_id }
+    await cloud.renameRecord(ctx, caller, 'versions', record, body.display_name)
     return {}
   }),
   implement(renameGameBuild, async ({ ctx, caller, params, body }) => {
-    const place = { game_id: params.game_id, id: params.build_id }
-    await cloud.renameThing(ctx, caller, 'builds', place, body.display_name)
+    const record = { game_id: params.game_id, id: params.build_id }
+    await cloud.renameRecord(ctx, caller, 'builds', record, body.display_name)
     return {}
   }),
   implement(renameGameCdnSite, async ({ ctx, caller, params, body }) => {
-    const place = { game_id: params.game_id, id: params.site_id }
-    await cloud.renameThing(ctx, caller, 'sites', place, body.display_name)
+    const record = { game_id: params.game_id, id: params.site_id }
+    await cloud.renameRecord(ctx, caller, 'sites', record, body.display_name)
     return {}
   }),
 ]

@@ -424,13 +424,13 @@ function checkTags(modes: readonly GameModeConfig[], tags: Record<string, string
 /** Throws VALIDATION_ERROR when `verification_data` is too large or too deep. Its numbers keep all digits. */
 function requireSmallData(verification_data: unknown): void {
   if (verification_data === undefined) return
-  const refuse = (reason: string, message: string) =>
+  const errorOf = (reason: string, message: string) =>
     validationError([{ path: ['verification_data'], reason, message }])
   if (isDeeperThan(VERIFICATION_DATA_DEPTH_MAX, verification_data)) {
-    throw refuse('too_deep', `verification_data is nested deeper than ${VERIFICATION_DATA_DEPTH_MAX}.`)
+    throw errorOf('too_deep', `verification_data is nested deeper than ${VERIFICATION_DATA_DEPTH_MAX}.`)
   }
   if (Buffer.byteLength(JSON.stringify(verification_data)) > VERIFICATION_DATA_BYTES_MAX) {
-    throw refuse('too_long', `verification_data is larger than ${VERIFICATION_DATA_BYTES_MAX} bytes.`)
+    throw errorOf('too_long', `verification_data is larger than ${VERIFICATION_DATA_BYTES_MAX} bytes.`)
   }
 }
 

@@ -44,7 +44,7 @@ export function regionFull(capacity: Pick<Capacity, 'account' | 'nodesOf' | 'use
   }
   const state = nodes.map((node) => node.state).find((one) => one !== 'draining') ?? 'draining'
   const { setting, message } = BY_STATE[state as keyof typeof BY_STATE]
-  return refuse({ region, reason: state, setting }, `${begin}: ${message}`)
+  return regionFullError({ region, reason: state, setting }, `${begin}: ${message}`)
 }
 
 type Account = Pick<ReturnType<Capacity['account']>, 'used' | 'limit'>
@@ -64,15 +64,15 @@ function roomFull(begin: string, wanted: RegionUse, { used, limit }: Account, of
     const setting = 'MUSTER_CAPACITY_CORES'
     const account = `${whose} ${round(used.cpu_cores)} of ${limit.cpu_cores} cores, and this one takes ${round(cpu_cores)}`
     const message = `${begin}: ${account}. ${setting}, or cores of the region in muster.toml, sets the limit.`
-    return refuse({ region, reason: 'cores_full', setting }, message)
+    return regionFullError({ region, reason: 'cores_full', setting }, message)
   }
   const setting = 'MUSTER_CAPACITY_MEMORY_MB'
   const account = `${whose} ${used.memory_mb} of ${limit.memory_mb} MB of memory, and this one takes ${memory_mb}`
   const message = `${begin}: ${account}. ${setting}, or memory_mb of the region in muster.toml, sets the limit.`
-  return refuse({ region, reason: 'memory_full', setting }, message)
+  return regionFullError({ region, reason: 'memory_full', setting }, message)
 }
 
-function refuse(metadata: { region: string; reason: string; setting: string }, message: string): ApiError {
+function regionFullError(metadata: { region: string; reason: string; setting: string }, message: string): ApiError {
   return new ApiError('MATCHMAKER_REGION_FULL', metadata, { message, retry_after_s: RETRY_AFTER_S })
 }
 

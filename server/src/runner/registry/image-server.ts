@@ -69,20 +69,20 @@ export class ImageServer {
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.setHeader('Docker-Distribution-Api-Version', 'registry/2.0')
     const { method, url = '' } = request
-    if (method !== 'GET' && method !== 'HEAD') return refuse(response, 405, 'UNSUPPORTED')
+    if (method !== 'GET' && method !== 'HEAD') return sendError(response, 405, 'UNSUPPORTED')
     const given = credentialOf(request)
     // Engines ask this path which credentials the registry wants.
     if (url === '/v2/' && given !== null) return void response.end('{}')
     const { name, kind, hex } = PATH.exec(url)?.groups ?? {}
     if (given === null || (name !== undefined && !this.#admits(given, name))) {
       response.setHeader('WWW-Authenticate', REALM)
-      return refuse(response, 401, 'UNAUTHORIZED')
+      return sendError(response, 401, 'UNAUTHORIZED')
     }
     const image = name === undefined ? null : this.#images.find(name)
-    if (image === null || hex === undefined) return refuse(response, 404, 'NAME_UNKNOWN')
+    if (image === null || hex === undefined) return sendError(response, 404, 'NAME_UNKNOWN')
     const is_manifest = kind === 'manifests'
     if (is_manifest ? hex !== image.manifest : !blobsOf(image).includes(hex)) {
-      return refuse(response, 404, is_manifest ? 'MANIFEST_UNKNOWN' : 'BLOB_UNKNOWN')
+      return sendError(response, 404, is_manifest ? 'MANIFEST_UNKNOWN' : 'BLOB_UNKNOWN')
     }
     await this.#send(request, response, hex, is_manifest ? MANIFEST_TYPE : 'application/octet-stream')
   }
@@ -95,11 +95,11 @@ export class ImageServer {
     type: string,
   ): Promise<void> {
     const blob = await this.#images.blob(hex)
-    if (blob === null) return refuse(response, 404, 'BLOB_UNKNOWN')
+    if (blob === null) return sendError(response, 404, 'BLOB_UNKNOWN')
     const first = Number(RANGE.exec(headers.range ?? '')?.groups?.first ?? 0)
     if (first >= blob.size) {
       response.setHeader('Content-Range', `bytes */${blob.size}`)
-      return refuse(response, 416, 'RANGE_INVALID')
+      return sendError(response, 416, 'RANGE_INVALID')
     }
     if (first > 0) response.setHeader('Content-Range', `bytes ${first}-${blob.size - 1}/${blob.size}`)
     response.writeHead(first > 0 ? 206 : 200, {
@@ -127,7 +127,7 @@ function credentialOf({ headers }: IncomingMessage): Credential | null {
 }
 
 /** In the form of the specification. */
-function refuse(response: ServerResponse, status: number, code: string): void {
+function sendError(response: ServerResponse, status: number, code: string): void {
   response.writeHead(status, { 'Content-Type': 'application/json' })
   response.end(JSON.stringify({ errors: [{ code, message: code.toLowerCase().replaceAll('_', ' ') }] }))
 }
