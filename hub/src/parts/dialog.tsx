@@ -1,10 +1,9 @@
 // Dialogs. React Aria keeps the focus inside, closes them by Escape, and hides the page behind from screen readers. The module
 // is loaded with the first dialog.
-import { type FormEvent, type ReactNode, useState } from 'react'
+import type { FormEvent, ReactNode } from 'react'
 import { Heading, Modal, ModalOverlay, Dialog as RacDialog } from 'react-aria-components'
 import type { CallError } from '../api/call-error.ts'
 import { Button } from './button.tsx'
-import { TextField } from './fields.tsx'
 import { useFocusAfterwards } from './focus.ts'
 import { Failure } from './notice.tsx'
 
@@ -82,31 +81,5 @@ export function FormDialog(props: FormDialogProps) {
         </div>
       </form>
     </Dialog>
-  )
-}
-
-export type ConfirmDialogProps = {
-  title: string
-  /** What happens, and what cannot be undone. */
-  children: ReactNode
-  submit: string
-  is_danger?: boolean
-  /** The name that the person must type first. */
-  typed_name?: string
-  is_busy: boolean
-  error: CallError | null
-  onSubmit: () => void
-  onClose: () => void
-}
-
-export function ConfirmDialog({ children, typed_name, ...rest }: ConfirmDialogProps) {
-  const [name, setName] = useState('')
-  return (
-    <FormDialog {...rest} is_ready={typed_name === undefined || name === typed_name}>
-      <div className="flex flex-col gap-2">{children}</div>
-      {typed_name === undefined ? null : (
-        <TextField label={`Type “${typed_name}” to confirm`} value={name} onChange={setName} autoComplete="off" />
-      )}
-    </FormDialog>
   )
 }

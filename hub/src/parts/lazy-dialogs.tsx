@@ -1,11 +1,10 @@
 // The dialogs for pages: they look the same, and load React Aria when the first one opens.
 import { lazy, Suspense } from 'react'
-import type { ConfirmDialogProps, DialogProps, FormDialogProps } from './dialog.tsx'
+import type { DialogProps, FormDialogProps } from './dialog.tsx'
 
 const load = () => import('./dialog.tsx')
 const LazyDialog = lazy(async () => ({ default: (await load()).Dialog }))
 const LazyForm = lazy(async () => ({ default: (await load()).FormDialog }))
-const LazyConfirm = lazy(async () => ({ default: (await load()).ConfirmDialog }))
 
 export function Dialog(props: DialogProps) {
   return (
@@ -19,14 +18,6 @@ export function FormDialog(props: FormDialogProps) {
   return (
     <Suspense>
       <LazyForm {...props} />
-    </Suspense>
-  )
-}
-
-export function ConfirmDialog(props: ConfirmDialogProps) {
-  return (
-    <Suspense>
-      <LazyConfirm {...props} />
     </Suspense>
   )
 }

@@ -4,11 +4,12 @@ import { useState } from 'react'
 import { listGameSecrets, removeGameSecret, setGameSecret } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
 import { gameLink, HOME } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField, TextArea, TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Pending } from '../../parts/notice.tsx'
 import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
@@ -236,32 +237,19 @@ function SetDialog({ secret, onClose }: SecretDialogProps<Secret | null>) {
 function RemoveDialog({ secret, onClose }: SecretDialogProps<Secret>) {
   const { game } = useGame()
   const { name, namespace_id } = secret
-  const remove = useChange(removeGameSecret, { done: `${name} is removed.`, onDone: onClose, shows_errors: true })
-  const input = {
-    params: { game_id: game.game_id, name },
-    query: namespace_id === undefined ? {} : { namespace_id },
-  }
+  const query = namespace_id === undefined ? {} : { namespace_id }
   return (
-    <ConfirmDialog
-      title={`Remove ${name}?`}
-      submit="Remove"
-      is_danger
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
+    <ActionDialog
+      operation={removeGameSecret}
+      input={{ params: { game_id: game.game_id, name }, query }}
+      words={{ title: `Remove ${name}?`, submit: 'Remove', done: `${name} is removed.`, is_danger: true }}
+      muster={`secrets remove ${name}${scopeOption(game, namespace_id)}`}
       onClose={onClose}
     >
       <p>
         It holds in: {scopeName(game, namespace_id)}. Lobbies that start from now on do not have it; running lobbies
         keep it. Its value cannot be restored.
       </p>
-      <div>
-        <CopyAs
-          operation={removeGameSecret}
-          input={input}
-          muster={`secrets remove ${name}${scopeOption(game, namespace_id)}`}
-        />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

@@ -11,9 +11,9 @@ import {
 } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'
 import { gameLink, HOME } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Notice } from '../../parts/notice.tsx'
 import { Page, Section } from '../../parts/page.tsx'
 import { RenameForm } from '../rename-form.tsx'
@@ -86,30 +86,25 @@ export default function GameSettings() {
 function Delete({ onClose }: { onClose: () => void }) {
   const { game } = useGame()
   const navigate = useNavigate()
-  const input = { params: { game_id: game.game_id } }
-  const remove = useChange(deleteGame, {
-    done: `The game ${game.display_name} is deleted.`,
-    shows_errors: true,
-    onDone: () => void navigate({ to: HOME }),
-  })
   return (
-    <ConfirmDialog
-      title={`Delete ${game.display_name}`}
-      submit="Delete the game"
-      is_danger
+    <ActionDialog
+      operation={deleteGame}
+      input={{ params: { game_id: game.game_id } }}
+      words={{
+        title: `Delete ${game.display_name}`,
+        submit: 'Delete the game',
+        done: `The game ${game.display_name} is deleted.`,
+        is_danger: true,
+      }}
+      muster={`games delete ${game.name_id}`}
       typed_name={game.name_id}
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
+      onDone={() => void navigate({ to: HOME })}
       onClose={onClose}
     >
       <p>
         All namespaces, versions, builds, sites, tokens and stored data of {game.display_name} are deleted. Players are
         disconnected. This cannot be undone.
       </p>
-      <div>
-        <CopyAs operation={deleteGame} input={input} muster={`games delete ${game.name_id}`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

@@ -3,12 +3,11 @@ import type { listGameCloudTokens, Operation, ResponseOf } from '@musterhost/con
 import { type ReactNode, useState } from 'react'
 import type { Input } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'
-import { useChange, useEntries } from '../../api/queries.ts'
+import { useEntries } from '../../api/queries.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { ShortId } from '../../parts/copy.tsx'
-import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable, type PagedRead, PagesEnd } from '../../parts/data-table.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Pending, type Read } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago, useNow } from '../../parts/time.tsx'
@@ -133,22 +132,15 @@ type RevokeProps<O extends Operation> = { token_id: string; revocation: Revocati
 
 function RevokeDialog<O extends Operation>({ token_id, revocation, onClose }: RevokeProps<O>) {
   const { operation, inputOf, effect, muster } = revocation
-  const revoke = useChange(operation, { done: 'The token is revoked.', onDone: onClose, shows_errors: true })
-  const input = inputOf(token_id)
   return (
-    <ConfirmDialog
-      title="Revoke the token"
-      submit="Revoke"
-      is_danger
-      is_busy={revoke.isPending}
-      error={revoke.error}
-      onSubmit={() => revoke.mutate(input)}
+    <ActionDialog
+      operation={operation}
+      input={inputOf(token_id)}
+      words={{ title: 'Revoke the token', submit: 'Revoke', done: 'The token is revoked.', is_danger: true }}
+      muster={`tokens revoke ${token_id} ${muster}`}
       onClose={onClose}
     >
       <p>{effect} This cannot be undone.</p>
-      <div>
-        <CopyAs operation={operation} input={input} muster={`tokens revoke ${token_id} ${muster}`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

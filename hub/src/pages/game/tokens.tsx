@@ -13,11 +13,12 @@ import {
 } from '../../api/operations.gen.ts'
 import { useChange, usePages } from '../../api/queries.ts'
 import { gameLink, HOME } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CodeLine } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { SelectField, TextField } from '../../parts/fields.tsx'
-import { Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Dialog } from '../../parts/lazy-dialogs.tsx'
 import { Notice } from '../../parts/notice.tsx'
 import { Page } from '../../parts/page.tsx'
 import { errorAt } from '../forms.ts'
@@ -212,33 +213,29 @@ function NewDevelopmentToken({ params, onCreated, onClose }: NewDevelopmentProps
   const [hostname, setHostname] = useState('localhost')
   const [port_name, setPortName] = useState('default')
   const [port, setPort] = useState('8080')
-  const create = useChange(createGameNamespaceTokenDevelopment, {
-    onDone: ({ token }) => onCreated(token),
-    shows_errors: true,
-  })
   const ports = { [port_name]: { port: Number(port), protocol: 'http' as const } }
-  const input = { params, body: { hostname, ports } }
   return (
-    <FormDialog
-      title="New development token"
-      submit="Create"
-      is_busy={create.isPending}
+    <ActionDialog
+      operation={createGameNamespaceTokenDevelopment}
+      input={{ params, body: { hostname, ports } }}
+      words={{ title: 'New development token', submit: 'Create' }}
+      muster={null}
       is_ready={hostname !== '' && port_name !== '' && Number.isInteger(Number(port))}
-      error={create.error}
-      onSubmit={() => create.mutate(input)}
+      onDone={({ token }) => onCreated(token)}
       onClose={onClose}
     >
-      <TextField
-        label="Host of your machine"
-        value={hostname}
-        onChange={setHostname}
-        error={errorAt(create.error, 'hostname')}
-      />
-      <TextField label="Name of the port" value={port_name} onChange={setPortName} />
-      <TextField label="Port" type="number" value={port} onChange={setPort} error={errorAt(create.error, 'port')} />
-      <div>
-        <CopyAs operation={createGameNamespaceTokenDevelopment} input={input} />
-      </div>
-    </FormDialog>
+      {({ error }) => (
+        <>
+          <TextField
+            label="Host of your machine"
+            value={hostname}
+            onChange={setHostname}
+            error={errorAt(error, 'hostname')}
+          />
+          <TextField label="Name of the port" value={port_name} onChange={setPortName} />
+          <TextField label="Port" type="number" value={port} onChange={setPort} error={errorAt(error, 'port')} />
+        </>
+      )}
+    </ActionDialog>
   )
 }

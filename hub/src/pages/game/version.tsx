@@ -8,14 +8,14 @@ import {
   renameGameVersion,
   updateGameNamespaceVersion,
 } from '../../api/operations.gen.ts'
-import { useCall, useChange } from '../../api/queries.ts'
+import { useCall } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button, LinkButton } from '../../parts/button.tsx'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { CopyButton, ShortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Pending } from '../../parts/notice.tsx'
 import { Facts, Page, Section } from '../../parts/page.tsx'
 import { Instant } from '../../parts/time.tsx'
@@ -142,54 +142,42 @@ type DialogProps = { name: string; version_id: string; onClose: () => void }
 function Rename({ name, version_id, onClose }: DialogProps) {
   const { game } = useGame()
   const [display_name, setName] = useState(name)
-  const rename = useChange(renameGameVersion, { done: 'The version is renamed.', onDone: onClose, shows_errors: true })
-  const input = { params: { game_id: game.game_id, version_id }, body: { display_name } }
   return (
-    <FormDialog
-      title={`Rename ${name}`}
-      submit="Rename"
-      is_busy={rename.isPending}
+    <ActionDialog
+      operation={renameGameVersion}
+      input={{ params: { game_id: game.game_id, version_id }, body: { display_name } }}
+      words={{ title: `Rename ${name}`, submit: 'Rename', done: 'The version is renamed.' }}
       is_ready={display_name !== '' && display_name !== name}
-      error={rename.error}
-      onSubmit={() => rename.mutate(input)}
       onClose={onClose}
     >
-      <TextField
-        label="Name"
-        autoFocus
-        maxLength={128}
-        value={display_name}
-        onChange={setName}
-        error={errorAt(rename.error, 'display_name')}
-      />
-    </FormDialog>
+      {({ error }) => (
+        <TextField
+          label="Name"
+          autoFocus
+          maxLength={128}
+          value={display_name}
+          onChange={setName}
+          error={errorAt(error, 'display_name')}
+        />
+      )}
+    </ActionDialog>
   )
 }
 
 function Delete({ name, version_id, onClose }: DialogProps) {
   const { game } = useGame()
   const navigate = useNavigate()
-  const remove = useChange(deleteGameVersion, {
-    done: `The version ${name} is deleted.`,
-    shows_errors: true,
-    onDone: () => void navigate({ to: gameLink(game.game_id, 'versions') }),
-  })
-  const input = { params: { game_id: game.game_id, version_id } }
   return (
-    <ConfirmDialog
-      title={`Delete ${name}`}
-      submit="Delete"
-      is_danger
+    <ActionDialog
+      operation={deleteGameVersion}
+      input={{ params: { game_id: game.game_id, version_id } }}
+      words={{ title: `Delete ${name}`, submit: 'Delete', done: `The version ${name} is deleted.`, is_danger: true }}
+      muster={null}
       typed_name={name}
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
+      onDone={() => void navigate({ to: gameLink(game.game_id, 'versions') })}
       onClose={onClose}
     >
       <p>The version can no longer be deployed. This cannot be undone.</p>
-      <div>
-        <CopyAs operation={deleteGameVersion} input={input} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

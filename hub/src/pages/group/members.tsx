@@ -15,12 +15,12 @@ import {
 } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CodeLine } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField } from '../../parts/fields.tsx'
-import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Pending } from '../../parts/notice.tsx'
 import { Facts, Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
@@ -227,145 +227,119 @@ function Invite({ onClose }: DialogProps) {
   const [role, setRole] = useState('developer')
   const [days, setDays] = useState('7')
   const [uses, setUses] = useState('1')
-  const invite = useChange(createGroupInvite, { shows_errors: true })
-  const input = {
-    params: { group_id: group.group_id },
-    body: {
-      role: role === 'viewer' ? ('viewer' as const) : ('developer' as const),
-      ttl: Number(days) * DAY_MS,
-      use_count: Number(uses),
-    },
+  const body = {
+    role: role === 'viewer' ? ('viewer' as const) : ('developer' as const),
+    ttl: Number(days) * DAY_MS,
+    use_count: Number(uses),
   }
   return (
-    <FormDialog
-      title={`Invite people to ${group.display_name}`}
-      submit="Create an invite"
-      is_busy={invite.isPending}
-      error={invite.error}
-      onSubmit={() => invite.mutate(input)}
+    <ActionDialog
+      operation={createGroupInvite}
+      input={{ params: { group_id: group.group_id }, body }}
+      words={{ title: `Invite people to ${group.display_name}`, submit: 'Create an invite' }}
+      muster={`members invite --group ${group.group_id}`}
+      onDone={() => undefined}
       onClose={onClose}
     >
-      <SelectField label="Role" value={role} options={ROLES} onChange={setRole} />
-      <SelectField label="Valid for" value={days} options={LIFETIMES} onChange={setDays} />
-      <SelectField label="For" value={uses} options={USES} onChange={setUses} />
-      {invite.data === undefined ? null : (
+      {({ data }) => (
         <>
-          <p>Send this address. It is not shown again.</p>
-          <CodeLine text={`${location.origin}/invites/${invite.data.code}`} />
+          <SelectField label="Role" value={role} options={ROLES} onChange={setRole} />
+          <SelectField label="Valid for" value={days} options={LIFETIMES} onChange={setDays} />
+          <SelectField label="For" value={uses} options={USES} onChange={setUses} />
+          {data === undefined ? null : (
+            <>
+              <p>Send this address. It is not shown again.</p>
+              <CodeLine text={`${location.origin}/invites/${data.code}`} />
+            </>
+          )}
         </>
       )}
-      <div>
-        <CopyAs operation={createGroupInvite} input={input} muster={`members invite --group ${group.group_id}`} />
-      </div>
-    </FormDialog>
+    </ActionDialog>
   )
 }
 
 function Leave({ onClose }: DialogProps) {
   const { group } = useGroup()
   const navigate = useNavigate()
-  const leave = useChange(leaveGroup, {
-    done: `You have left ${group.display_name}.`,
-    shows_errors: true,
-    onDone: () => void navigate({ to: HOME }),
-  })
   return (
-    <ConfirmDialog
-      title={`Leave ${group.display_name}`}
-      submit="Leave"
-      is_danger
-      is_busy={leave.isPending}
-      error={leave.error}
-      onSubmit={() => leave.mutate({ params: { group_id: group.group_id } })}
+    <ActionDialog
+      operation={leaveGroup}
+      input={{ params: { group_id: group.group_id } }}
+      words={{
+        title: `Leave ${group.display_name}`,
+        submit: 'Leave',
+        done: `You have left ${group.display_name}.`,
+        is_danger: true,
+      }}
+      onDone={() => void navigate({ to: HOME })}
       onClose={onClose}
     >
       <p>You no longer see its games. An owner can invite you again.</p>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }
 
 function Delete({ onClose }: DialogProps) {
   const { group } = useGroup()
   const navigate = useNavigate()
-  const input = { params: { group_id: group.group_id } }
-  const remove = useChange(deleteGroup, {
-    done: `The group ${group.display_name} is deleted.`,
-    shows_errors: true,
-    onDone: () => void navigate({ to: HOME }),
-  })
   return (
-    <ConfirmDialog
-      title={`Delete ${group.display_name}`}
-      submit="Delete the group"
-      is_danger
+    <ActionDialog
+      operation={deleteGroup}
+      input={{ params: { group_id: group.group_id } }}
+      words={{
+        title: `Delete ${group.display_name}`,
+        submit: 'Delete the group',
+        done: `The group ${group.display_name} is deleted.`,
+        is_danger: true,
+      }}
+      muster={`groups delete ${group.group_id}`}
       typed_name={group.display_name}
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
+      onDone={() => void navigate({ to: HOME })}
       onClose={onClose}
     >
       <p>Delete its games first. This cannot be undone.</p>
-      <div>
-        <CopyAs operation={deleteGroup} input={input} muster={`groups delete ${group.group_id}`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }
 
 function Transfer({ member, onClose }: DialogProps & { member: Member }) {
   const { group } = useGroup()
   const { identity_id, display_name } = member.identity
-  const input = { params: { group_id: group.group_id }, body: { new_owner_identity_id: identity_id } }
-  const transfer = useChange(transferGroupOwnership, {
-    done: `${display_name} owns the group.`,
-    onDone: onClose,
-    shows_errors: true,
-  })
   return (
-    <ConfirmDialog
-      title={`Make ${display_name} the owner`}
-      submit="Transfer the group"
-      is_danger
-      is_busy={transfer.isPending}
-      error={transfer.error}
-      onSubmit={() => transfer.mutate(input)}
+    <ActionDialog
+      operation={transferGroupOwnership}
+      input={{ params: { group_id: group.group_id }, body: { new_owner_identity_id: identity_id } }}
+      words={{
+        title: `Make ${display_name} the owner`,
+        submit: 'Transfer the group',
+        done: `${display_name} owns the group.`,
+        is_danger: true,
+      }}
+      muster={null}
       onClose={onClose}
     >
       <p>The owner of today becomes a developer.</p>
-      <div>
-        <CopyAs operation={transferGroupOwnership} input={input} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }
 
 function Remove({ member, onClose }: DialogProps & { member: Member }) {
   const { group } = useGroup()
   const { identity_id, display_name } = member.identity
-  const input = { params: { group_id: group.group_id, identity_id } }
-  const remove = useChange(kickGroupMember, {
-    done: `${display_name} is removed.`,
-    onDone: onClose,
-    shows_errors: true,
-  })
   return (
-    <ConfirmDialog
-      title={`Remove ${display_name}`}
-      submit="Remove"
-      is_danger
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
+    <ActionDialog
+      operation={kickGroupMember}
+      input={{ params: { group_id: group.group_id, identity_id } }}
+      words={{
+        title: `Remove ${display_name}`,
+        submit: 'Remove',
+        done: `${display_name} is removed.`,
+        is_danger: true,
+      }}
+      muster={`members remove ${identity_id} --group ${group.group_id}`}
       onClose={onClose}
     >
       <p>All invites of the group are revoked too, because the member may know their codes.</p>
-      <div>
-        <CopyAs
-          operation={kickGroupMember}
-          input={input}
-          muster={`members remove ${identity_id} --group ${group.group_id}`}
-        />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

@@ -1,10 +1,9 @@
 // Writing and deleting one key-value entry.
 import { useState } from 'react'
 import { deleteKvEntry, putKvEntry } from '../../api/operations.gen.ts'
-import { useChange } from '../../api/queries.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { CopyButton } from '../../parts/copy.tsx'
 import { TextArea, TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 
 export type KvEntry = { key: string; value?: unknown }
 
@@ -24,19 +23,18 @@ export function EditDialog({
 }) {
   const [key, setKey] = useState(entry?.key ?? (directory === '' ? '' : `${directory.replace(/\/$/, '')}/`))
   const [text, setText] = useState(entry === null ? '{}' : JSON.stringify(entry.value, null, 2))
-  const put = useChange(putKvEntry, { done: 'The entry is written.', onDone: onClose, shows_errors: true })
   const parsed = parse(text)
   return (
-    <FormDialog
-      title={entry === null ? 'Write an entry' : entry.key}
-      submit="Write"
-      is_wide
-      is_busy={put.isPending}
-      is_ready={may_put && key !== '' && 'value' in parsed}
-      error={put.error}
-      onSubmit={() => {
-        if ('value' in parsed) put.mutate({ body: { namespace_id, key, value: parsed.value } })
+    <ActionDialog
+      operation={putKvEntry}
+      input={{ body: { namespace_id, key, value: 'value' in parsed ? parsed.value : null } }}
+      words={{
+        title: entry === null ? 'Write an entry' : entry.key,
+        submit: 'Write',
+        done: 'The entry is written.',
       }}
+      is_wide
+      is_ready={may_put && key !== '' && 'value' in parsed}
       onClose={onClose}
     >
       {entry === null ? (
@@ -55,7 +53,7 @@ export function EditDialog({
         onChange={setText}
         {...('error' in parsed ? { error: parsed.error } : {})}
       />
-    </FormDialog>
+    </ActionDialog>
   )
 }
 
@@ -68,21 +66,17 @@ export function DeleteDialog({
   namespace_id: string
   onClose: () => void
 }) {
-  const remove = useChange(deleteKvEntry, { done: 'The entry is deleted.', onDone: onClose, shows_errors: true })
   return (
-    <ConfirmDialog
-      title="Delete this entry?"
-      submit="Delete"
-      is_danger
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate({ query: { key: name, namespace_id } })}
+    <ActionDialog
+      operation={deleteKvEntry}
+      input={{ query: { key: name, namespace_id } }}
+      words={{ title: 'Delete this entry?', submit: 'Delete', done: 'The entry is deleted.', is_danger: true }}
       onClose={onClose}
     >
       <p className="wrap-anywhere">
         <code>{name}</code> is deleted at once. Its value cannot be restored.
       </p>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }
 

@@ -3,14 +3,13 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { deleteMatchmakerLobbyPlayer, getRayPerfLogs, listMatchmakerLobbyPlayers } from '../../api/operations.gen.ts'
-import { useChange } from '../../api/queries.ts'
 import { gameLink, rayLink } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { ApiName } from '../../parts/api-name.tsx'
 import { Button } from '../../parts/button.tsx'
 import { ShortId, shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
@@ -121,23 +120,20 @@ function WhyHere({ game_id, player_id, request }: WhyHereProps) {
 type RemovePlayerProps = { params: { game_id: string; lobby_id: string; player_id: string }; onClose: () => void }
 
 function RemovePlayer({ params, onClose }: RemovePlayerProps) {
-  const change = useChange(deleteMatchmakerLobbyPlayer, {
-    done: ({ did_remove }) => (did_remove ? 'The player was removed.' : 'The player had left before.'),
-    onDone: onClose,
-    shows_errors: true,
-  })
   return (
-    <ConfirmDialog
-      title={`Remove player ${shortId(params.player_id)}`}
-      submit="Remove"
-      is_danger
-      is_busy={change.isPending}
-      error={change.error}
-      onSubmit={() => change.mutate({ params })}
+    <ActionDialog
+      operation={deleteMatchmakerLobbyPlayer}
+      input={{ params }}
+      words={{
+        title: `Remove player ${shortId(params.player_id)}`,
+        submit: 'Remove',
+        done: ({ did_remove }) => (did_remove ? 'The player was removed.' : 'The player had left before.'),
+        is_danger: true,
+      }}
       onClose={onClose}
     >
       <p>The seat is free at once, and the player's token is refused from now on.</p>
       <p>An open connection stays open until the game server closes it.</p>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import { call } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
 import { deleteMatchmakerLobby } from '../../api/operations.gen.ts'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
+import { FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { count, plural } from '../../parts/numbers.ts'
 import { showToast } from '../../toasts.ts'
 
@@ -55,7 +55,7 @@ export function StopLobbies({ game_id, lobby_ids, players, onDone, onClose }: St
   }
 
   return (
-    <ConfirmDialog
+    <FormDialog
       title={`Stop ${plural(ids.length, 'lobby', 'lobbies')}`}
       submit={done === null ? 'Stop' : `Stopped ${count(done)} of ${count(ids.length)}`}
       is_danger
@@ -74,7 +74,7 @@ export function StopLobbies({ game_id, lobby_ids, players, onDone, onClose }: St
       {lobby_ids.length > STOPS_MAX ? (
         <p>Only the first {count(STOPS_MAX)} of the selected lobbies are stopped. Select the others afterwards.</p>
       ) : null}
-    </ConfirmDialog>
+    </FormDialog>
   )
 }
 

@@ -7,12 +7,12 @@ import {
   setMatchmakerVersionDraining,
   updateGameNamespaceVersion,
 } from '../../api/operations.gen.ts'
-import { useChange, useEntries, usePages } from '../../api/queries.ts'
+import { useEntries, usePages } from '../../api/queries.ts'
 import { gameLink, HOME, versionLink } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable, ListEnd } from '../../parts/data-table.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Notice, Pending } from '../../parts/notice.tsx'
 import { duration } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
@@ -211,29 +211,15 @@ function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
 function DrainDialog({ version_id, onClose }: { version_id: string; onClose: () => void }) {
   const { game, params, namespace } = useNamespace()
   const name = versionName(game, version_id)
-  const drain = useChange(setMatchmakerVersionDraining, {
-    done: `${name} drains in ${namespace.display_name}.`,
-    onDone: onClose,
-    shows_errors: true,
-  })
-  const input = { params: { ...params, version_id }, body: { is_draining: true } }
   return (
-    <ConfirmDialog
-      title={`Drain ${name}`}
-      submit="Drain"
-      is_busy={drain.isPending}
-      error={drain.error}
-      onSubmit={() => drain.mutate(input)}
+    <ActionDialog
+      operation={setMatchmakerVersionDraining}
+      input={{ params: { ...params, version_id }, body: { is_draining: true } }}
+      words={{ title: `Drain ${name}`, submit: 'Drain', done: `${name} drains in ${namespace.display_name}.` }}
+      muster={`drain ${name} --namespace ${namespace.name_id}`}
       onClose={onClose}
     >
       <p>The lobbies of {name} take no new players and stop when they are empty. Connected players keep playing.</p>
-      <div>
-        <CopyAs
-          operation={setMatchmakerVersionDraining}
-          input={input}
-          muster={`drain ${name} --namespace ${namespace.name_id}`}
-        />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

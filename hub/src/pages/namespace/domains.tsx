@@ -2,11 +2,11 @@
 import { useState } from 'react'
 import { addNamespaceDomain, removeNamespaceDomain } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CopyButton } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Failure, type Tone } from '../../parts/notice.tsx'
 import { Empty, Section } from '../../parts/page.tsx'
 import { Ago, useNow } from '../../parts/time.tsx'
@@ -67,11 +67,6 @@ function DomainRow({ domain }: { domain: Domain }) {
   const { params } = useNamespace()
   const may = useMay()
   const [is_removing, setRemoving] = useState(false)
-  const remove = useChange(removeNamespaceDomain, {
-    done: `${domain.domain} is removed.`,
-    onDone: () => setRemoving(false),
-    shows_errors: true,
-  })
   const { verification_status, verification_records, verification_errors } = domain
   return (
     <li className="flex flex-col gap-2 p-4">
@@ -114,17 +109,19 @@ function DomainRow({ domain }: { domain: Domain }) {
       )}
       {domain.certificate === undefined ? null : <CertificateLine certificate={domain.certificate} />}
       {is_removing ? (
-        <ConfirmDialog
-          title={`Remove ${domain.domain}`}
-          submit="Remove"
-          is_danger
-          is_busy={remove.isPending}
-          error={remove.error}
-          onSubmit={() => remove.mutate({ params: { ...params, domain: domain.domain } })}
+        <ActionDialog
+          operation={removeNamespaceDomain}
+          input={{ params: { ...params, domain: domain.domain } }}
+          words={{
+            title: `Remove ${domain.domain}`,
+            submit: 'Remove',
+            done: `${domain.domain} is removed.`,
+            is_danger: true,
+          }}
           onClose={() => setRemoving(false)}
         >
           <p>The site is no longer served there. No other group can claim a verified domain for 30 days.</p>
-        </ConfirmDialog>
+        </ActionDialog>
       ) : null}
     </li>
   )

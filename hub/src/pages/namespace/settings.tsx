@@ -4,10 +4,10 @@ import { useState } from 'react'
 import { deleteGameNamespace, renameGameNamespace, updateGameNamespaceExpiry } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { SelectField } from '../../parts/fields.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Failure } from '../../parts/notice.tsx'
 import { Page, Section } from '../../parts/page.tsx'
 import { Ago, useNow } from '../../parts/time.tsx'
@@ -111,26 +111,22 @@ function Expiry() {
 function Delete({ onClose }: { onClose: () => void }) {
   const { game, namespace, params } = useNamespace()
   const navigate = useNavigate()
-  const remove = useChange(deleteGameNamespace, {
-    done: `The namespace ${namespace.display_name} is deleted.`,
-    shows_errors: true,
-    onDone: () => void navigate({ to: gameLink(game.game_id) }),
-  })
   return (
-    <ConfirmDialog
-      title={`Delete ${namespace.display_name}`}
-      submit="Delete the namespace"
-      is_danger
+    <ActionDialog
+      operation={deleteGameNamespace}
+      input={{ params }}
+      words={{
+        title: `Delete ${namespace.display_name}`,
+        submit: 'Delete the namespace',
+        done: `The namespace ${namespace.display_name} is deleted.`,
+        is_danger: true,
+      }}
+      muster={`namespaces delete ${namespace.name_id}`}
       typed_name={namespace.name_id}
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate({ params })}
+      onDone={() => void navigate({ to: gameLink(game.game_id) })}
       onClose={onClose}
     >
       <p>Players are disconnected, and the stored data of the namespace are deleted. This cannot be undone.</p>
-      <div>
-        <CopyAs operation={deleteGameNamespace} input={{ params }} muster={`namespaces delete ${namespace.name_id}`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

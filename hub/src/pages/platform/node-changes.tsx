@@ -2,10 +2,8 @@
 import type { listNodes, ResponseOf } from '@musterhost/contract'
 import { useState } from 'react'
 import { cancelNodeDrain, drainNode, removeNode } from '../../api/operations.gen.ts'
-import { useChange } from '../../api/queries.ts'
-import { CopyAs } from '../../parts/copy-as.tsx'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { CheckField, SelectField } from '../../parts/fields.tsx'
-import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { plural } from '../../parts/numbers.ts'
 
 export type Node = ResponseOf<typeof listNodes>['nodes'][number]
@@ -27,7 +25,6 @@ export function DrainNode({ node, onClose }: Props) {
   const { node_id, lobby_count, player_count } = node
   const [at_match_end, setAtMatchEnd] = useState(false)
   const [deadline, setDeadline] = useState('')
-  const drain = useChange(drainNode, { done: `${node_id} gets no new lobbies.`, onDone: onClose, shows_errors: true })
   const body = {
     node_id,
     ...(at_match_end ? { at_match_end } : {}),
@@ -35,12 +32,11 @@ export function DrainNode({ node, onClose }: Props) {
   }
   const { command = '' } = DEADLINES.find(({ value }) => value === deadline) ?? {}
   return (
-    <FormDialog
-      title={`Drain ${node_id}`}
-      submit="Drain"
-      is_busy={drain.isPending}
-      error={drain.error}
-      onSubmit={() => drain.mutate({ body })}
+    <ActionDialog
+      operation={drainNode}
+      input={{ body }}
+      words={{ title: `Drain ${node_id}`, submit: 'Drain', done: `${node_id} gets no new lobbies.` }}
+      muster={`nodes drain ${node_id}${at_match_end ? ' --at-match-end' : ''}${command}`}
       onClose={onClose}
     >
       <p>
@@ -64,55 +60,38 @@ export function DrainNode({ node, onClose }: Props) {
         onChange={setDeadline}
         options={DEADLINES}
       />
-      <div>
-        <CopyAs
-          operation={drainNode}
-          input={{ body }}
-          muster={`nodes drain ${node_id}${at_match_end ? ' --at-match-end' : ''}${command}`}
-        />
-      </div>
-    </FormDialog>
+    </ActionDialog>
   )
 }
 
 export function CancelDrain({ node: { node_id, state }, onClose }: Props) {
-  const cancel = useChange(cancelNodeDrain, {
-    done: `${node_id} gets lobbies again.`,
-    onDone: onClose,
-    shows_errors: true,
-  })
-  const input = { body: { node_id } }
   return (
-    <ConfirmDialog
-      title={state === 'removed' ? `Take back ${node_id}` : `Cancel the drain of ${node_id}`}
-      submit={state === 'removed' ? 'Take back' : 'Cancel the drain'}
-      is_busy={cancel.isPending}
-      error={cancel.error}
-      onSubmit={() => cancel.mutate(input)}
+    <ActionDialog
+      operation={cancelNodeDrain}
+      input={{ body: { node_id } }}
+      words={{
+        title: state === 'removed' ? `Take back ${node_id}` : `Cancel the drain of ${node_id}`,
+        submit: state === 'removed' ? 'Take back' : 'Cancel the drain',
+        done: `${node_id} gets lobbies again.`,
+      }}
+      muster={`nodes drain ${node_id} --cancel`}
       onClose={onClose}
     >
       <p>It gets lobbies again, and its lobbies take players.</p>
-      <div>
-        <CopyAs operation={cancelNodeDrain} input={input} muster={`nodes drain ${node_id} --cancel`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }
 
 export function RemoveNode({ node, onClose }: Props) {
   const { node_id, lobby_count, link } = node
   const [force, setForce] = useState(false)
-  const remove = useChange(removeNode, { done: `${node_id} is removed.`, onDone: onClose, shows_errors: true })
-  const input = { body: { node_id, ...(force ? { force } : {}) } }
   return (
-    <FormDialog
-      title={`Remove ${node_id}`}
-      submit="Remove"
-      is_danger
-      is_busy={remove.isPending}
+    <ActionDialog
+      operation={removeNode}
+      input={{ body: { node_id, ...(force ? { force } : {}) } }}
+      words={{ title: `Remove ${node_id}`, submit: 'Remove', done: `${node_id} is removed.`, is_danger: true }}
+      muster={`nodes remove ${node_id}${force ? ' --force' : ''}`}
       is_ready={lobby_count === 0 || force}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
       onClose={onClose}
     >
       <p>
@@ -132,10 +111,7 @@ export function RemoveNode({ node, onClose }: Props) {
           />
         </>
       )}
-      <div>
-        <CopyAs operation={removeNode} input={input} muster={`nodes remove ${node_id}${force ? ' --force' : ''}`} />
-      </div>
-    </FormDialog>
+    </ActionDialog>
   )
 }
 

@@ -7,13 +7,14 @@ import {
   listNodeInvitations as listInvitations,
   revokeNodeInvitation,
 } from '../../api/operations.gen.ts'
-import { useCall, useChange } from '../../api/queries.ts'
+import { useCall } from '../../api/queries.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CodeLine } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { CheckField, SelectField, TextField } from '../../parts/fields.tsx'
-import { ConfirmDialog, Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Dialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Pending, type Tone } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
@@ -150,64 +151,60 @@ function NewInvitation({ onCreated, onClose }: NewInvitationProps) {
   const has_edge = role_text.includes('edge')
   const public_host = has_edge ? typed_host.trim() : ''
   const is_host = public_host === '' || HOST.test(public_host)
-  const invite = useChange(create, { onDone: (response) => onCreated(response, public_host), shows_errors: true })
   const region = chosen === '' ? (regions[0]?.region_name_id ?? '') : chosen
   const body = { ttl: Number(ttl), region, roles: [...roles], ...(name === '' ? {} : { name }) }
   const lifetime = LIFETIMES.find(({ value }) => value === ttl)!.command
   return (
-    <FormDialog
-      title="Invite a machine"
-      submit="Invite"
-      is_busy={invite.isPending}
+    <ActionDialog
+      operation={create}
+      input={{ body }}
+      words={{ title: 'Invite a machine', submit: 'Invite' }}
+      muster={`nodes invite${name === '' ? '' : ` --name ${name}`} --region ${region} --roles ${role_text} --ttl ${lifetime}`}
       is_ready={region !== '' && is_host}
-      error={invite.error}
-      onSubmit={() => invite.mutate({ body })}
+      onDone={(response) => onCreated(response, public_host)}
       onClose={onClose}
     >
-      <TextField
-        label="Name of the node"
-        hint="Lower-case letters, digits and single hyphens. Empty: a random name."
-        value={name}
-        onChange={setName}
-        autoComplete="off"
-        error={errorAt(invite.error, 'name')}
-      />
-      <SelectField
-        label="Region"
-        hint="It runs lobbies of this region."
-        value={region}
-        onChange={setRegion}
-        options={regions.map(({ region_name_id, region_display_name }) => ({
-          value: region_name_id,
-          text: region_display_name,
-        }))}
-      />
-      <SelectField
-        label="What it does"
-        hint="A machine that serves players sees all that they send, and has the keys of player tokens: only one that you trust."
-        value={role_text}
-        onChange={setRoles}
-        options={ROLES.map(({ value, text }) => ({ value, text }))}
-      />
-      {has_edge ? (
-        <TextField
-          label="Public host"
-          hint="Where players reach this machine, for example attic.example.com. Empty: they are sent to the platform."
-          value={typed_host}
-          onChange={setPublicHost}
-          autoComplete="off"
-          error={is_host ? undefined : 'A host name or an address, without port or https://.'}
-        />
-      ) : null}
-      <SelectField label="Valid for" value={ttl} onChange={setTtl} options={LIFETIMES} />
-      <div>
-        <CopyAs
-          operation={create}
-          input={{ body }}
-          muster={`nodes invite${name === '' ? '' : ` --name ${name}`} --region ${region} --roles ${role_text} --ttl ${lifetime}`}
-        />
-      </div>
-    </FormDialog>
+      {({ error }) => (
+        <>
+          <TextField
+            label="Name of the node"
+            hint="Lower-case letters, digits and single hyphens. Empty: a random name."
+            value={name}
+            onChange={setName}
+            autoComplete="off"
+            error={errorAt(error, 'name')}
+          />
+          <SelectField
+            label="Region"
+            hint="It runs lobbies of this region."
+            value={region}
+            onChange={setRegion}
+            options={regions.map(({ region_name_id, region_display_name }) => ({
+              value: region_name_id,
+              text: region_display_name,
+            }))}
+          />
+          <SelectField
+            label="What it does"
+            hint="A machine that serves players sees all that they send, and has the keys of player tokens: only one that you trust."
+            value={role_text}
+            onChange={setRoles}
+            options={ROLES.map(({ value, text }) => ({ value, text }))}
+          />
+          {has_edge ? (
+            <TextField
+              label="Public host"
+              hint="Where players reach this machine, for example attic.example.com. Empty: they are sent to the platform."
+              value={typed_host}
+              onChange={setPublicHost}
+              autoComplete="off"
+              error={is_host ? undefined : 'A host name or an address, without port or https://.'}
+            />
+          ) : null}
+          <SelectField label="Valid for" value={ttl} onChange={setTtl} options={LIFETIMES} />
+        </>
+      )}
+    </ActionDialog>
   )
 }
 
@@ -229,26 +226,20 @@ function JoinCommand({ response, public_host, onClose }: JoinCommandProps) {
 }
 
 function Revoke({ invitation: { invitation_id, node_id }, onClose }: { invitation: Invitation; onClose: () => void }) {
-  const revoke = useChange(revokeNodeInvitation, {
-    done: 'The invitation is revoked.',
-    onDone: onClose,
-    shows_errors: true,
-  })
-  const input = { params: { invitation_id } }
   return (
-    <ConfirmDialog
-      title={`Revoke the invitation of ${node_id}`}
-      submit="Revoke"
-      is_danger
-      is_busy={revoke.isPending}
-      error={revoke.error}
-      onSubmit={() => revoke.mutate(input)}
+    <ActionDialog
+      operation={revokeNodeInvitation}
+      input={{ params: { invitation_id } }}
+      words={{
+        title: `Revoke the invitation of ${node_id}`,
+        submit: 'Revoke',
+        done: 'The invitation is revoked.',
+        is_danger: true,
+      }}
+      muster={`nodes uninvite ${invitation_id}`}
       onClose={onClose}
     >
       <p>No machine can join with it any more. This cannot be undone.</p>
-      <div>
-        <CopyAs operation={revokeNodeInvitation} input={input} muster={`nodes uninvite ${invitation_id}`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }

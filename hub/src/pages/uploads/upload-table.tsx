@@ -3,12 +3,10 @@ import type { Operation } from '@musterhost/contract'
 import { useState } from 'react'
 import type { Input } from '../../api/call.ts'
 import type { Described } from '../../api/describe.ts'
-import { useChange } from '../../api/queries.ts'
+import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { ShortId } from '../../parts/copy.tsx'
-import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
-import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge } from '../../parts/notice.tsx'
 import { bytes } from '../../parts/numbers.ts'
 import { Ago } from '../../parts/time.tsx'
@@ -101,22 +99,20 @@ type RemovalDialogProps<O extends Operation> = { row: UploadedRow; removal: Uplo
 
 function RemovalDialog<O extends Operation>({ row, removal, onClose }: RemovalDialogProps<O>) {
   const { operation, inputOf, muster } = removal
-  const remove = useChange(operation, { done: `${row.display_name} is deleted.`, onDone: onClose, shows_errors: true })
-  const input = inputOf(row.id)
   return (
-    <ConfirmDialog
-      title={`Delete ${row.display_name}`}
-      submit="Delete"
-      is_danger
-      is_busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate(input)}
+    <ActionDialog
+      operation={operation}
+      input={inputOf(row.id)}
+      words={{
+        title: `Delete ${row.display_name}`,
+        submit: 'Delete',
+        done: `${row.display_name} is deleted.`,
+        is_danger: true,
+      }}
+      muster={`${muster} ${row.id}`}
       onClose={onClose}
     >
       <p>Its files are deleted. The platform refuses this while a version uses them.</p>
-      <div>
-        <CopyAs operation={operation} input={input} muster={`${muster} ${row.id}`} />
-      </div>
-    </ConfirmDialog>
+    </ActionDialog>
   )
 }
