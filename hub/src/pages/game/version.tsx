@@ -1,4 +1,5 @@
 // One version: its config, where it runs, and what can be done with it.
+import type { getGameVersionById as getVersion, ResponseOf } from '@musterhost/contract'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { lazy, Suspense, useState } from 'react'
 import {
@@ -21,7 +22,7 @@ import { Facts, Page, Section } from '../../parts/page.tsx'
 import { Instant } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { errorAt } from '../forms.ts'
-import { useGame, useMay } from './game.ts'
+import { type Game, useGame, useMay } from './game.ts'
 
 const DeployDialog = lazy(() => import('./deploy-dialog.tsx'))
 
@@ -76,48 +77,8 @@ export default function Version() {
       <Pending read={read} />
       {version === undefined ? null : (
         <>
-          <Section title="About">
-            <Facts
-              facts={[
-                ['Created', <Instant key="create" ts={version.create_ts} />],
-                [
-                  'Runs in',
-                  runs_in.length === 0
-                    ? 'no namespace'
-                    : runs_in.map(({ namespace_id, display_name }) => (
-                        <Link key={namespace_id} to={namespaceLink(game.game_id, namespace_id)} className="mr-2">
-                          {display_name}
-                        </Link>
-                      )),
-                ],
-              ]}
-            />
-            {may_deploy && others.length > 0 ? (
-              <p className="flex flex-wrap gap-2 border-t border-line p-4">
-                {others.map(({ namespace_id, display_name }) => (
-                  <Button key={namespace_id} onClick={() => setOpened({ namespace_id })}>
-                    Deploy to {display_name}
-                  </Button>
-                ))}
-              </p>
-            ) : null}
-          </Section>
-          <Section
-            title="Config"
-            actions={
-              <>
-                <CopyButton text={JSON.stringify(version.config, null, 2)} label="Copy the config" is_large />
-                {may(createGameVersion) ? (
-                  <LinkButton to={gameLink(game.game_id, 'versions/new')} search={{ from: version_id } as never}>
-                    New version from it
-                  </LinkButton>
-                ) : null}
-                <CopyAs operation={getGameVersionById} input={{ params }} />
-              </>
-            }
-          >
-            <CodeBlock label="Config">{JSON.stringify(version.config, null, 2)}</CodeBlock>
-          </Section>
+          <About version={version} runs_in={runs_in} others={may_deploy ? others : []} onDeploy={setOpened} />
+          <Config version={version} />
           {opened === 'rename' ? <Rename name={version.display_name} version_id={version_id} onClose={close} /> : null}
           {opened === 'delete' ? <Delete name={version.display_name} version_id={version_id} onClose={close} /> : null}
         </>
@@ -134,6 +95,72 @@ export default function Version() {
         </Suspense>
       )}
     </Page>
+  )
+}
+
+type GameVersion = ResponseOf<typeof getVersion>['version']
+type Namespaces = Game['namespaces']
+type AboutProps = {
+  version: GameVersion
+  runs_in: Namespaces
+  /** Where it can be deployed. */
+  others: Namespaces
+  onDeploy: (to: { namespace_id: string }) => void
+}
+
+function About({ version, runs_in, others, onDeploy }: AboutProps) {
+  const { game } = useGame()
+  return (
+    <Section title="About">
+      <Facts
+        facts={[
+          ['Created', <Instant key="create" ts={version.create_ts} />],
+          [
+            'Runs in',
+            runs_in.length === 0
+              ? 'no namespace'
+              : runs_in.map(({ namespace_id, display_name }) => (
+                  <Link key={namespace_id} to={namespaceLink(game.game_id, namespace_id)} className="mr-2">
+                    {display_name}
+                  </Link>
+                )),
+          ],
+        ]}
+      />
+      {others.length > 0 ? (
+        <p className="flex flex-wrap gap-2 border-t border-line p-4">
+          {others.map(({ namespace_id, display_name }) => (
+            <Button key={namespace_id} onClick={() => onDeploy({ namespace_id })}>
+              Deploy to {display_name}
+            </Button>
+          ))}
+        </p>
+      ) : null}
+    </Section>
+  )
+}
+
+function Config({ version: { version_id, config } }: { version: GameVersion }) {
+  const { game } = useGame()
+  const may = useMay()
+  const text = JSON.stringify(config, null, 2)
+  return (
+    <Section
+      title="Config"
+      actions={
+        <>
+          <CopyButton text={text} label="Copy the config" is_large />
+          {may(createGameVersion) ? (
+            <LinkButton to={gameLink(game.game_id, 'versions/new')} search={{ from: version_id } as never}>
+              New version from it
+            </LinkButton>
+          ) : null}
+          <CopyAs operation={getGameVersionById} input={{ params: { game_id: game.game_id, version_id } }} />
+        </>
+      }
+    >
+      <CodeBlock label="Config">{text}</CodeBlock>
+    </Section>
   )
 }
 

@@ -11,7 +11,7 @@ import { useCall, useEntries, usePages } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
 import { Button, LinkButton } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
-import { DataTable, ListEnd } from '../../parts/data-table.tsx'
+import { type Column, DataTable, ListEnd } from '../../parts/data-table.tsx'
 import { Loading, Pending } from '../../parts/notice.tsx'
 import { bytes } from '../../parts/numbers.ts'
 import { Empty, Page, Section } from '../../parts/page.tsx'
@@ -213,54 +213,7 @@ function List({
         rows={entries}
         rowId={({ key }) => key}
         empty="No entry is directly in this directory."
-        columns={[
-          {
-            id: 'key',
-            title: 'Key',
-            width: 22,
-            sortBy: ({ key }) => key,
-            cell: (entry) => (
-              <button
-                type="button"
-                className="max-w-80 cursor-pointer truncate text-left font-mono text-xs text-accent underline"
-                onClick={() => onOpen({ kind: 'edit', entry })}
-              >
-                {entry.key}
-              </button>
-            ),
-          },
-          {
-            id: 'value',
-            title: 'Value',
-            cell: ({ value }) => <code className="wrap-anywhere">{previewOf(value)}</code>,
-          },
-          {
-            id: 'size',
-            title: 'Size',
-            width: 6,
-            is_number: true,
-            sortBy: ({ value }) => sizeOf(value),
-            cell: ({ value }) => bytes(sizeOf(value)),
-          },
-          ...(may_put
-            ? [
-                {
-                  id: 'delete',
-                  title: 'Delete',
-                  width: 6,
-                  cell: ({ key }: KvEntry) => (
-                    <Button
-                      kind="quiet_danger"
-                      aria-label={`Delete ${key}`}
-                      onClick={() => onOpen({ kind: 'delete', key })}
-                    >
-                      Delete
-                    </Button>
-                  ),
-                },
-              ]
-            : []),
-        ]}
+        columns={columnsOf(may_put, onOpen)}
       />
       {entries.length === 0 && !read.hasNextPage ? null : (
         <ListEnd
@@ -273,6 +226,53 @@ function List({
       )}
     </Section>
   )
+}
+
+function columnsOf(may_put: boolean, onOpen: (open: Open) => void): Column<KvEntry>[] {
+  return [
+    {
+      id: 'key',
+      title: 'Key',
+      width: 22,
+      sortBy: ({ key }) => key,
+      cell: (entry) => (
+        <button
+          type="button"
+          className="max-w-80 cursor-pointer truncate text-left font-mono text-xs text-accent underline"
+          onClick={() => onOpen({ kind: 'edit', entry })}
+        >
+          {entry.key}
+        </button>
+      ),
+    },
+    {
+      id: 'value',
+      title: 'Value',
+      cell: ({ value }) => <code className="wrap-anywhere">{previewOf(value)}</code>,
+    },
+    {
+      id: 'size',
+      title: 'Size',
+      width: 6,
+      is_number: true,
+      sortBy: ({ value }) => sizeOf(value),
+      cell: ({ value }) => bytes(sizeOf(value)),
+    },
+    ...(may_put
+      ? [
+          {
+            id: 'delete',
+            title: 'Delete',
+            width: 6,
+            cell: ({ key }: KvEntry) => (
+              <Button kind="quiet_danger" aria-label={`Delete ${key}`} onClick={() => onOpen({ kind: 'delete', key })}>
+                Delete
+              </Button>
+            ),
+          },
+        ]
+      : []),
+  ]
 }
 
 function previewOf(value: unknown): string {

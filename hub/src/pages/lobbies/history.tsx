@@ -37,7 +37,6 @@ export default function LobbyHistory() {
   const all = useEntries(read.data?.pages, (page) => page.lobbies)
   const rows = useMemo(() => all.filter((lobby) => passes(lobby, view)), [all, view])
   const columns = useColumns()
-  const modes = [...new Set(all.map((lobby) => lobby.lobby_group_name_id))].sort()
   const to = namespaceLink(game.game_id, namespace.namespace_id)
   return (
     <Page
@@ -55,30 +54,7 @@ export default function LobbyHistory() {
         </>
       }
     >
-      <div className="flex flex-wrap items-end gap-3">
-        <Choice
-          label="Outcome"
-          all="All outcomes"
-          value={view.outcome}
-          values={OUTCOMES}
-          onChange={(outcome) => setView({ outcome })}
-        />
-        <Choice
-          label="Game mode"
-          all="All modes"
-          value={view.mode}
-          values={modes}
-          onChange={(mode) => setView({ mode })}
-        />
-        <Choice
-          label="Region"
-          all="All regions"
-          value={view.region}
-          values={game.available_regions.map((region) => region.region_id)}
-          textOf={(region_id) => regionName(game, region_id)}
-          onChange={(region) => setView({ region })}
-        />
-      </div>
+      <Filters all={all} view={view} onChange={setView} />
       <Pending read={read} what="Loading the history" />
       {read.data === undefined ? null : (
         <div className="rounded-lg border border-line">
@@ -106,7 +82,41 @@ export default function LobbyHistory() {
   )
 }
 
-function passes(lobby: PastLobby, { outcome, mode, region }: Record<(typeof VIEW)[number], string>): boolean {
+type View = Record<(typeof VIEW)[number], string>
+type FiltersProps = { all: readonly PastLobby[]; view: View; onChange: (change: Partial<View>) => void }
+
+function Filters({ all, view, onChange }: FiltersProps) {
+  const { game } = useNamespace()
+  const modes = [...new Set(all.map((lobby) => lobby.lobby_group_name_id))].sort()
+  return (
+    <div className="flex flex-wrap items-end gap-3">
+      <Choice
+        label="Outcome"
+        all="All outcomes"
+        value={view.outcome}
+        values={OUTCOMES}
+        onChange={(outcome) => onChange({ outcome })}
+      />
+      <Choice
+        label="Game mode"
+        all="All modes"
+        value={view.mode}
+        values={modes}
+        onChange={(mode) => onChange({ mode })}
+      />
+      <Choice
+        label="Region"
+        all="All regions"
+        value={view.region}
+        values={game.available_regions.map((region) => region.region_id)}
+        textOf={(region_id) => regionName(game, region_id)}
+        onChange={(region) => onChange({ region })}
+      />
+    </div>
+  )
+}
+
+function passes(lobby: PastLobby, { outcome, mode, region }: View): boolean {
   return (
     (outcome === '' || outcomeOf(lobby) === outcome) &&
     (mode === '' || lobby.lobby_group_name_id === mode) &&

@@ -70,19 +70,10 @@ function OpenLog({ store, sources, moment, is_over, empty, actions }: OpenLogPro
     if (moment != null) mark.goTo(store.placeOfMoment(moment.ts_ms))
   }, [moment, mark.goTo, store])
 
-  function goToError(step: 1 | -1): void {
-    const top = Math.floor((frame.current?.scrollTop ?? 0) / LINE_PX)
-    const from = mark.place() ?? (step === 1 ? top - 1 : top)
-    mark.goTo(store.nextError(from, step))
-  }
-  function onKey(event: KeyboardEvent<HTMLDivElement>): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return
-    if (event.key === 'n') goToError(1)
-    else if (event.key === 'p') goToError(-1)
-  }
+  const errors = useErrorKeys(store, frame, mark)
   usePageActions([
-    { id: 'log-next-error', title: 'Log: next error', keys: 'n', run: () => goToError(1) },
-    { id: 'log-previous-error', title: 'Log: previous error', keys: 'p', run: () => goToError(-1) },
+    { id: 'log-next-error', title: 'Log: next error', keys: 'n', run: () => errors.goTo(1) },
+    { id: 'log-previous-error', title: 'Log: previous error', keys: 'p', run: () => errors.goTo(-1) },
     { id: 'log-follow', title: 'Log: follow new lines', run: () => follow.set(true) },
   ])
   const letters = sources.map(({ letter }) => letter)
@@ -93,14 +84,7 @@ function OpenLog({ store, sources, moment, is_over, empty, actions }: OpenLogPro
       <div className="flex flex-wrap items-end gap-3 border-b border-line bg-raised p-3">
         <Filters filter={filter} sources={sources} error={store.filter_error} onChange={setFilter} />
         <CheckField label="Wrap" checked={is_wrapped} onChange={setWrapped} />
-        <div className="flex items-center">
-          <Button kind="quiet" onClick={() => goToError(-1)} title="Key p, in the log" aria-label="Previous error">
-            ↑ error
-          </Button>
-          <Button kind="quiet" onClick={() => goToError(1)} title="Key n, in the log" aria-label="Next error">
-            ↓ error
-          </Button>
-        </div>
+        <ErrorButtons onGo={errors.goTo} />
         {actions}
       </div>
       <div className="relative">
@@ -110,7 +94,7 @@ function OpenLog({ store, sources, moment, is_over, empty, actions }: OpenLogPro
           role="group"
           aria-label="Log"
           tabIndex={0}
-          onKeyDown={onKey}
+          onKeyDown={errors.onKey}
           onScroll={follow.onScroll}
           className={`${is_over ? 'max-h-[60vh]' : 'h-[60vh] min-h-64'} overflow-auto font-mono text-xs [overflow-anchor:none] [tab-size:4]`}
         >
@@ -132,6 +116,34 @@ function OpenLog({ store, sources, moment, is_over, empty, actions }: OpenLogPro
         )}
       </div>
       <LogEnd store={store} sources={sources} is_following={follow.is_following} />
+    </div>
+  )
+}
+
+/** Goes to the next or the previous error: from the marked line, else from the first one in view. */
+function useErrorKeys(store: LogStore, frame: { current: HTMLDivElement | null }, mark: ReturnType<typeof useMark>) {
+  function goTo(step: 1 | -1): void {
+    const top = Math.floor((frame.current?.scrollTop ?? 0) / LINE_PX)
+    const from = mark.place() ?? (step === 1 ? top - 1 : top)
+    mark.goTo(store.nextError(from, step))
+  }
+  function onKey(event: KeyboardEvent<HTMLDivElement>): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (event.key === 'n') goTo(1)
+    else if (event.key === 'p') goTo(-1)
+  }
+  return { goTo, onKey }
+}
+
+function ErrorButtons({ onGo }: { onGo: (step: 1 | -1) => void }) {
+  return (
+    <div className="flex items-center">
+      <Button kind="quiet" onClick={() => onGo(-1)} title="Key p, in the log" aria-label="Previous error">
+        ↑ error
+      </Button>
+      <Button kind="quiet" onClick={() => onGo(1)} title="Key n, in the log" aria-label="Next error">
+        ↓ error
+      </Button>
     </div>
   )
 }

@@ -28,7 +28,7 @@ const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
 type Deploy = ResponseOf<typeof getGameNamespaceVersionHistoryList>['versions'][number]
 
 const HISTORY_EVERY_MS = 5_000
-const HISTORY_PAGE = 50
+const HISTORY_QUERY = { limit: 50 }
 
 /** What is deployed in the dialog: a version of choice, or one of the history. */
 type Opened = { kind: 'deploy' } | { kind: 'roll_back'; version_id: string } | { kind: 'drain'; version_id: string }
@@ -38,24 +38,9 @@ export default function Deploys() {
   const may = useMay()
   const [opened, setOpened] = useState<Opened | null>(null)
   const may_deploy = may(updateGameNamespaceVersion)
-  const query = { limit: HISTORY_PAGE }
-  const history = usePages(
-    getHistory,
-    { params, query },
-    ({ versions, is_cut }) => {
-      const anchor = versions.at(-1)?.deploy_id
-      return is_cut && anchor !== undefined ? { params, query: { ...query, anchor } } : null
-    },
-    { every_ms: HISTORY_EVERY_MS },
-  )
+  const history = useHistory()
   const deploys = useEntries(history.data?.pages, (page) => page.versions)
-  const newest = new Map(deploys.toReversed().map((deploy) => [deploy.version_id, deploy]))
-  const last_good = deploys.find(
-    ({ version_id, first_ready_ts }) =>
-      version_id !== namespace.version_id &&
-      first_ready_ts !== undefined &&
-      newest.get(version_id)?.rolled_back_ts === undefined,
-  )
+  const last_good = lastGood(deploys, namespace.version_id)
   const rollBack =
     last_good === undefined ? undefined : () => setOpened({ kind: 'roll_back', version_id: last_good.version_id })
   usePageActions(
@@ -68,7 +53,6 @@ export default function Deploys() {
         ]
       : [],
   )
-  const close = (): void => setOpened(null)
   return (
     <Page
       title={namespace.display_name}
@@ -98,7 +82,7 @@ export default function Deploys() {
         actions={
           <CopyAs
             operation={getHistory}
-            input={{ params, query }}
+            input={{ params, query: HISTORY_QUERY }}
             muster={`versions --namespace ${namespace.name_id}`}
           />
         }
@@ -113,19 +97,46 @@ export default function Deploys() {
           onMore={() => void history.fetchNextPage()}
         />
       </Section>
-      {opened?.kind === 'deploy' || opened?.kind === 'roll_back' ? (
-        <Suspense>
-          <DeployDialog
-            game_id={game.game_id}
-            namespace={namespace}
-            versions={game.versions}
-            {...(opened.kind === 'roll_back' ? { version_id: opened.version_id, is_rollback: true } : {})}
-            onClose={close}
-          />
-        </Suspense>
-      ) : null}
-      {opened?.kind === 'drain' ? <DrainDialog version_id={opened.version_id} onClose={close} /> : null}
+      {opened === null ? null : <OpenedDialog opened={opened} onClose={() => setOpened(null)} />}
     </Page>
+  )
+}
+
+function useHistory() {
+  const { params } = useNamespace()
+  return usePages(
+    getHistory,
+    { params, query: HISTORY_QUERY },
+    ({ versions, is_cut }) => {
+      const anchor = versions.at(-1)?.deploy_id
+      return is_cut && anchor !== undefined ? { params, query: { ...HISTORY_QUERY, anchor } } : null
+    },
+    { every_ms: HISTORY_EVERY_MS },
+  )
+}
+
+/** The newest deploy of another version that became ready, and was not rolled back the last time. */
+function lastGood(deploys: readonly Deploy[], current_id: string): Deploy | undefined {
+  const newest = new Map(deploys.toReversed().map((deploy) => [deploy.version_id, deploy]))
+  return deploys.find(
+    ({ version_id, first_ready_ts }) =>
+      version_id !== current_id && first_ready_ts !== undefined && newest.get(version_id)?.rolled_back_ts === undefined,
+  )
+}
+
+function OpenedDialog({ opened, onClose }: { opened: Opened; onClose: () => void }) {
+  const { game, namespace } = useNamespace()
+  if (opened.kind === 'drain') return <DrainDialog version_id={opened.version_id} onClose={onClose} />
+  return (
+    <Suspense>
+      <DeployDialog
+        game_id={game.game_id}
+        namespace={namespace}
+        versions={game.versions}
+        {...(opened.kind === 'roll_back' ? { version_id: opened.version_id, is_rollback: true } : {})}
+        onClose={onClose}
+      />
+    </Suspense>
   )
 }
 

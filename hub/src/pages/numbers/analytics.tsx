@@ -32,6 +32,7 @@ import {
   variantsOf,
 } from './analytics-series.ts'
 
+const VIEW = ['range', 'from', 'to', 'by', 'compare'] as const
 const HOUR_MS = 3_600_000
 const RANGES = [
   { value: '1h', text: 'Last hour', ms: HOUR_MS },
@@ -57,13 +58,46 @@ const DEPLOYS_EVERY_MS = 10_000
 
 export default function Analytics() {
   const { game, namespace, params } = useNamespace()
-  const [state, change] = useUrlState(['range', 'from', 'to', 'by', 'compare'])
+  const [state, change] = useUrlState(VIEW)
   const by: SplitBy = state.by === 'region' || state.by === 'game_mode' ? state.by : ''
   const period = usePeriod(state)
   const deploys = useDeploys(period)
   const marks = useMemo(() => deploys.map(({ at_ms, text }): ChartMark => ({ at_ms, text })), [deploys])
-  const is_zoomed = state.from !== ''
-  const zoomOut = (): void => change({ from: '', to: '' })
+  useChoiceActions(state, change)
+  return (
+    <Page
+      title="Analytics"
+      crumbs={[
+        { text: 'Home', to: HOME },
+        { text: game.display_name, to: gameLink(game.game_id) },
+        { text: namespace.display_name, to: namespaceLink(game.game_id, namespace.namespace_id) },
+      ]}
+      lead="Mark a part of a chart with the pointer to zoom in. With a chart focused, the arrow keys show its values. Times are those of this browser."
+    >
+      <Choices state={state} by={by} onChange={change} />
+      <p className="numbers text-soft">
+        {instant(period.start_ms)} to {instant(period.end_ms)}
+      </p>
+      <DeployLine deploys={deploys} />
+      <Charts
+        ids={params}
+        period={period}
+        by={by}
+        marks={marks}
+        is_compared={state.compare === 'yes'}
+        onRange={(from_ms, to_ms) => change({ from: String(Math.floor(from_ms)), to: String(Math.ceil(to_ms)) })}
+      />
+    </Page>
+  )
+}
+
+type View = Record<(typeof VIEW)[number], string>
+type ChangeView = (change: Partial<View>) => void
+
+const ZOOMED_OUT = { from: '', to: '' }
+
+/** The choices as commands of the palette. */
+function useChoiceActions(state: View, change: ChangeView): void {
   usePageActions([
     ...RANGES.map(({ value, text }) => ({
       id: `range ${value}`,
@@ -80,61 +114,49 @@ export default function Analytics() {
       title: state.compare === 'yes' ? 'Hide the previous period' : 'Compare with the previous period',
       run: () => change({ compare: state.compare === 'yes' ? '' : 'yes' }),
     },
-    ...(is_zoomed ? [{ id: 'zoom-out', title: 'Zoom out', run: zoomOut }] : []),
+    ...(state.from !== '' ? [{ id: 'zoom-out', title: 'Zoom out', run: () => change(ZOOMED_OUT) }] : []),
   ])
+}
+
+function Choices({ state, by, onChange }: { state: View; by: SplitBy; onChange: ChangeView }) {
+  const is_zoomed = state.from !== ''
   return (
-    <Page
-      title="Analytics"
-      crumbs={[
-        { text: 'Home', to: HOME },
-        { text: game.display_name, to: gameLink(game.game_id) },
-        { text: namespace.display_name, to: namespaceLink(game.game_id, namespace.namespace_id) },
-      ]}
-      lead="Mark a part of a chart with the pointer to zoom in. With a chart focused, the arrow keys show its values. Times are those of this browser."
-    >
-      <div className="flex flex-wrap items-end gap-3">
-        <div className="w-44">
-          <SelectField
-            label="Range"
-            value={is_zoomed ? 'zoom' : state.range || RANGE_DEFAULT.value}
-            options={[...RANGES, ...(is_zoomed ? [{ value: 'zoom', text: 'Marked part' }] : [])]}
-            onChange={(range) => change({ range, from: '', to: '' })}
-          />
-        </div>
-        <div className="w-44">
-          <SelectField label="Split by" value={by} options={SPLITS} onChange={(next) => change({ by: next })} />
-        </div>
-        <div className="pb-1.5">
-          <CheckField
-            label="Compare with the previous period"
-            checked={state.compare === 'yes'}
-            onChange={(is_on) => change({ compare: is_on ? 'yes' : '' })}
-          />
-        </div>
-        {is_zoomed ? <Button onClick={zoomOut}>Zoom out</Button> : null}
+    <div className="flex flex-wrap items-end gap-3">
+      <div className="w-44">
+        <SelectField
+          label="Range"
+          value={is_zoomed ? 'zoom' : state.range || RANGE_DEFAULT.value}
+          options={[...RANGES, ...(is_zoomed ? [{ value: 'zoom', text: 'Marked part' }] : [])]}
+          onChange={(range) => onChange({ range, from: '', to: '' })}
+        />
       </div>
-      <p className="numbers text-soft">
-        {instant(period.start_ms)} to {instant(period.end_ms)}
-      </p>
-      {deploys.length === 0 ? null : (
-        <p className="flex flex-wrap gap-x-4 text-soft">
-          Deploys in this time:
-          {deploys.map(({ deploy_id, version_id, at_ms, text }) => (
-            <span key={deploy_id} className="numbers wrap-anywhere">
-              <Link to={versionLink(game.game_id, version_id)}>{text}</Link> {instant(at_ms)}
-            </span>
-          ))}
-        </p>
-      )}
-      <Charts
-        ids={params}
-        period={period}
-        by={by}
-        marks={marks}
-        is_compared={state.compare === 'yes'}
-        onRange={(from_ms, to_ms) => change({ from: String(Math.floor(from_ms)), to: String(Math.ceil(to_ms)) })}
-      />
-    </Page>
+      <div className="w-44">
+        <SelectField label="Split by" value={by} options={SPLITS} onChange={(next) => onChange({ by: next })} />
+      </div>
+      <div className="pb-1.5">
+        <CheckField
+          label="Compare with the previous period"
+          checked={state.compare === 'yes'}
+          onChange={(is_on) => onChange({ compare: is_on ? 'yes' : '' })}
+        />
+      </div>
+      {is_zoomed ? <Button onClick={() => onChange(ZOOMED_OUT)}>Zoom out</Button> : null}
+    </div>
+  )
+}
+
+function DeployLine({ deploys }: { deploys: readonly MarkedDeploy[] }) {
+  const { game } = useNamespace()
+  if (deploys.length === 0) return null
+  return (
+    <p className="flex flex-wrap gap-x-4 text-soft">
+      Deploys in this time:
+      {deploys.map(({ deploy_id, version_id, at_ms, text }) => (
+        <span key={deploy_id} className="numbers wrap-anywhere">
+          <Link to={versionLink(game.game_id, version_id)}>{text}</Link> {instant(at_ms)}
+        </span>
+      ))}
+    </p>
   )
 }
 

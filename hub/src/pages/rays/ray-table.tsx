@@ -69,14 +69,7 @@ function columnsOf(game: Game): Column<RaySummary>[] {
       title: 'Result',
       width: 22,
       sortBy: ({ code }) => code ?? '',
-      cell: ({ code }) =>
-        code === undefined ? (
-          <Badge tone="good">ok</Badge>
-        ) : (
-          <Badge tone="bad">
-            <ApiName name={code} />
-          </Badge>
-        ),
+      cell: ({ code }) => <Result code={code} />,
     },
     {
       id: 'namespace',
@@ -91,19 +84,32 @@ function columnsOf(game: Game): Column<RaySummary>[] {
       is_secondary: true,
       title: 'Player',
       width: 7,
-      cell: ({ player_id }) =>
-        player_id === undefined ? null : (
-          <Link
-            to={gameLink(game.game_id, 'search')}
-            search={{ text: player_id } as never}
-            title={player_id}
-            className="font-mono text-xs"
-          >
-            {shortId(player_id)}
-          </Link>
-        ),
+      cell: ({ player_id }) => <PlayerLink game={game} player_id={player_id} />,
     },
   ]
+}
+
+function Result({ code }: { code: string | undefined }) {
+  if (code === undefined) return <Badge tone="good">ok</Badge>
+  return (
+    <Badge tone="bad">
+      <ApiName name={code} />
+    </Badge>
+  )
+}
+
+function PlayerLink({ game, player_id }: { game: Game; player_id: string | undefined }) {
+  if (player_id === undefined) return null
+  return (
+    <Link
+      to={gameLink(game.game_id, 'search')}
+      search={{ text: player_id } as never}
+      title={player_id}
+      className="font-mono text-xs"
+    >
+      {shortId(player_id)}
+    </Link>
+  )
 }
 
 /** A namespace that was deleted keeps its id. */
