@@ -9,6 +9,10 @@ const DIST = join(ROOT, 'cli/dist')
 const SOURCES = [
   '{cli,contract}/src/**/*.ts',
   'cli/templates/**/*',
+  // What templates are made of.
+  'sdk/{compiled.ts,src/*.ts}',
+  'examples/godot-client/muster.gd',
+  'scripts/template-files.ts',
   'scripts/package/*.ts',
   '{package,package-lock,cli/package}.json',
   'README.md',

@@ -1,20 +1,7 @@
-// `npm run build -w sdk -- FOLDER`: the SDK as plain JavaScript, for games that are written in it and for pages, which
-// cannot read TypeScript. Types are left out and imports get the new names; nothing else changes.
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { stripTypeScriptTypes } from 'node:module'
+// `npm run build -w sdk -- FOLDER`: writes the SDK as plain JavaScript into a folder.
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-
-const MODULES = [
-  'browser',
-  'player',
-  'server',
-  'attach',
-  'attach-http',
-  'attach-players',
-  'attach-settings',
-  'request',
-  'error',
-]
+import { compiledModules } from './compiled.ts'
 
 const [target] = process.argv.slice(2)
 if (target === undefined) {
@@ -23,11 +10,8 @@ if (target === undefined) {
 } else {
   // npm runs this in sdk/; what was typed means a folder of where it was typed.
   const folder = resolve(process.env.INIT_CWD ?? '.', target)
-  await mkdir(folder, { recursive: true })
-  for (const name of MODULES) {
-    const source = join(import.meta.dirname, 'src', `${name}.ts`)
-    const text = stripTypeScriptTypes(await readFile(source, 'utf8')).replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'")
-    await writeFile(join(folder, `${name}.js`), text)
-  }
-  console.log(MODULES.map((name) => join(basename(folder), `${name}.js`)).join(' '))
+  mkdirSync(folder, { recursive: true })
+  const modules = compiledModules()
+  for (const [name, text] of modules) writeFileSync(join(folder, name), text)
+  console.log([...modules.keys()].map((name) => join(basename(folder), name)).join(' '))
 }

@@ -22,6 +22,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { endProcessesOf, freeSettings, processesOf } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/support/until.ts'
+import { makeTemplateFiles } from '../src/templates/made-files.ts'
 import { startRegistry } from './loopback-registry.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -215,6 +216,9 @@ function requireContent({ command, platform }: Packed): void {
     const name = basename(entry.name).replace(/^\.(?=(?:gitignore|npmignore|npmrc)$)/, '_')
     assert.ok(files.command.includes(`package/${join(folder, name)}`), entry.name)
   }
+  const made = [...makeTemplateFiles().keys()]
+  assert.ok(made.length >= 10, `${made.length} made files of templates`)
+  for (const path of made) assert.ok(files.command.includes(`package/templates/${path}`), path)
   const sources = [...files.command, ...files.platform].filter((file) => file.endsWith('.ts'))
   assert.deepEqual(
     sources.filter((file) => !file.startsWith('package/templates/')),

@@ -106,8 +106,9 @@ export const ARROWS: Record<string, readonly string[]> = {
     'ids',
     'runner',
   ],
-  // The pages of the commands are made from the program. The packed table of addresses is made from the public one.
-  scripts: ['addresses', 'config', 'contract', 'cli'],
+  // The pages of the commands are made from the program. The packed table of addresses is made from the public one. Templates
+  // have the SDK as JavaScript.
+  scripts: ['addresses', 'config', 'contract', 'cli', 'sdk'],
 }
 
 /**

@@ -3,6 +3,7 @@
 import { copyFileSync, cpSync, globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { makeTemplateFiles } from '../../cli/src/templates/made-files.ts'
 import { packAsNumbers, parseAsNumbers } from '../../server/src/addresses/ip-data/as-numbers.ts'
 import { bundle } from './bundle.ts'
 import { licencesOf } from './licences.ts'
@@ -47,6 +48,10 @@ export async function writeCommandPackage(root: string, to: string, options: { h
   })
   const filter = (file: string): boolean => basename(file) !== 'node_modules'
   cpSync(join(root, 'cli/templates'), join(to, 'templates'), { recursive: true, filter })
+  for (const [path, text] of makeTemplateFiles()) {
+    mkdirSync(dirname(join(to, 'templates', path)), { recursive: true })
+    writeFileSync(join(to, 'templates', path), text)
+  }
   renameDotFiles(join(to, 'templates'))
   writeTexts(root, to, modules)
   writeManifest(to, commandManifest(root, options))

@@ -1,11 +1,12 @@
 // What `muster init` writes: a small game or page that works, from cli/templates/, with the SDK as plain files.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { projectSchema } from '@musterhost/contract/project-config'
+import { makeTemplateFiles } from './made-files.ts'
 
 const FOLDER = fileURLToPath(new URL('../../templates/', import.meta.url))
-/** The SDK as JavaScript, which `npm run generate` writes. */
+/** The SDK as JavaScript. */
 const SDK = 'sdk'
 const CONFIG_FILE = 'muster.yaml'
 /** npm leaves files of these names out of packages, so the package has them with an underscore. */
@@ -68,17 +69,17 @@ const ISOLATED_ROUTES = `\
 export function renderTemplate(name: TemplateName, game: string, is_isolated = false): Map<string, string> {
   const { layers, sdk }: Template = TEMPLATES[name]
   const files = new Map<string, string>()
+  const made = makeTemplateFiles()
   for (const layer of layers) {
-    for (const [path, text] of filesOf(join(FOLDER, layer))) {
+    for (const [path, text] of filesOf(layer, made)) {
       files.set(path, text.replaceAll('GAME_NAME', game).replaceAll('GAME_TITLE', titleOf(game)))
     }
   }
   // The rules are in main.py.
   if (name === 'program') files.delete('server/game.js')
+  const sdk_files = new Map(filesOf(SDK, made))
   for (const [folder, modules] of Object.entries(sdk)) {
-    for (const module of modules) {
-      files.set(`${folder}/${module}.js`, readFileSync(join(FOLDER, SDK, `${module}.js`), 'utf8'))
-    }
+    for (const module of modules) files.set(`${folder}/${module}.js`, sdk_files.get(`${module}.js`)!)
   }
   if (is_isolated) files.set(CONFIG_FILE, isolated(files.get(CONFIG_FILE)!))
   files.set('muster.schema.json', `${JSON.stringify(projectSchema(), null, 2)}\n`)
@@ -94,11 +95,14 @@ function titleOf(game: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`
 }
 
-function* filesOf(folder: string): Generator<[path: string, text: string]> {
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+/** The files of a folder of cli/templates/: those that it has, then those that are made. */
+function* filesOf(name: string, made: ReadonlyMap<string, string>): Generator<[path: string, text: string]> {
+  const folder = join(FOLDER, name)
+  for (const entry of existsSync(folder) ? readdirSync(folder, { recursive: true, withFileTypes: true }) : []) {
     if (!entry.isFile()) continue
-    const name = RENAMED.has(entry.name) ? `.${entry.name.slice(1)}` : entry.name
+    const file = RENAMED.has(entry.name) ? `.${entry.name.slice(1)}` : entry.name
     const inside = entry.parentPath.slice(folder.length + 1).replaceAll('\\', '/')
-    yield [inside === '' ? name : `${inside}/${name}`, readFileSync(join(entry.parentPath, entry.name), 'utf8')]
+    yield [inside === '' ? file : `${inside}/${file}`, readFileSync(join(entry.parentPath, entry.name), 'utf8')]
   }
+  for (const [path, text] of made) if (path.startsWith(`${name}/`)) yield [path.slice(name.length + 1), text]
 }

@@ -1,6 +1,7 @@
 // docs/portals.md in a browser: a portal of another origin frames a site of the platform, or hosts a copy of its files. The
 // browser blocks the storage of frames of other sites.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -15,7 +16,8 @@ import { temporaryFolder } from '../supervisor/started.ts'
 import { type Arena, startArena } from './arena.ts'
 import { openBrowser, openPage } from './browser.ts'
 
-const SDK = join(import.meta.dirname, '../../../cli/templates/sdk')
+/** The program of `npm run build -w sdk`. */
+const BUILD_SDK = join(import.meta.dirname, '../../../sdk/build.ts')
 const SDK_FILES = ['browser.js', 'player.js', 'request.js', 'error.js']
 
 test('pages in frames, and copies at other origins', async (t) => {
@@ -26,7 +28,9 @@ test('pages in frames, and copies at other origins', async (t) => {
   const portal = await startPortal(t, files)
   const copy = await copyOf(arena, portal)
   files.set('/copy.html', copy)
-  for (const name of SDK_FILES) files.set(`/sdk/${name}`, await readFile(join(SDK, name), 'utf8'))
+  const sdk = join(temporaryFolder(t), 'sdk')
+  execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', BUILD_SDK, sdk])
+  for (const name of SDK_FILES) files.set(`/sdk/${name}`, await readFile(join(sdk, name), 'utf8'))
 
   const site = `${arena.play_url}?name=Ada&autoplay`
   for (const sandbox of ['', 'sandbox="allow-scripts allow-same-origin"']) {
