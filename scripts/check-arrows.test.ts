@@ -57,7 +57,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'server/src/edge/planted-test.ts',
-    text: "import { openFixture } from '../../test/platform.ts'\nexport const fixture = openFixture\n",
+    text: "import { openFixture } from '../../test/support/platform.ts'\nexport const fixture = openFixture\n",
     fault: /:1 \S+ is a test, or there for tests only/,
   },
   {
