@@ -24,7 +24,6 @@ const DATA = [
   { path: 'server/src/database/schema.ts', why: 'A member for each column of each table.' },
   { path: 'server/src/database/schema/', why: 'A member for each column of each table.' },
   { path: 'server/src/database/migrations/', why: 'Statements that are never changed.' },
-  { path: 'server/src/config/settings.ts', why: 'An entry for each setting.' },
   { path: 'contract/src/errors.ts', why: 'An entry for each error.' },
   { path: 'contract/src/error-help.ts', why: 'An entry for each error.' },
   { path: 'scripts/prose/words.ts', why: 'An entry for each word.' },
