@@ -18,36 +18,27 @@ const EDGE_PORTS_SPARE_MIN = 16
 export function readEdge(
   read: SettingsReader,
   mode: Config['mode'],
+  { edge_http_port, edge_https_port }: Pick<Config, 'edge_http_port' | 'edge_https_port'>,
 ): Pick<
   Config,
   | 'edge_hosts'
   | 'edge_public_host'
-  | 'edge_retire_ms'
-  | 'edge_http_port'
-  | 'edge_https_port'
   | 'advertised_http_port'
   | 'advertised_https_port'
   | 'certificates_dir'
   | 'edge_ports'
   | 'host_port_ranges'
-  | 'proxy_protocol_from'
 > {
-  const edge_http_port = read.number('MUSTER_EDGE_HTTP_PORT')
-  const edge_https_port = read.number('MUSTER_EDGE_HTTPS_PORT')
   const certificates_dir = read.textOrNull('MUSTER_TLS_CERTIFICATES')
   const edge_public_host = readPublicHost(read)
   return {
-    edge_retire_ms: read.number('MUSTER_EDGE_RETIRE_SECONDS'),
     edge_hosts: readEdgeHosts(read, mode),
     edge_public_host,
-    edge_http_port,
-    edge_https_port,
     advertised_http_port: read.number('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port),
     advertised_https_port: read.number('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port),
     certificates_dir: certificates_dir === null ? null : resolve(certificates_dir),
     edge_ports: { ...readEdgePorts(read), host: readEdgePortsHost(read, mode, ownAddress(mode, edge_public_host)) },
     host_port_ranges: readHostPortRanges(read),
-    proxy_protocol_from: read.list('MUSTER_PROXY_PROTOCOL_FROM'),
   }
 }
 

@@ -30,7 +30,7 @@ export function readTrustedProxies(read: SettingsReader): Pick<Config, 'trusted_
 export function readOutbound(
   read: SettingsReader,
   mode: Config['mode'],
-): Pick<Config, 'dns_servers' | 'fetch_private_networks' | 'fetch_localhost' | 'fetch_authorities' | 'captcha_urls'> {
+): Pick<Config, 'fetch_private_networks' | 'fetch_localhost' | 'fetch_authorities'> {
   const fetch_private_networks = read.list('MUSTER_FETCH_PRIVATE_NETWORKS')
   for (const network of fetch_private_networks) {
     if (!network.includes('/') || readBlock(network) === null) {
@@ -43,13 +43,7 @@ export function readOutbound(
       'MUSTER_FETCH_LOCALHOST must be off in production: games could call the services of this machine.',
     )
   }
-  return {
-    dns_servers: read.nameServers('MUSTER_DNS_SERVERS'),
-    fetch_private_networks,
-    fetch_localhost,
-    fetch_authorities: readAuthorities(read),
-    captcha_urls: { hcaptcha: read.url('MUSTER_HCAPTCHA_URL'), turnstile: read.url('MUSTER_TURNSTILE_URL') },
-  }
+  return { fetch_private_networks, fetch_localhost, fetch_authorities: readAuthorities(read) }
 }
 
 /** A list of CIDR blocks or single addresses. `check`: of each one that can be read. */

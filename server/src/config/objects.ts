@@ -12,7 +12,7 @@ export function readS3Place(text: string): S3Place | null {
   return bucket === undefined || DOTS.test(prefix) ? null : { bucket, prefix }
 }
 
-export function readObjects(read: SettingsReader): Pick<Config, 's3' | 'objects' | 'site_cache_bytes_max'> {
+export function readObjects(read: SettingsReader): Pick<Config, 's3' | 'objects'> {
   const { mistakes } = read
   const place = read.text('MUSTER_OBJECTS')
   const bucket = place === '' ? null : readS3Place(place)
@@ -30,7 +30,6 @@ export function readObjects(read: SettingsReader): Pick<Config, 's3' | 'objects'
   return {
     s3,
     objects: bucket === null || s3 === null ? null : { ...bucket, upload_endpoint },
-    site_cache_bytes_max: read.number('MUSTER_SITE_CACHE_MB'),
   }
 }
 

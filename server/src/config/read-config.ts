@@ -9,14 +9,14 @@ import { readAcme } from './acme.ts'
 import type { Config, LoginTurnstile } from './config.ts'
 import { readDatabase } from './database.ts'
 import { readEdge } from './edge.ts'
-import { readLimits, readRetention } from './limits.ts'
 import { readLobbyNetwork } from './lobby-network.ts'
+import { readMembers } from './members.ts'
 import { LOOPBACK, readBlocks, readOutbound, readTrustedProxies } from './networks.ts'
 import { readObjects } from './objects.ts'
 import { isUrl, SettingsReader } from './read.ts'
 import { machineCapacity, type Region, readRegions, thisMachine } from './regions.ts'
 import { ROLES, type Role } from './roles.ts'
-import { FEED_CLASSES, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
+import { FEED_CLASSES, MEMBERS_MAX, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 import { readSwarm } from './swarm.ts'
 
 /** Settings of the clients of a platform. The shell of a developer may have them when it starts the platform. */
@@ -62,53 +62,40 @@ export class ConfigError extends Error {
 export function readConfig(env: Record<string, string | undefined>): Config {
   const read = new SettingsReader(env)
   checkNames(env, read.mistakes)
-  const domains = readDomains(read)
+  const members = readMembers(read)
+  const { domains, quotas } = members
   const mode = domains.main === 'localhost' ? 'development' : 'production'
   checkDomains(domains, mode, read.mistakes)
   const roles = readRoles(read)
   const data_dir = resolve(read.text('MUSTER_DATA'))
-  const edge = readEdge(read, mode)
+  const edge = readEdge(read, mode, members)
   const acme = readAcme(read, mode, roles.includes('api'))
   const config: Config = {
+    ...members,
     mode,
     node_id: readNode(read) ?? `${hostname()}:${data_dir}`,
     data_dir,
     roles,
     ...readDatabase(read),
-    link: read.textOrNull('MUSTER_LINK'),
-    domains,
-    internal_host: read.text('MUSTER_INTERNAL_HOST'),
     internal_plain_from: readBlocks(read, 'MUSTER_INTERNAL_PLAIN_FROM'),
-    api_port: read.number('MUSTER_API_PORT'),
-    matchmaker_port: read.number('MUSTER_MATCHMAKER_PORT'),
-    lobby_api_port: read.number('MUSTER_LOBBY_API_PORT'),
     metrics: readMetrics(read, roles),
-    drain_ms: read.number('MUSTER_DRAIN_SECONDS'),
     otlp: readOtlp(read),
     ...edge,
     public_scheme: readPublicScheme(read, mode, edge.certificates_dir !== null || acme !== null),
     acme,
-    node_grace_ms: read.number('MUSTER_NODE_GRACE_SECONDS'),
     ...readLobbyRegions(read, mode),
     ...readOutbound(read, mode),
     login_turnstile: readLoginTurnstile(read),
-    ...readLimits(read),
+    quotas: { ...quotas, members: read.number('MUSTER_QUOTA_MEMBERS') || MEMBERS_MAX },
     ...readObjects(read),
-    check_ms: read.numberOrNull('MUSTER_CHECK_STORED_DAYS'),
-    rays_per_second: read.numberOrNull('MUSTER_RAYS_PER_SECOND'),
-    retention: readRetention(read),
-    access: read.choice('MUSTER_ACCESS'),
     mail: readMail(read, domains.main),
     ip_data: readIpData(read, data_dir),
     ...readTrustedProxies(read),
     sandbox: readSandbox(read, mode),
     lobby_network: readLobbyNetwork(read),
-    driver: read.choice('MUSTER_DRIVER'),
     docker: readDocker(read),
     swarm: readSwarm(read, mode),
     registries: readRegistries(read),
-    registry_auth_file: read.textOrNull('MUSTER_REGISTRY_AUTH'),
-    log_level: read.choice('MUSTER_LOG_LEVEL'),
     given_settings: givenSettings(read),
   }
   if (read.mistakes.length > 0) throw new ConfigError(read.mistakes)
@@ -126,14 +113,6 @@ function checkNames(env: Record<string, string | undefined>, mistakes: string[])
     mistakes.push(
       'NODE_TLS_REJECT_UNAUTHORIZED switches off what TLS is for; MUSTER_FETCH_AUTHORITIES adds authorities.',
     )
-  }
-}
-
-function readDomains(read: SettingsReader): Config['domains'] {
-  return {
-    main: read.domain('MUSTER_DOMAIN_MAIN'),
-    cdn: read.domain('MUSTER_DOMAIN_CDN'),
-    job: read.domain('MUSTER_DOMAIN_JOB'),
   }
 }
 

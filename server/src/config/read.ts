@@ -7,6 +7,10 @@ type Table = typeof SETTINGS
 type NameOf<Kind extends Setting['kind']> = {
   [Name in SettingName]: Table[Name]['kind'] extends Kind ? Name : never
 }[SettingName]
+/** Settings whose value needs no other one. */
+export type DefaultedName = {
+  [Name in SettingName]: Table[Name] extends { kind: 'port_ranges' } | { default: null } ? never : Name
+}[SettingName]
 /** One argument more where the table has no default. */
 type Otherwise<Name extends SettingName, Value> = Table[Name]['default'] extends null ? [otherwise: Value] : []
 type ChoiceOf<Name extends NameOf<'choice'>> = Table[Name]['of'][number]
@@ -33,6 +37,18 @@ export class SettingsReader {
   /** The text of the environment; empty when it is not set. */
   given(name: SettingName): string {
     return this.#textOf(name, '')
+  }
+
+  /** The value by the kind of the setting. */
+  value(name: DefaultedName): string | number | string[] {
+    const { kind } = SETTINGS[name]
+    if (kind === 'text') return this.text(name as NameOf<'text'>)
+    if (kind === 'url') return this.url(name as NameOf<'url'>)
+    if (kind === 'domain') return this.domain(name as NameOf<'domain'>)
+    if (kind === 'list') return this.list(name as NameOf<'list'>)
+    if (kind === 'name_servers') return this.nameServers(name as NameOf<'name_servers'>)
+    if (kind === 'choice') return this.choice(name as NameOf<'choice'>)
+    return this.number(name as NumberName)
   }
 
   /** An empty value counts as not set. */
