@@ -6,31 +6,26 @@
 //
 // The build is mounted read-only into a base image, or is an image itself (engine-images.ts). Where the platform may make control groups, each container is below a
 // group of its own (../cgroups.ts), which stays when the container is gone: it counts processor time to the end.
-import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LogLine, LogStream } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
 import { childrenOf, identityOf, isAlive, type ProcessId, readBootId, readPageSize } from '../../../node/procfs.ts'
-import { EndedLogs } from '../../logs/ended-logs.ts'
 import type { NetworkWish, RunNetwork } from '../../network/lobby-networks.ts'
 import type { ListeningSocket } from '../../sockets.ts'
 import {
   type Driver,
   type Exit,
   type Handle,
-  neverRan,
   type RunSpec,
   SCRATCH_MOUNT,
   type Started,
   type Usage,
 } from '../driver.ts'
-import { Endings } from '../endings.ts'
+import type { Ending } from '../endings.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from '../inspect.ts'
 import { readEnded, writeEnded } from '../lobby-folder.ts'
-import { LobbyFolders } from '../lobby-folders.ts'
+import { LobbyRecords, type RecordOptions } from '../lobby-records.ts'
 import { isSuspended } from '../program-process.ts'
-import { createUids, UID_COUNT, type Uids } from '../uids.ts'
 import { type ContainerFacts, type ContainerInspect, containerName, factsOf, handleOf } from './container.ts'
 import { containersOf, endContainer, removeContainer, sweepContainers, trimEnded } from './end-container.ts'
 import { EngineImages } from './engine-images.ts'
@@ -48,15 +43,7 @@ const LOG_WAIT_MS_MAX = 5_000
 const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 50
 
-export type DockerDriverOptions = DockerHostOptions & {
-  now: () => number
-  /** How long the logs of an ended lobby are kept at most; null: no limit. */
-  ended_kept_ms: number | null
-  /** How much of the disk the logs of all ended lobbies take at most; null: no limit. */
-  ended_bytes_max: number | null
-  /** A hint that this lobby may have ended. Without it an end is found by calling `exit`. */
-  onEnd?: (lobby_id: string) => void
-}
+export type DockerDriverOptions = DockerHostOptions & RecordOptions
 
 /** What this process knows of a run. `handle`: null while its container is being made. */
 type ActiveRun = {
@@ -73,7 +60,7 @@ export async function openDockerDriver(options: DockerDriverOptions): Promise<Dr
   return new DockerDriver(options, host, await EngineImages.open(host.engine, host.platform, options.now))
 }
 
-class DockerDriver implements Driver {
+class DockerDriver extends LobbyRecords<ActiveRun> implements Driver {
   readonly name = 'docker'
   readonly nodes = null
   readonly sandbox = 'container'
@@ -82,27 +69,19 @@ class DockerDriver implements Driver {
   readonly #options: DockerDriverOptions
   readonly #host: DockerHost
   readonly #machine: Machine
-  readonly #folders: LobbyFolders
-  readonly #ended_logs: EndedLogs
-  readonly #uids: Uids = createUids(randomInt(UID_COUNT))
   readonly #inputs: ContainerInputs
   readonly #programs: ImagePrograms
-  /** By lobby id. */
-  readonly #runs = new Map<string, ActiveRun>()
-  readonly #endings = new Endings()
-  #sweeping: Promise<void> | null = null
   #is_closed = false
 
   constructor(options: DockerDriverOptions, host: DockerHost, images: EngineImages) {
+    super(host.lobbies_folder, options, 0o700)
     this.images = images
     this.#options = options
     this.#host = host
     this.has_own_network = host.networks !== null
     this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups: host.cgroups }
-    this.#folders = new LobbyFolders(host.lobbies_folder, { now: options.now, log: options.log, mode: 0o700 })
     this.#inputs = new ContainerInputs(host.engine)
     this.#programs = new ImagePrograms(host.engine)
-    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#folders.unfinished, options)
   }
 
   homeOf(): string {
@@ -119,31 +98,17 @@ class DockerDriver implements Driver {
 
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
-    if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
-    const folder = this.#folders.make(lobby_id)
+    const folder = this.makeFolder(lobby_id)
     const run = this.#newRun(spec)
-    this.#runs.set(lobby_id, run)
-    try {
-      const started = await startContainer(
-        { host: this.#host, images: this.images, programs: this.#programs },
-        spec,
-        run.facts,
-      )
-      if ('refused' in started) {
-        this.note(lobby_id, started.message)
-        writeEnded(folder, neverRan(started.refused))
-        await this.#giveUp(run)
-        return started
-      }
+    return this.launch(lobby_id, folder, run, async () => {
+      const means = { host: this.#host, images: this.images, programs: this.#programs }
+      const started = await startContainer(means, spec, run.facts)
+      if ('refused' in started) return started
       run.handle = started.handle
       if (run.facts.network !== null) this.#host.networks?.lobbies.recorded(run.facts.network)
       this.#follow(run, folder)
       return started
-    } catch (error) {
-      await this.#giveUp(run)
-      writeEnded(folder, neverRan('not_started'))
-      throw error
-    }
+    })
   }
 
   async list(): Promise<Handle[]> {
@@ -151,17 +116,16 @@ class DockerDriver implements Driver {
     for (const summary of await containersOf(this.#host)) {
       const facts = summary.State === 'running' || summary.State === 'paused' ? factsOf(summary.Labels) : null
       if (facts === null) continue
-      const known = this.#runs.get(facts.lobby_id)
+      const known = this.runs.get(facts.lobby_id)
       if (known?.handle != null) handles.push(known.handle)
       // The start of a container that runs already is not over yet.
       if (known !== undefined) continue
       const found = await this.#inspect(facts.lobby_id)
       if (!found?.State.Running) continue
       const run: ActiveRun = { facts, handle: handleOf(found, facts), output: null, program: null, exit: null }
-      this.#runs.set(facts.lobby_id, run)
-      if (facts.uid !== null) this.#uids.reserve(facts.uid)
-      const folder = this.#folders.of(facts.lobby_id)
-      if (!existsSync(folder)) this.#folders.make(facts.lobby_id)
+      this.adopt(facts.lobby_id, run)
+      const folder = this.folders.of(facts.lobby_id)
+      if (!existsSync(folder)) this.folders.make(facts.lobby_id)
       this.#follow(run, folder)
       handles.push(run.handle!)
     }
@@ -170,9 +134,9 @@ class DockerDriver implements Driver {
 
   async exit(handle: Handle): Promise<Exit | null> {
     if (this.#isSeenAlive(handle)) return null
-    const ended = readEnded(this.#folders.of(handle.lobby_id))
+    const ended = readEnded(this.folders.of(handle.lobby_id))
     if (ended !== null) return ended
-    const run = this.#runs.get(handle.lobby_id)
+    const run = this.runs.get(handle.lobby_id)
     if (run === undefined) return this.#recordEnd(handle.lobby_id, handle, null)
     run.exit ??= this.#recordEnd(handle.lobby_id, handle, run).finally(() => {
       // A container that still runs, or a failure: the next call asks again.
@@ -182,13 +146,13 @@ class DockerDriver implements Driver {
   }
 
   async exitOf(lobby_id: string): Promise<Exit> {
-    const known = readEnded(this.#folders.of(lobby_id)) ?? (await this.#recordEnd(lobby_id, null, null))
+    const known = readEnded(this.folders.of(lobby_id)) ?? (await this.#recordEnd(lobby_id, null, null))
     if (known === null) throw new Error(`Lobby ${lobby_id} runs.`)
     return known
   }
 
   isSuspended(handle: Handle): boolean {
-    const run = this.#runs.get(handle.lobby_id)
+    const run = this.runs.get(handle.lobby_id)
     if (run === undefined || handle.start_time === '') return false
     // The engine's init is the container's first process, and the program its only child.
     const program = run.program === null ? childrenOf(handle.pid)[0] : undefined
@@ -208,42 +172,24 @@ class DockerDriver implements Driver {
     return usage
   }
 
-  stop(handle: Handle, grace_ms: number): Promise<void> {
-    const stop_signal = this.#runs.get(handle.lobby_id)?.facts.stop_signal ?? 'SIGTERM'
-    return this.#endings.request(handle.lobby_id, grace_ms, (ending) =>
-      endContainer(this.#host.engine, handle, { ending, stop_signal }, () => this.#isSeenAlive(handle)),
-    )
+  protected endRun(handle: Handle, ending: Ending): Promise<void> {
+    const stop_signal = this.runs.get(handle.lobby_id)?.facts.stop_signal ?? 'SIGTERM'
+    return endContainer(this.#host.engine, handle, { ending, stop_signal }, () => this.#isSeenAlive(handle))
   }
 
   async write(lobby_id: string, line: string, note: string): Promise<InputResult> {
-    const run = this.#runs.get(lobby_id)
+    const run = this.runs.get(lobby_id)
     if (run?.handle == null || !run.facts.has_input) return 'not_running'
     const result = await this.#inputs.write(containerName(lobby_id), line)
-    if (result === 'written') this.#folders.noteInput(lobby_id, note)
+    if (result === 'written') this.folders.noteInput(lobby_id, note)
     return result
   }
 
-  note(lobby_id: string, text: string): void {
-    this.#folders.note(lobby_id, text)
-  }
-
-  logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
-    return this.#folders.lines(lobby_id, stream, lines_max)
-  }
-
-  sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweepOnce().finally(() => {
-      this.#sweeping = null
-    })
-    return this.#sweeping
-  }
-
   async close(how: { logger: 'end' | 'keep' }): Promise<void> {
-    // Its failure is reported to the caller of `sweep`.
-    await this.#sweeping?.catch(() => {})
-    if (how.logger === 'end') await this.#sweepOnce().catch(() => {})
+    await this.sweepIsOver()
+    if (how.logger === 'end') await this.sweepOnce().catch(() => {})
     this.#is_closed = true
-    await Promise.all([...this.#runs.values()].map(({ output }) => output?.close()))
+    await Promise.all([...this.runs.values()].map(({ output }) => output?.close()))
     this.#inputs.closeAll()
     await this.#closeNetworks(how)
     this.#host.engine.close()
@@ -271,7 +217,7 @@ class DockerDriver implements Driver {
   }
 
   #newRun({ lobby_id, image, has_input = false, network = null }: RunSpec): ActiveRun {
-    const uid = this.#host.gives_uids && !image ? this.#uids.take() : null
+    const uid = this.#host.gives_uids && !image ? this.uids.take() : null
     const group = this.#machine.cgroups === null ? null : lobby_id
     const stop_signal = image?.stop_signal ?? 'SIGTERM'
     const facts = { lobby_id, boot_id: this.#machine.boot_id, uid, group, has_input, network, stop_signal }
@@ -301,7 +247,7 @@ class DockerDriver implements Driver {
 
   /** Null while the container runs. */
   async #recordEnd(lobby_id: string, handle: Handle | null, run: ActiveRun | null): Promise<Exit | null> {
-    const folder = this.#folders.of(lobby_id)
+    const folder = this.folders.of(lobby_id)
     const found = await this.#inspect(lobby_id)
     const facts = run?.facts ?? (found === null ? null : factsOf(found.Config.Labels))
     if (found !== null && (found.State.Running || found.State.Status === 'restarting')) return null
@@ -319,7 +265,7 @@ class DockerDriver implements Driver {
     if (existsSync(folder)) writeEnded(folder, exit)
     this.releaseNetwork(facts?.network ?? handle?.network ?? null)
     this.#inputs.close(containerName(lobby_id))
-    this.#forget(lobby_id)
+    this.forget(lobby_id)
     return exit
   }
 
@@ -335,16 +281,10 @@ class DockerDriver implements Driver {
     if (run === null) await output.close()
   }
 
-  #forget(lobby_id: string): void {
-    const uid = this.#runs.get(lobby_id)?.facts.uid
-    if (uid != null) this.#uids.release(uid)
-    this.#runs.delete(lobby_id)
-  }
-
   /** Removes what a start has made. A failure is repeated by the next sweep. */
-  async #giveUp(run: ActiveRun): Promise<void> {
+  protected async giveUp(run: ActiveRun): Promise<void> {
     const { lobby_id } = run.facts
-    this.#forget(lobby_id)
+    this.forget(lobby_id)
     try {
       await removeContainer(this.#host.engine, lobby_id)
       if (run.facts.group !== null) this.#machine.cgroups?.remove(run.facts.group)
@@ -353,14 +293,11 @@ class DockerDriver implements Driver {
     }
   }
 
-  async #sweepOnce(): Promise<void> {
-    const kept = await sweepContainers(this.#host, this.#options.now(), (lobby_id) => {
-      const run = this.#runs.get(lobby_id)
-      return run === undefined ? 'unknown' : run.handle === null ? 'starting' : 'running'
-    })
-    const used = [...kept.values(), ...[...this.#runs.values()].map(({ facts }) => facts)]
+  protected async sweepOnce(): Promise<void> {
+    const kept = await sweepContainers(this.#host, this.#options.now(), this.stateOf)
+    const used = [...kept.values(), ...[...this.runs.values()].map(({ facts }) => facts)]
     await this.#host.networks?.lobbies.sweep(used.flatMap(({ network }) => network ?? []))
-    const isUsed = (lobby_id: string): boolean => kept.has(lobby_id) || this.#runs.has(lobby_id)
-    await trimEnded(this.#folders, isUsed, this.#ended_logs, this.#options.now())
+    const isUsed = (lobby_id: string): boolean => kept.has(lobby_id) || this.runs.has(lobby_id)
+    await trimEnded(this.folders, isUsed, this.ended_logs, this.#options.now())
   }
 }

@@ -13,8 +13,7 @@ import type { SpareMonitors } from './spare-monitors.ts'
 
 /** What this process knows of a run beyond its folder. `child` is null when the monitor is not a child of this process. */
 export type ActiveRun = {
-  group: string | null
-  uid: number | null
+  facts: { group: string | null; uid: number | null }
   handle: Handle | null
   child: ChildProcess | null
   exit: Promise<Exit> | null
@@ -23,8 +22,8 @@ export type ActiveRun = {
   kept_pipes: number[]
 }
 
-export function newRun(known: Partial<ActiveRun>): ActiveRun {
-  return { group: null, uid: null, handle: null, child: null, exit: null, program: null, kept_pipes: [], ...known }
+export function newRun(facts: ActiveRun['facts'], handle: Handle | null = null): ActiveRun {
+  return { facts, handle, child: null, exit: null, program: null, kept_pipes: [] }
 }
 
 export function isUnreaped(child: ChildProcess): boolean {
@@ -52,9 +51,9 @@ export async function launchRun(
   { folder, spec, program, input: input_path }: Start,
   run: ActiveRun,
 ): Promise<Handle> {
-  const { uid } = run
+  const { uid } = run.facts
   const monitor = monitors.take()
-  run.group = monitor.group
+  run.facts.group = monitor.group
   const output = logger.openPipes(spec.lobby_id, uid)
   run.kept_pipes = output.kept
   // A terminal without input has one that never ends.

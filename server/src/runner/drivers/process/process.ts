@@ -4,16 +4,14 @@
 //
 // A lobby is: started (folder, groups, pipes, monitor) -> running -> ended (`exit` returns its exit, once and for all) ->
 // swept.
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOG_STREAMS, type LogLine, type LogStream } from '../../../lobby-logs/files.ts'
+import { LOG_STREAMS } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
 import { hasOutputPipe } from '../../../lobby-logs/local.ts'
 import { isAlive, readBootId, readPageSize } from '../../../node/procfs.ts'
-import { EndedLogs } from '../../logs/ended-logs.ts'
 import { LoggerClient } from '../../logs/logger-client.ts'
 import type { NetworkWish, RunNetwork } from '../../network/lobby-networks.ts'
 import type { ListeningSocket } from '../../sockets.ts'
@@ -28,15 +26,15 @@ import {
   type Started,
   type Usage,
 } from '../driver.ts'
-import { type Ending, Endings } from '../endings.ts'
+import type { Ending } from '../endings.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from '../inspect.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded } from '../lobby-folder.ts'
-import { LobbyFolders } from '../lobby-folders.ts'
+import { LobbyRecords, type RecordOptions } from '../lobby-records.ts'
 import { identifyProgram, isSuspended } from '../program-process.ts'
 import { findImageProgram, isImageFile, isImageFolder, noWorkingFolder } from '../programs/find-image-program.ts'
 import { findProgram, hasFile, type Program, type ProgramFault } from '../programs/find-program.ts'
 import { glibcOfMachine, withItsNeeds } from '../programs/program-needs.ts'
-import { createUids, UID_COUNT, UID_FIRST, type Uids } from '../uids.ts'
+import { UID_FIRST } from '../uids.ts'
 import { pathOf } from './bubblewrap.ts'
 import { DiskWatch, type FullDisk } from './disk-watch.ts'
 import { endRun, exitOfRun, killLeftovers, limitNote, logIsWhole } from './ending.ts'
@@ -62,22 +60,14 @@ const FULL_DISK: Record<FullDisk, string> = {
 /** Precision of the end of a run that neither this process nor the run's monitor saw end. */
 const SEEN_MS = 1_000
 
-export type ProcessDriverOptions = HostOptions & {
-  now: () => number
-  /** How long the logs of an ended lobby are kept at most; null: no limit. */
-  ended_kept_ms: number | null
-  /** How much of the disk the logs of all ended lobbies take at most; null: no limit. */
-  ended_bytes_max: number | null
-  /** A hint that this lobby may have ended. Without it an end is found by calling `exit`. */
-  onEnd?: (lobby_id: string) => void
-}
+export type ProcessDriverOptions = HostOptions & RecordOptions
 
 /** Prepares the machine (host.ts, with its errors), and starts the logger if there is none. */
 export async function openProcessDriver(options: ProcessDriverOptions): Promise<Driver> {
   return new ProcessDriver(options, await prepareHost(options))
 }
 
-class ProcessDriver implements Driver {
+class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
   readonly name = 'process'
   readonly images = null
   readonly has_own_network: boolean
@@ -86,33 +76,26 @@ class ProcessDriver implements Driver {
   readonly #options: ProcessDriverOptions
   readonly #host: Host
   readonly #machine: Machine
-  readonly #folders: LobbyFolders
   readonly #logger: LoggerClient
   readonly #monitors: SpareMonitors
-  readonly #ended_logs: EndedLogs
-  readonly #uids: Uids = createUids(randomInt(UID_COUNT))
-  /** By lobby id. */
-  readonly #runs = new Map<string, ActiveRun>()
   /** Ended runs whose log is still being read. */
   readonly #releasing = new Set<Promise<void>>()
   readonly #disks = new DiskWatch()
-  readonly #endings = new Endings()
   /** Its time of change is the last moment at which a runner of this folder was alive. */
   readonly #seen_file: string
   readonly #formerly_seen_ts: number | null
   readonly #seen_timer: NodeJS.Timeout
-  #sweeping: Promise<void> | null = null
   /** Whether a trial has shown that this machine makes terminals. */
   #makes_terminals = false
 
   constructor(options: ProcessDriverOptions, host: Host) {
     const { lobbies_folder, cgroups } = host
+    super(lobbies_folder, options, 0o711)
     this.#options = options
     this.#host = host
     this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups }
     this.sandbox = host.bubblewrap ? 'bubblewrap' : 'none'
     this.has_own_network = host.networks !== null
-    this.#folders = new LobbyFolders(lobbies_folder, { now: options.now, log: options.log, mode: 0o711 })
     this.#logger = new LoggerClient(lobbies_folder)
     makeInputPipesFolder(lobbies_folder)
     this.#monitors = new SpareMonitors(cgroups, inheritedFds())
@@ -120,7 +103,6 @@ class ProcessDriver implements Driver {
     this.#formerly_seen_ts = changeTime(this.#seen_file)
     this.#touchSeen()
     this.#seen_timer = setInterval(() => this.#touchSeen(), SEEN_MS)
-    this.#ended_logs = new EndedLogs(lobbies_folder, this.#folders.unfinished, options)
   }
 
   async takeNetwork(wish: NetworkWish): Promise<RunNetwork | null> {
@@ -133,8 +115,7 @@ class ProcessDriver implements Driver {
 
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
-    if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
-    const folder = this.#folders.make(lobby_id)
+    const folder = this.makeFolder(lobby_id)
     const found = this.#findProgram(spec)
     const program = spec.has_terminal && !('refused' in found) ? ((await this.#terminalFault()) ?? found) : found
     if ('refused' in program) {
@@ -142,9 +123,8 @@ class ProcessDriver implements Driver {
       writeEnded(folder, neverRan(program.refused))
       return program
     }
-    const run = newRun({ uid: this.#host.gives_uids ? this.#uids.take() : null })
-    this.#runs.set(lobby_id, run)
-    try {
+    const run = newRun({ group: null, uid: this.#host.gives_uids ? this.uids.take() : null })
+    return this.launch(lobby_id, folder, run, async () => {
       run.handle = await launchRun(
         {
           host: this.#host,
@@ -160,14 +140,14 @@ class ProcessDriver implements Driver {
       this.#logger.attach(lobby_id)
       if (run.handle.network !== null) this.#host.networks?.recorded(run.handle.network)
       return { handle: run.handle }
-    } catch (error) {
-      this.#release(lobby_id)
-      // If its pipes were made, the logger reads them to their end and removes them.
-      this.#logger.attach(lobby_id)
-      this.#removeGroup(run.group)
-      writeEnded(folder, neverRan('not_started'))
-      throw error
-    }
+    })
+  }
+
+  protected async giveUp(run: ActiveRun, lobby_id: string): Promise<void> {
+    this.forget(lobby_id)
+    // If its pipes were made, the logger reads them to their end and removes them.
+    this.#logger.attach(lobby_id)
+    this.#removeGroup(run.facts.group)
   }
 
   #findProgram({ build_folder, image, args, env }: RunSpec): Program {
@@ -196,34 +176,32 @@ class ProcessDriver implements Driver {
   }
 
   homeOf(lobby_id: string): string {
-    return this.#host.bubblewrap ? SCRATCH_MOUNT : scratchOf(this.#folders.of(lobby_id))
+    return this.#host.bubblewrap ? SCRATCH_MOUNT : scratchOf(this.folders.of(lobby_id))
   }
 
   async list(): Promise<Handle[]> {
     const handles: Handle[] = []
-    for (const lobby_id of this.#folders.unfinished.ids()) {
+    for (const lobby_id of this.folders.unfinished.ids()) {
       // A runner may have been killed before it named the lobby to the logger, which reads each pipe once.
-      if (!this.#runs.has(lobby_id)) this.#logger.attach(lobby_id)
-      const handle = this.#runs.get(lobby_id)?.handle ?? readHandle(this.#folders.of(lobby_id), lobby_id)
+      if (!this.runs.has(lobby_id)) this.#logger.attach(lobby_id)
+      const handle = this.runs.get(lobby_id)?.handle ?? readHandle(this.folders.of(lobby_id), lobby_id)
       if (handle === null || !this.#isAlive(handle)) continue
       handles.push(handle)
-      if (this.#runs.has(lobby_id)) continue
-      const { group, uid } = handle
-      this.#runs.set(lobby_id, newRun({ group, uid, handle }))
-      if (uid !== null) this.#uids.reserve(uid)
+      if (this.runs.has(lobby_id)) continue
+      this.adopt(lobby_id, newRun({ group: handle.group, uid: handle.uid }, handle))
     }
     return handles
   }
 
   async exit(handle: Handle): Promise<Exit | null> {
-    const folder = this.#folders.of(handle.lobby_id)
+    const folder = this.folders.of(handle.lobby_id)
     if (this.#isAlive(handle)) {
       if (this.#host.disks !== null) this.#disks.look(handle.lobby_id, handle.pid, folder)
       return null
     }
     const ended = readEnded(folder)
     if (ended !== null) return ended
-    const run = this.#runs.get(handle.lobby_id)
+    const run = this.runs.get(handle.lobby_id)
     // The process is dead, but Node has not reported its exit code yet. It does so in a moment.
     if (run?.child && isUnreaped(run.child)) return null
     if (run === undefined) return this.#recordEnd(folder, handle, null)
@@ -236,7 +214,7 @@ class ProcessDriver implements Driver {
   }
 
   async exitOf(lobby_id: string): Promise<Exit> {
-    const folder = this.#folders.of(lobby_id)
+    const folder = this.folders.of(lobby_id)
     const handle = readHandle(folder, lobby_id)
     const known = handle === null ? readEnded(folder) : await this.exit(handle)
     if (known !== null) return known
@@ -248,9 +226,9 @@ class ProcessDriver implements Driver {
   }
 
   isSuspended(handle: Handle): boolean {
-    const run = this.#runs.get(handle.lobby_id)
+    const run = this.runs.get(handle.lobby_id)
     if (run === undefined) return false
-    run.program ??= identifyProgram(this.#folders.of(handle.lobby_id), handle)
+    run.program ??= identifyProgram(this.folders.of(handle.lobby_id), handle)
     return run.program !== null && isSuspended(run.program)
   }
 
@@ -262,35 +240,15 @@ class ProcessDriver implements Driver {
     return usageOfRuns(handles, this.#machine)
   }
 
-  stop(handle: Handle, grace_ms: number): Promise<void> {
-    return this.#endings.request(handle.lobby_id, grace_ms, (ending) => this.#end(handle, ending))
-  }
-
   write(lobby_id: string, line: string, note: string): Promise<InputResult> {
-    return writeInput(this.#inputOf(lobby_id), line, () => this.#folders.noteInput(lobby_id, note))
-  }
-
-  note(lobby_id: string, text: string): void {
-    this.#folders.note(lobby_id, text)
-  }
-
-  logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
-    return this.#folders.lines(lobby_id, stream, lines_max)
-  }
-
-  sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweepOnce().finally(() => {
-      this.#sweeping = null
-    })
-    return this.#sweeping
+    return writeInput(this.#inputOf(lobby_id), line, () => this.folders.noteInput(lobby_id, note))
   }
 
   async close(how: { logger: 'end' | 'keep' }): Promise<void> {
     clearInterval(this.#seen_timer)
     this.#touchSeen()
     await Promise.all(this.#releasing)
-    // Its failure is reported to the caller of `sweep`.
-    await this.#sweeping?.catch(() => {})
+    await this.sweepIsOver()
     this.#disks.closeAll()
     await this.#monitors.close()
     await this.#host.disks?.close()
@@ -323,10 +281,10 @@ class ProcessDriver implements Driver {
     writeFileSync(this.#seen_file, '', { mode: 0o600 })
   }
 
-  async #end(handle: Handle, ending: Ending): Promise<void> {
+  protected async endRun(handle: Handle, ending: Ending): Promise<void> {
     const { boot_id, cgroups } = this.#machine
-    await endRun(this.#folders.of(handle.lobby_id), handle, ending, boot_id, cgroups)
-    const child = this.#runs.get(handle.lobby_id)?.child
+    await endRun(this.folders.of(handle.lobby_id), handle, ending, boot_id, cgroups)
+    const child = this.runs.get(handle.lobby_id)?.child
     if (!child || !isUnreaped(child)) return
     // A child does not keep this process alive; waiting for its end must.
     child.ref()
@@ -351,7 +309,7 @@ class ProcessDriver implements Driver {
     this.releaseNetwork(handle.network)
     // The exit is known now; the pipes are released when the logger has read them.
     const releasing = logIsWhole(folder).then(() => {
-      this.#release(handle.lobby_id)
+      this.forget(handle.lobby_id)
       this.#releasing.delete(releasing)
     })
     this.#releasing.add(releasing)
@@ -360,17 +318,15 @@ class ProcessDriver implements Driver {
 
   /** When the monitor wrote the end; where the monitor was killed too, when the run was last known to live. */
   #endOf(folder: string, handle: Handle): number {
-    const last_seen_ts = this.#runs.has(handle.lobby_id)
+    const last_seen_ts = this.runs.has(handle.lobby_id)
       ? this.#options.now()
       : (this.#formerly_seen_ts ?? handle.start_ts)
     return Math.max(handle.start_ts, endTime(folder) ?? last_seen_ts)
   }
 
-  #release(lobby_id: string): void {
-    const run = this.#runs.get(lobby_id)
-    for (const fd of run?.kept_pipes ?? []) closeSync(fd)
-    if (run?.uid != null) this.#uids.release(run.uid)
-    this.#runs.delete(lobby_id)
+  protected override forget(lobby_id: string): void {
+    for (const fd of this.runs.get(lobby_id)?.kept_pipes ?? []) closeSync(fd)
+    super.forget(lobby_id)
   }
 
   #removeGroup(group: string | null): void {
@@ -379,29 +335,29 @@ class ProcessDriver implements Driver {
     this.#machine.cgroups?.remove(group)
   }
 
-  async #sweepOnce(): Promise<void> {
+  protected async sweepOnce(): Promise<void> {
     this.#logger.ensure()
     this.#sweepGroups()
     await this.#sweepNetworks()
-    for (const lobby_id of this.#folders.unfinished.ids()) {
+    for (const lobby_id of this.folders.unfinished.ids()) {
       if (!this.#isOver(lobby_id)) continue
       removeInputPipe(this.#inputOf(lobby_id))
-      await this.#ended_logs.trim(lobby_id)
+      await this.ended_logs.trim(lobby_id)
     }
-    await this.#ended_logs.sweep()
+    await this.ended_logs.sweep()
   }
 
   /** No process lives, the end is recorded, and the log is whole. */
   #isOver(lobby_id: string): boolean {
-    const folder = this.#folders.of(lobby_id)
+    const folder = this.folders.of(lobby_id)
     if (this.#mayLive(lobby_id) || LOG_STREAMS.some((stream) => hasOutputPipe(folder, stream))) return false
     return readEnded(folder) !== null || (changeTime(folder) ?? 0) < this.#options.now() - UNASKED_MS_MAX
   }
 
   /** By the memory of this process and by the system: a living run must not be swept. */
   #mayLive(lobby_id: string): boolean {
-    if (this.#runs.has(lobby_id)) return true
-    const handle = readHandle(this.#folders.of(lobby_id), lobby_id)
+    if (this.runs.has(lobby_id)) return true
+    const handle = readHandle(this.folders.of(lobby_id), lobby_id)
     return handle !== null && this.#isAlive(handle)
   }
 
@@ -413,9 +369,9 @@ class ProcessDriver implements Driver {
 
   #livingHandles(): Handle[] {
     const handles = new Map<string, Handle>()
-    for (const [lobby_id, { handle }] of this.#runs) if (handle !== null) handles.set(lobby_id, handle)
-    for (const lobby_id of this.#folders.unfinished.ids()) {
-      const handle = handles.get(lobby_id) ?? readHandle(this.#folders.of(lobby_id), lobby_id)
+    for (const [lobby_id, { handle }] of this.runs) if (handle !== null) handles.set(lobby_id, handle)
+    for (const lobby_id of this.folders.unfinished.ids()) {
+      const handle = handles.get(lobby_id) ?? readHandle(this.folders.of(lobby_id), lobby_id)
       if (handle !== null) handles.set(lobby_id, handle)
     }
     return [...handles.values()].filter((handle) => this.#isAlive(handle))
@@ -426,7 +382,7 @@ class ProcessDriver implements Driver {
     const groups = this.#machine.cgroups?.list() ?? []
     if (groups.length === 0) return
     const used = new Set<string | null>()
-    for (const { group, handle } of this.#runs.values()) if (handle === null) used.add(group)
+    for (const { facts, handle } of this.runs.values()) if (handle === null) used.add(facts.group)
     for (const { group } of this.#livingHandles()) used.add(group)
     for (const group of groups) if (!used.has(group) && !this.#monitors.isSpare(group)) this.#removeGroup(group)
   }

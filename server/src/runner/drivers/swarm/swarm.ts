@@ -5,12 +5,9 @@
 // A lobby is: started (folder, volume, service) -> running -> ended (`exit` returns its exit, once and for all) -> swept
 // (service, container and volume are removed). While its node is away it is taken to run. A lobby that is ended meanwhile
 // is `lost`: its service is removed, so the Swarm ends its container when the node returns, and the sweep does so too.
-import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LogLine, LogStream } from '../../../lobby-logs/files.ts'
 import type { InputResult } from '../../../lobby-logs/lobby-logs.ts'
-import { EndedLogs } from '../../logs/ended-logs.ts'
 import type { ListeningSocket } from '../../sockets.ts'
 import { type ContainerFacts, type ContainerInspect, factsOf, neverRuns } from '../docker/container.ts'
 import { endContainer, trimEnded } from '../docker/end-container.ts'
@@ -21,17 +18,15 @@ import {
   type DriverNodes,
   type Exit,
   type Handle,
-  neverRan,
   type RunPlace,
   type RunSpec,
   SCRATCH_MOUNT,
   type Started,
   type Usage,
 } from '../driver.ts'
-import { type Ending, Endings } from '../endings.ts'
+import type { Ending } from '../endings.ts'
 import { readEnded, writeEnded } from '../lobby-folder.ts'
-import { LobbyFolders } from '../lobby-folders.ts'
-import { createUids, UID_COUNT, type Uids } from '../uids.ts'
+import { LobbyRecords, type RecordOptions } from '../lobby-records.ts'
 import type { EngineNode } from './engine-node.ts'
 import { prepareSwarmHost, type SwarmHost, type SwarmHostOptions } from './host.ts'
 import type { RegistryImages } from './registry-images.ts'
@@ -50,14 +45,7 @@ const NO_CAT =
 /** How often an end waits for a node that is away. */
 const AWAY_POLL_MS = 250
 
-export type SwarmDriverOptions = SwarmHostOptions & {
-  /** How long the logs of an ended lobby are kept at most; null: no limit. */
-  ended_kept_ms: number | null
-  /** How much of the disk the logs of all ended lobbies take at most; null: no limit. */
-  ended_bytes_max: number | null
-  /** A hint that this lobby may have ended. Without it an end is found by calling `exit`. */
-  onEnd?: (lobby_id: string) => void
-}
+export type SwarmDriverOptions = SwarmHostOptions & RecordOptions
 
 /** What this process knows of a run. `handle`: null while it starts. */
 type ActiveRun = {
@@ -77,7 +65,7 @@ export async function openSwarmDriver(options: SwarmDriverOptions): Promise<Driv
   return new SwarmDriver(options, await prepareSwarmHost(options))
 }
 
-class SwarmDriver implements Driver {
+class SwarmDriver extends LobbyRecords<ActiveRun> implements Driver {
   readonly name = 'swarm'
   readonly sandbox = 'container'
   readonly has_own_network = false
@@ -86,22 +74,14 @@ class SwarmDriver implements Driver {
   readonly #options: SwarmDriverOptions
   readonly #host: SwarmHost
   readonly #watch: SwarmNodes
-  readonly #folders: LobbyFolders
-  readonly #ended_logs: EndedLogs
-  readonly #uids: Uids = createUids(randomInt(UID_COUNT))
-  /** By lobby id. */
-  readonly #runs = new Map<string, ActiveRun>()
-  readonly #endings = new Endings()
   readonly #samples = new UsageSamples()
-  #sweeping: Promise<void> | null = null
   #is_closed = false
 
   constructor(options: SwarmDriverOptions, host: SwarmHost) {
+    super(host.lobbies_folder, options, 0o700)
     this.images = host.images
     this.#options = options
     this.#host = host
-    this.#folders = new LobbyFolders(host.lobbies_folder, { now: options.now, log: options.log, mode: 0o700 })
-    this.#ended_logs = new EndedLogs(host.lobbies_folder, this.#folders.unfinished, options)
     this.#watch = new SwarmNodes(host, options, (node, is_back) => this.#followOn(node, is_back))
     this.nodes = this.#watch
   }
@@ -118,33 +98,22 @@ class SwarmDriver implements Driver {
 
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
-    if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
     const place: RunPlace = spec.place ?? { node_id: this.#watch.choose(), ports: [] }
     const node = this.#watch.node(place.node_id)
     if (!node?.is_here) throw new Error(`The engine of the node ${place.node_id} does not respond.`)
-    const folder = this.#folders.make(lobby_id)
+    const folder = this.makeFolder(lobby_id)
     const run = this.#newRun(node, this.#factsFor(node, spec))
-    this.#runs.set(lobby_id, run)
-    try {
+    return this.launch(lobby_id, folder, run, async () => {
       const { platform, managers, images } = this.#host
       const found = await startTask({ platform, managers, images }, node, spec, run.facts, place)
-      if ('refused' in found) {
-        this.note(lobby_id, found.message)
-        writeEnded(folder, neverRan(found.refused))
-        await this.#giveUp(run)
-        return found
-      }
+      if ('refused' in found) return found
       run.handle = handleOfTask(found, run.facts, node.node_id)
       writeRunFile(folder, { handle: run.handle, facts: run.facts })
       node.noteRunning(lobby_id)
       run.output.follow(found.Id)
       void this.#sampleSome(node)
       return { handle: run.handle }
-    } catch (error) {
-      await this.#giveUp(run)
-      writeEnded(folder, neverRan('not_started'))
-      throw error
-    }
+    })
   }
 
   async list(): Promise<Handle[]> {
@@ -153,19 +122,19 @@ class SwarmDriver implements Driver {
       if (!node.is_here) continue
       for (const { Id, Labels } of node.containers()) {
         const facts = neverRuns(Labels) ? null : factsOf(Labels)
-        if (facts !== null && node.isRunning(facts.lobby_id)) await this.#adopt(node, facts, Id)
+        if (facts !== null && node.isRunning(facts.lobby_id)) await this.#adoptOn(node, facts, Id)
       }
     }
     this.#adoptAway()
-    const listed = [...this.#runs.values()].filter((run) => run.handle !== null && this.#mayRun(run))
+    const listed = [...this.runs.values()].filter((run) => run.handle !== null && this.#mayRun(run))
     return listed.map(({ handle }) => handle!)
   }
 
   async exit(handle: Handle): Promise<Exit | null> {
     const { lobby_id } = handle
-    const ended = readEnded(this.#folders.of(lobby_id))
+    const ended = readEnded(this.folders.of(lobby_id))
     if (ended !== null) return ended
-    const run = this.#runs.get(lobby_id)
+    const run = this.runs.get(lobby_id)
     const node = this.#watch.node(handle.node_id ?? '')
     if (run?.is_given_up || node === null) return this.#record(lobby_id, null, handle, run ?? null)
     if (!node.is_here || node.isRunning(lobby_id)) return null
@@ -179,7 +148,7 @@ class SwarmDriver implements Driver {
 
   /** Throws while the lobby may run. */
   async exitOf(lobby_id: string): Promise<Exit> {
-    const ended = readEnded(this.#folders.of(lobby_id))
+    const ended = readEnded(this.folders.of(lobby_id))
     if (ended !== null) return ended
     for (const node of this.#host.nodes) {
       if (!node.is_here || (await findContainer(node, lobby_id)) === null) continue
@@ -187,7 +156,7 @@ class SwarmDriver implements Driver {
       if (exit === null) throw new Error(`Lobby ${lobby_id} runs.`)
       return exit
     }
-    const known = readRunFile(this.#folders.of(lobby_id))
+    const known = readRunFile(this.folders.of(lobby_id))
     if (known !== null && this.#watch.node(known.handle.node_id ?? '')?.is_here === false) {
       throw new Error(`The node of lobby ${lobby_id} is away.`)
     }
@@ -202,7 +171,7 @@ class SwarmDriver implements Driver {
 
   /** None for a lobby whose node is away. */
   async listening({ lobby_id }: Handle): Promise<ListeningSocket[]> {
-    const run = this.#runs.get(lobby_id)
+    const run = this.runs.get(lobby_id)
     if (run === undefined || run.output.container === null || !run.node.is_here) return []
     const sockets = await socketsOfTask(run.node.engine, run.output.container)
     if (sockets === null && !run.has_no_cat) this.note(lobby_id, NO_CAT)
@@ -215,7 +184,7 @@ class SwarmDriver implements Driver {
     for (const node of this.#host.nodes) {
       const own = handles.filter(({ lobby_id, node_id }) => node_id === node.node_id && node.isRunning(lobby_id))
       if (!node.is_here || own.length === 0) continue
-      const containerOf = (lobby_id: string): string => this.#runs.get(lobby_id)?.output.container ?? lobby_id
+      const containerOf = (lobby_id: string): string => this.runs.get(lobby_id)?.output.container ?? lobby_id
       for (const [lobby_id, used] of await usageOfContainers(node.engine, own, containerOf)) {
         this.#samples.keep(lobby_id, used)
         usage.set(lobby_id, used)
@@ -225,84 +194,62 @@ class SwarmDriver implements Driver {
   }
 
   #sampleSome(node: EngineNode): Promise<void> {
-    const running = [...this.#runs.values()].filter((run) => run.node === node && node.isRunning(run.facts.lobby_id))
+    const running = [...this.runs.values()].filter((run) => run.node === node && node.isRunning(run.facts.lobby_id))
     const containers = running.flatMap(({ facts, output: { container } }): [string, string][] =>
       container === null ? [] : [[facts.lobby_id, container]],
     )
     return this.#samples.sampleSome(node.engine, new Map(containers))
   }
 
-  stop(handle: Handle, grace_ms: number): Promise<void> {
-    return this.#endings.request(handle.lobby_id, grace_ms, (ending) => this.#endRun(handle, ending))
-  }
-
   async write(lobby_id: string, line: string, note: string): Promise<InputResult> {
-    const run = this.#runs.get(lobby_id)
+    const run = this.runs.get(lobby_id)
     if (run?.handle == null || !run.facts.has_input || run.output.container === null) return 'not_running'
     if (!run.node.is_here) return 'not_read'
     const result = await run.node.inputs.write(run.output.container, line)
-    if (result === 'written') this.#folders.noteInput(lobby_id, note)
+    if (result === 'written') this.folders.noteInput(lobby_id, note)
     return result
   }
 
-  note(lobby_id: string, text: string): void {
-    this.#folders.note(lobby_id, text)
-  }
-
-  logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
-    return this.#folders.lines(lobby_id, stream, lines_max)
-  }
-
-  sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweepOnce().finally(() => {
-      this.#sweeping = null
-    })
-    return this.#sweeping
-  }
-
   async close(how: { logger: 'end' | 'keep' }): Promise<void> {
-    // Its failure is reported to the caller of `sweep`.
-    await this.#sweeping?.catch(() => {})
-    if (how.logger === 'end') await this.#sweepOnce().catch(() => {})
+    await this.sweepIsOver()
+    if (how.logger === 'end') await this.sweepOnce().catch(() => {})
     this.#is_closed = true
     await this.#watch.close()
-    for (const { handle, facts } of this.#runs.values()) {
+    for (const { handle, facts } of this.runs.values()) {
       const used = this.#samples.of(facts.lobby_id)
-      const folder = this.#folders.of(facts.lobby_id)
+      const folder = this.folders.of(facts.lobby_id)
       if (handle !== null && used !== null && existsSync(folder)) writeRunFile(folder, { handle, facts, used })
     }
-    await Promise.all([...this.#runs.values()].map(({ output }) => output.close()))
+    await Promise.all([...this.runs.values()].map(({ output }) => output.close()))
     this.images.close()
     await this.#host.server.close()
     for (const node of this.#host.nodes) node.close()
   }
 
-  async #adopt(node: EngineNode, facts: ContainerFacts, container: string): Promise<void> {
-    const folder = this.#folders.of(facts.lobby_id)
-    if (this.#runs.has(facts.lobby_id) || readEnded(folder) !== null) return
+  async #adoptOn(node: EngineNode, facts: ContainerFacts, container: string): Promise<void> {
+    const folder = this.folders.of(facts.lobby_id)
+    if (this.runs.has(facts.lobby_id) || readEnded(folder) !== null) return
     const found = await node.engine.find<ContainerInspect>(`/containers/${container}/json`)
     if (!found?.State.Running) return
-    if (!existsSync(folder)) this.#folders.make(facts.lobby_id)
+    if (!existsSync(folder)) this.folders.make(facts.lobby_id)
     const run = this.#newRun(node, facts)
     run.handle = handleOfTask(found, run.facts, node.node_id)
-    this.#runs.set(facts.lobby_id, run)
-    if (facts.uid !== null) this.#uids.reserve(facts.uid)
+    this.adopt(facts.lobby_id, run)
     writeRunFile(folder, { handle: run.handle, facts })
     run.output.follow(container)
   }
 
   /** Lobbies of a former runner on nodes that are away: their folders name them. */
   #adoptAway(): void {
-    for (const lobby_id of this.#folders.unfinished.ids()) {
-      const folder = this.#folders.of(lobby_id)
-      if (this.#runs.has(lobby_id) || readEnded(folder) !== null) continue
+    for (const lobby_id of this.folders.unfinished.ids()) {
+      const folder = this.folders.of(lobby_id)
+      if (this.runs.has(lobby_id) || readEnded(folder) !== null) continue
       const known = readRunFile(folder)
       const node = this.#watch.node(known?.handle.node_id ?? '')
       if (known === null || node === null || node.is_here) continue
       const run = this.#newRun(node, known.facts)
       run.handle = known.handle
-      this.#runs.set(lobby_id, run)
-      if (known.facts.uid !== null) this.#uids.reserve(known.facts.uid)
+      this.adopt(lobby_id, run)
     }
   }
 
@@ -312,7 +259,7 @@ class SwarmDriver implements Driver {
 
   /** A node responds. `is_back`: it was away before, so its connections may be dead. */
   #followOn(node: EngineNode, is_back: boolean): void {
-    for (const run of this.#runs.values()) {
+    for (const run of this.runs.values()) {
       if (run.node !== node || run.handle === null || run.is_given_up) continue
       const container = run.output.container ?? node.containerOf(run.facts.lobby_id)?.Id ?? null
       if (container !== null && (is_back || run.output.container === null)) run.output.follow(container)
@@ -321,9 +268,9 @@ class SwarmDriver implements Driver {
   }
 
   /** Waits for a node that is away until the grace is over, and then gives the run up. */
-  async #endRun(handle: Handle, ending: Ending): Promise<void> {
+  protected async endRun(handle: Handle, ending: Ending): Promise<void> {
     const { lobby_id } = handle
-    const run = this.#runs.get(lobby_id)
+    const run = this.runs.get(lobby_id)
     const stop_signal = run?.facts.stop_signal ?? 'SIGTERM'
     const node = this.#watch.node(handle.node_id ?? '')
     while (node !== null && !node.is_here && performance.now() < ending.deadline_ms && !this.#is_closed) {
@@ -349,7 +296,7 @@ class SwarmDriver implements Driver {
   }
 
   #factsFor({ facts }: EngineNode, { lobby_id, image, has_input = false }: RunSpec): ContainerFacts {
-    const uid = facts?.gives_uids && !image ? this.#uids.take() : null
+    const uid = facts?.gives_uids && !image ? this.uids.take() : null
     const stop_signal = image?.stop_signal ?? 'SIGTERM'
     return { lobby_id, boot_id: '', uid, group: null, has_input, network: null, stop_signal }
   }
@@ -357,7 +304,7 @@ class SwarmDriver implements Driver {
   #newRun(node: EngineNode, facts: ContainerFacts): ActiveRun {
     const { lobby_id } = facts
     const output = new TaskOutput(
-      { engine: node.engine, folder: this.#folders.of(lobby_id), now: this.#options.now },
+      { engine: node.engine, folder: this.folders.of(lobby_id), now: this.#options.now },
       {
         onFailure: (text) => this.#options.log.warn({ lobby_id, text }, 'output of a lobby was lost'),
         onEnd: () => {
@@ -380,7 +327,7 @@ class SwarmDriver implements Driver {
     if (found !== null && (found.State.Running || found.State.Status === 'restarting')) return null
     // A request of a runner that was killed must not start it later.
     if (found?.State.Status === 'created') await removeTask(this.#host, node, lobby_id)
-    const folder = this.#folders.of(lobby_id)
+    const folder = this.folders.of(lobby_id)
     if (found !== null && existsSync(folder)) {
       const facts = run?.facts ?? factsOf(found.Config.Labels)
       const output = run?.output ?? (facts === null ? null : this.#newRun(node, facts).output)
@@ -398,7 +345,7 @@ class SwarmDriver implements Driver {
     handle: Handle | null,
     run: ActiveRun | null,
   ): Promise<Exit> {
-    const folder = this.#folders.of(lobby_id)
+    const folder = this.folders.of(lobby_id)
     const facts = run?.facts ?? (found === null ? null : factsOf(found.Config.Labels))
     const last_usage = this.#samples.of(lobby_id) ?? readRunFile(folder)?.used ?? null
     const ended = { folder, handle, facts, boot_id: '', cgroups: null, is_podman: false, last_usage }
@@ -409,33 +356,28 @@ class SwarmDriver implements Driver {
     if (existsSync(folder)) writeEnded(folder, exit)
     if (run?.output.container != null) run.node.inputs.close(run.output.container)
     if (run?.is_given_up) await run.output.close()
-    this.#forget(lobby_id)
+    this.forget(lobby_id)
     return exit
   }
 
-  #forget(lobby_id: string): void {
-    const uid = this.#runs.get(lobby_id)?.facts.uid
-    if (uid != null) this.#uids.release(uid)
-    this.#runs.delete(lobby_id)
+  protected override forget(lobby_id: string): void {
+    super.forget(lobby_id)
     this.#samples.forget(lobby_id)
   }
 
   /** Removes what a start has made. A failure is repeated by the next sweep. */
-  async #giveUp({ facts: { lobby_id }, node }: ActiveRun): Promise<void> {
-    this.#forget(lobby_id)
+  protected async giveUp({ facts: { lobby_id }, node }: ActiveRun): Promise<void> {
+    this.forget(lobby_id)
     await removeTask(this.#host, node, lobby_id).catch((error: unknown) => {
       this.#options.log.warn({ err: error, lobby_id }, 'task of a failed start could not be removed')
     })
   }
 
-  async #sweepOnce(): Promise<void> {
+  protected async sweepOnce(): Promise<void> {
     // A later sweep does it, when a manager takes requests again.
-    if (!this.#host.managers.are_here) return this.#ended_logs.sweep()
-    const kept = await sweepSwarm(this.#host, this.#options.now(), (lobby_id) => {
-      const run = this.#runs.get(lobby_id)
-      return run === undefined ? 'unknown' : run.handle === null ? 'starting' : 'running'
-    })
-    const isUsed = (lobby_id: string): boolean => kept.has(lobby_id) || this.#runs.has(lobby_id)
-    await trimEnded(this.#folders, isUsed, this.#ended_logs, this.#options.now())
+    if (!this.#host.managers.are_here) return this.ended_logs.sweep()
+    const kept = await sweepSwarm(this.#host, this.#options.now(), this.stateOf)
+    const isUsed = (lobby_id: string): boolean => kept.has(lobby_id) || this.runs.has(lobby_id)
+    await trimEnded(this.folders, isUsed, this.ended_logs, this.#options.now())
   }
 }
