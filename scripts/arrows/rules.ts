@@ -38,7 +38,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   text: [],
   // What processes of the platform say to each other, also of two versions of the program.
   wire: [],
-  // When work is done: in batches, a few at once, while somebody needs it.
+  // When work is done, and how much is kept: in batches, a few at once, while somebody needs it, up to a bound.
   flow: [],
   // What Node and the kernel of the machine do.
   node: [],
@@ -72,10 +72,10 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   tokens: ['ids', 'wire', 'contract'],
   // Files of a process are leftovers when the process is gone.
-  objects: ['outbound', 'tokens', 'wire', 'node', 'contract'],
+  objects: ['outbound', 'tokens', 'wire', 'node', 'flow', 'contract'],
   // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'wire', 'contract'],
-  addresses: ['outbound', 'tokens'],
+  addresses: ['outbound', 'tokens', 'flow'],
   // Processes of several machines recognise each other by the keys that they share. The authority behind their certificates
   // also signs those of links between nodes, and of a development machine's own names.
   'process-tls': ['addresses', 'tokens'],

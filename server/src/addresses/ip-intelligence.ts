@@ -4,6 +4,7 @@
 // address until the data change.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { BoundedMap } from '../flow/bounded-map.ts'
 import { type AddressFacts, factsFrom } from './ip-data/facts.ts'
 import { type AddressFeeds, type FeedsOptions, openFeeds } from './ip-data/feeds.ts'
 import { createAddressFolder } from './ip-data/folder.ts'
@@ -43,7 +44,7 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
   const { log } = options
   const folders = [options.folder, options.feeds.folder].map((folder) => createAddressFolder(folder, log))
   let seed: RangeTable | null = null
-  const known = new Map<string, AddressFacts>()
+  const known = new BoundedMap<string, AddressFacts>(KNOWN_MAX)
   const broken = new Set<string>()
   const closing = new AbortController()
 
@@ -104,7 +105,6 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
       if (remembered !== undefined) return remembered
       const files = folders.flatMap((folder) => folder.files())
       const facts = factsFrom({ files, seed }, address, warnOfBroken)
-      if (known.size >= KNOWN_MAX) known.delete(known.keys().next().value!)
       known.set(address, facts)
       return facts
     },

@@ -2,6 +2,7 @@
 // limits of one client. Such a proxy shows itself: requests from one address name several clients in X-Forwarded-For. That
 // header is not believed here: a client can write it too, so a proxy is reported and never trusted.
 import type pg from 'pg'
+import { BoundedMap } from '../flow/bounded-map.ts'
 import { canonicalAddress } from './client-ip.ts'
 
 /** Clients that one address must name before it counts as a proxy. */
@@ -19,7 +20,7 @@ export class UnnamedProxies {
   readonly #report: (address: string) => void
   readonly #elapsed: () => number
   #window_start_ms = Number.NEGATIVE_INFINITY
-  readonly #clients = new Map<string, Set<string>>()
+  readonly #clients = new BoundedMap<string, Set<string>>(PEERS_MAX)
 
   /** `report` is called with the address of a proxy, at most once in ten minutes for each. `elapsed`: milliseconds. */
   constructor(elapsed: () => number, report: (address: string) => void) {
@@ -36,17 +37,10 @@ export class UnnamedProxies {
       this.#clients.clear()
       this.#window_start_ms = now_ms
     }
-    const clients = this.#clients.get(peer) ?? this.#watch(peer)
+    const clients = this.#clients.getOr(peer, () => new Set())
     if (clients.size >= CLIENTS_MIN) return
     clients.add(client)
     if (clients.size === CLIENTS_MIN) this.#report(peer)
-  }
-
-  #watch(peer: string): Set<string> {
-    if (this.#clients.size >= PEERS_MAX) this.#clients.delete(this.#clients.keys().next().value!)
-    const clients = new Set<string>()
-    this.#clients.set(peer, clients)
-    return clients
   }
 }
 

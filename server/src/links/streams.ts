@@ -6,6 +6,7 @@ import type { ClientHttp2Session, Http2Session, IncomingHttpHeaders, ServerHttp2
 import type { Duplex, Readable } from 'node:stream'
 import { requireShape } from '@musterhost/contract/schema-check'
 import type { Static, TSchema } from 'typebox'
+import { readBounded } from '../flow/read-bounded.ts'
 import { CALL_MS_MAX, type ConnectionKind, JSON_BYTES_MAX, PING_MS, PING_MS_MAX, Refusal } from './protocol.ts'
 
 /** Calls of a node at once: connections to the database, parts of builds, calls of lobbies. */
@@ -102,14 +103,8 @@ export function responseOf(stream: Duplex): Promise<IncomingHttpHeaders & { ':st
 
 /** Throws when the body has more than JSON_BYTES_MAX. */
 export async function readText(stream: Readable): Promise<string> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > JSON_BYTES_MAX) throw new LinkRefusal('TOO_LARGE', 'The body is too large.', 413)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const tooLarge = () => new LinkRefusal('TOO_LARGE', 'The body is too large.', 413)
+  return (await readBounded(stream, JSON_BYTES_MAX, tooLarge)).toString()
 }
 
 /** Sends JSON as the whole response. */

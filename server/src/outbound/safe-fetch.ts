@@ -5,13 +5,13 @@
 import {
   type ClientRequest,
   type IncomingHttpHeaders,
-  type IncomingMessage,
   type OutgoingHttpHeaders,
   request as requestHttp,
 } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
 import { urlTextFault } from '@musterhost/contract/formats'
+import { readBounded } from '../flow/read-bounded.ts'
 import { bareHost } from '../text/bare-host.ts'
 import { type CertificateAuthorities, readCertificateAuthorities } from './certificate-authorities.ts'
 import { type Dns, DnsFailure } from './dns.ts'
@@ -220,7 +220,7 @@ function exchange(
       req.destroy()
       return
     }
-    readBody(res, wish.body_bytes_max).then(
+    readBounded(res, wish.body_bytes_max, () => tooLarge(wish.body_bytes_max)).then(
       (body) => {
         resolve({ status: res.statusCode ?? 0, headers: res.headers, body })
         req.destroy()
@@ -233,15 +233,8 @@ function exchange(
   return promise
 }
 
-async function readBody(res: IncomingMessage, bytes_max: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let left = bytes_max
-  for await (const chunk of res as AsyncIterable<Buffer>) {
-    left -= chunk.length
-    if (left < 0) throw new FetchFailure('too_large', `The answer has more than ${bytes_max} bytes.`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
+function tooLarge(bytes_max: number): FetchFailure {
+  return new FetchFailure('too_large', `The answer has more than ${bytes_max} bytes.`)
 }
 
 function afterConnect(url: URL, error: unknown): FetchFailure {

@@ -9,6 +9,7 @@ import { TLSSocket } from 'node:tls'
 import { ApiError, type Operation } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from '../context.ts'
+import { readBounded } from '../flow/read-bounded.ts'
 import { rayOf } from '../http/ray.ts'
 import type { ShardOwner } from '../matchmaker/shards/shard-leases.ts'
 import type { ShardOwners } from '../matchmaker/start.ts'
@@ -292,14 +293,9 @@ async function responseOf(call: ClientRequest): Promise<OwnersResponse> {
     call.once('response', resolve)
     call.on('error', reject)
   })
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of message as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > RESPONSE_BYTES_MAX) throw new Error('a matchmaker sent a response that is too long')
-    chunks.push(chunk)
-  }
-  return { status: message.statusCode!, headers: message.headers, body: Buffer.concat(chunks) }
+  const tooLong = () => new Error('a matchmaker sent a response that is too long')
+  const body = await readBounded(message, RESPONSE_BYTES_MAX, tooLong)
+  return { status: message.statusCode!, headers: message.headers, body }
 }
 
 /** Codes of the system, such as ECONNRESET, a refusal of TLS, and the end of a request by its caller or by this process. */

@@ -7,6 +7,7 @@ import { ApiError } from '@musterhost/contract'
 import { verify } from '@node-rs/bcrypt'
 import { createRateLimiter } from '../../addresses/rate-limit.ts'
 import type { Context } from '../../context.ts'
+import { BoundedMap } from '../../flow/bounded-map.ts'
 import { Semaphore } from '../../flow/semaphore.ts'
 import {
   AUTH_ATTEMPTS_BURST,
@@ -34,7 +35,7 @@ export class BasicAuth {
   readonly #ctx: Context
   readonly #secret = randomBytes(32)
   /** Keys of correct passwords, the oldest first, and until when they count. */
-  readonly #remembered = new Map<string, number>()
+  readonly #remembered = new BoundedMap<string, number>(AUTH_REMEMBERED_MAX)
   readonly #checks = new Map<string, Promise<boolean>>()
   readonly #semaphore = new Semaphore({ at_once_max: AUTH_RUNNING_MAX, waiting_max: AUTH_WAITING_MAX })
   /** By namespace: the passwords that wait for a check. */
@@ -77,7 +78,7 @@ export class BasicAuth {
     const check = this.#check(namespace_id, password, hash)
       .then((is_right) => {
         if (known === undefined || !is_right) return false
-        this.#remember(key)
+        this.#remembered.set(key, this.#ctx.elapsed() + AUTH_REMEMBERED_MS)
         return true
       })
       .finally(() => this.#checks.delete(key))
@@ -109,11 +110,6 @@ export class BasicAuth {
     if (count > AUTH_WAITING_PER_SITE_MAX) throw notAvailable()
     if (count > 0) this.#waiting.set(namespace_id, count)
     else this.#waiting.delete(namespace_id)
-  }
-
-  #remember(key: string): void {
-    if (this.#remembered.size >= AUTH_REMEMBERED_MAX) this.#remembered.delete(this.#remembered.keys().next().value!)
-    this.#remembered.set(key, this.#ctx.elapsed() + AUTH_REMEMBERED_MS)
   }
 }
 

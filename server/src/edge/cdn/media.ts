@@ -4,6 +4,7 @@
 import { ApiError } from '@musterhost/contract'
 import { headerOf } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
+import { BoundedMap } from '../../flow/bounded-map.ts'
 import type { Recorded } from '../../objects/damage.ts'
 import { imagePath } from '../../objects/image/image.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -32,14 +33,12 @@ const HEADERS = [
 
 export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: Refuse; send: Send }): Media {
   const { lookups, refuse, send } = options
-  const cache = new Map<string, { file: MediaFile; until_ms: number }>()
+  const cache = new BoundedMap<string, { file: MediaFile; until_ms: number }>(MEDIA_MAX)
 
   async function lookUp(sha256: string, client_key: string): Promise<MediaFile | null> {
     const file = await lookups.run(client_key, () => readFile(ctx, sha256))
-    cache.delete(sha256)
-    if (file === null) return null
-    if (cache.size >= MEDIA_MAX) cache.delete(cache.keys().next().value!)
-    cache.set(sha256, { file, until_ms: ctx.elapsed() + MEDIA_AGE_MS_MAX })
+    if (file === null) cache.delete(sha256)
+    else cache.set(sha256, { file, until_ms: ctx.elapsed() + MEDIA_AGE_MS_MAX })
     return file
   }
 

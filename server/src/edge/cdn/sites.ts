@@ -6,6 +6,7 @@ import type { NotFound, VersionConfig } from '@musterhost/contract'
 import { contentTypeOf, createSiteHeaders, formsOfPath, type SiteHeaders } from '@musterhost/contract/site'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
+import { BoundedMap } from '../../flow/bounded-map.ts'
 import { type Encoding, PACKED_ENDINGS } from '../../objects/pack.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import {
@@ -55,11 +56,11 @@ type CachedHost = { host: SiteHost | null; until_ms: number }
 export class Sites {
   readonly #ctx: Context
   readonly #lookups: Lookups
-  readonly #hosts = new Map<string, CachedHost>()
+  readonly #hosts = new BoundedMap<string, CachedHost>(SITE_HOSTS_MAX)
   readonly #manifests = new Map<string, Manifest>()
   readonly #under_way = new Map<string, Promise<unknown>>()
   /** By version. A version never changes, and neither do its routes. */
-  readonly #headers = new Map<string, SiteHost['headersOf']>()
+  readonly #headers = new BoundedMap<string, SiteHost['headersOf']>(ROUTED_VERSIONS_MAX)
   readonly #unlisten: () => void
   #file_count = 0
   /** Counts notifications: the result of a look-up that was running during one is not cached. */
@@ -107,24 +108,14 @@ export class Sites {
     return lookup
   }
 
-  #headersOf(version_id: string, routes: Routes): SiteHost['headersOf'] {
-    const cached = this.#headers.get(version_id)
-    if (cached !== undefined) return cached
-    const made = createSiteHeaders(routes)
-    if (this.#headers.size >= ROUTED_VERSIONS_MAX) this.#headers.delete(this.#headers.keys().next().value!)
-    this.#headers.set(version_id, made)
-    return made
-  }
-
   async #lookUpHost(key: string, game: string, namespace: string, client_key: string): Promise<SiteHost | null> {
     const before = this.#changes
-    const headersOf = (version_id: string, routes: Routes) => this.#headersOf(version_id, routes)
+    const headersOf = (version_id: string, routes: Routes) =>
+      this.#headers.getOr(version_id, () => createSiteHeaders(routes))
     const found = await this.#lookups.run(client_key, () => readHost(this.#ctx, game, namespace, headersOf))
     const old = this.#hosts.get(key)?.host ?? null
     const now_ms = this.#ctx.elapsed()
     const host = found && { ...found, previous: previousOf(old, found, now_ms) }
-    this.#hosts.delete(key)
-    if (this.#hosts.size >= SITE_HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!)
     this.#hosts.set(key, { host, until_ms: before === this.#changes ? now_ms + SITE_HOST_AGE_MS_MAX : 0 })
     return host
   }

@@ -2,6 +2,7 @@
 // lobby is read once for all its sources, and at most once in SEATS_AGE_MS.
 import type { PlayerId } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
+import { BoundedMap } from '../../flow/bounded-map.ts'
 import { ROUTES_MAX, SEATS_AGE_MS, SEATS_PER_ADDRESS_MAX, SEATS_READING_MAX } from '../limits.ts'
 
 export type Seats = {
@@ -16,13 +17,12 @@ export type Seats = {
 type LobbySeats = { client_keys: ReadonlySet<string>; read_ms: number }
 
 export function createSeats(ctx: Context): Seats {
-  const lobbies = new Map<string, LobbySeats>()
+  const lobbies = new BoundedMap<string, LobbySeats>(ROUTES_MAX)
   let reading = 0
 
   async function read(lobby_id: string, before: LobbySeats | undefined): Promise<void> {
     if (reading >= SEATS_READING_MAX) return
     reading++
-    if (lobbies.size >= ROUTES_MAX) lobbies.delete(lobbies.keys().next().value!)
     lobbies.set(lobby_id, { client_keys: before?.client_keys ?? new Set(), read_ms: ctx.elapsed() })
     try {
       const rows = await ctx.db

@@ -2,6 +2,7 @@
 // its first use. A wildcard is not possible: clients refuse one directly below a top-level name.
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
+import { BoundedMap } from '../../flow/bounded-map.ts'
 import { LOCAL_CERTIFICATES_MAX } from '../limits.ts'
 import { type Certificate, isValid } from './certificate.ts'
 import { CERTIFICATE_LIFETIME_MS, type LocalHost, openLocalAuthority } from './local-authority.ts'
@@ -23,7 +24,7 @@ const OWN: readonly LocalHost[] = [
 
 export async function openLocalCertificates(ctx: Context): Promise<LocalCertificates> {
   const authority = await openLocalAuthority(join(ctx.config.data_dir, 'keys'), ctx.now())
-  const known = new Map<string, Certificate>()
+  const known = new BoundedMap<string, Certificate>(LOCAL_CERTIFICATES_MAX)
   const making = new Map<string, Promise<Certificate>>()
   const own = await authority.certify(OWN, ctx.now())
   const { host: raw_address } = ctx.config.edge_ports
@@ -33,8 +34,6 @@ export async function openLocalCertificates(ctx: Context): Promise<LocalCertific
   async function make(host: string): Promise<Certificate> {
     try {
       const made = await authority.certify([{ type: 'dns', value: host }], ctx.now())
-      known.delete(host)
-      if (known.size >= LOCAL_CERTIFICATES_MAX) known.delete(known.keys().next().value!)
       known.set(host, made)
       return made
     } finally {

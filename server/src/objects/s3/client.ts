@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SecureContext } from 'node:tls'
 import { ApiError } from '@musterhost/contract'
 import { AwsV4Signer } from 'aws4fetch'
+import { readBounded } from '../../flow/read-bounded.ts'
 import { type CertificateFault, certificateFault } from '../../outbound/certificate-fault.ts'
 import { textOf } from './xml.ts'
 
@@ -265,14 +266,8 @@ async function sendBody(
 }
 
 async function textOfResponse(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > TEXT_BYTES_MAX) throw new Error('The response of the S3 service is too long.')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const tooLong = () => new Error('The response of the S3 service is too long.')
+  return (await readBounded(response, TEXT_BYTES_MAX, tooLong)).toString()
 }
 
 /** Some requests have a body with an error after a status of 200, because they took long. */

@@ -2,6 +2,7 @@
 // asked for where the registry wants one. Redirects are followed, because registries keep their blobs elsewhere; none of
 // them leads from https to http, and none receives the credentials.
 import { ApiError } from '@musterhost/contract'
+import { readBounded } from '../../flow/read-bounded.ts'
 import { INDEX_TYPES, MANIFEST_TYPES } from '../../objects/container-image/manifest.ts'
 import type { Credentials } from './registry-auth.ts'
 
@@ -132,13 +133,7 @@ function failedToConnect(url: URL, error: unknown): ApiError {
   return pullRefused(`The registry ${url.host} does not respond: ${reason}.`, { cause: error })
 }
 
-async function bytesOf(response: Response, bytes_max: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length
-    if (bytes > bytes_max) throw pullRefused(`A document of the registry exceeds ${bytes_max} bytes.`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
+function bytesOf(response: Response, bytes_max: number): Promise<Buffer> {
+  const body = (response.body ?? []) as AsyncIterable<Uint8Array>
+  return readBounded(body, bytes_max, () => pullRefused(`A document of the registry exceeds ${bytes_max} bytes.`))
 }

@@ -6,6 +6,7 @@ import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { readBounded } from '../../../flow/read-bounded.ts'
 
 /** The oldest version of the API with all that is used here. Docker 20.10 has it. */
 const API_VERSION = 'v1.41'
@@ -166,17 +167,10 @@ function pathOf(path: string, query: Query = {}): string {
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > RESPONSE_BYTES_MAX) {
-      response.destroy()
-      throw new Error(`A response of the container engine exceeds ${RESPONSE_BYTES_MAX} bytes.`)
-    }
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const bytes = await readBounded(response, RESPONSE_BYTES_MAX, () => {
+    return new Error(`A response of the container engine exceeds ${RESPONSE_BYTES_MAX} bytes.`)
+  })
+  return bytes.toString()
 }
 
 async function failureOf(response: IncomingMessage): Promise<EngineError> {
