@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text as readAll } from 'node:stream/consumers'
-import { stripVTControlCharacters } from 'node:util'
+import { stripVTControlCharacters, styleText } from 'node:util'
 import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from './failure.ts'
 import type { Progress, ProgressBars } from './progress.ts'
 
@@ -44,13 +44,6 @@ export function withoutToken({ MUSTER_TOKEN: _, ...env }: Terminal['env']): Term
   return env
 }
 
-const CODES: Record<Style, readonly [number, number]> = {
-  bold: [1, 22],
-  dim: [2, 22],
-  red: [31, 39],
-  green: [32, 39],
-  yellow: [33, 39],
-}
 const YES = new Set(['y', 'yes'])
 
 /** `npm run muster` runs in the folder of the checkout, and npm names the folder where the person typed it. */
@@ -127,8 +120,7 @@ export class ProcessTerminal implements Terminal {
 
   paint(style: Style, text: string): string {
     if (process.stdout.isTTY !== true || (this.env.NO_COLOR ?? '') !== '' || this.env.TERM === 'dumb') return text
-    const [on, off] = CODES[style]
-    return `\u001b[${on}m${text}\u001b[${off}m`
+    return styleText(style, text, { validateStream: false })
   }
 
   async ask(question: string, flag: string): Promise<string> {
