@@ -5,10 +5,9 @@ import type { Context } from '../../context.ts'
 import { nodeKey, readProcessName } from '../../database/process-name.ts'
 import { idOfName } from '../../ids.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
+import { isFreshSql } from '../nodes/freshness.ts'
 import { timestamp } from '../times.ts'
 
-/** A matchmaker renews its lease, and a runner its report, every few seconds. By the database's clock. */
-const FRESH = '20 seconds'
 /** Runners, edges and kinds of connections that are read. */
 const ROWS_MAX = 1_000
 /** Cores are fractions; sums are rounded to a ten-thousandth. */
@@ -133,7 +132,7 @@ function runnerProcess({ runner_id, regions, ts, is_fresh }: Runner): Process {
 
 async function readRunners({ pool }: Context): Promise<Runner[]> {
   const { rows } = await pool.query<Runner>(
-    `select runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, ts, ts > now() - interval '${FRESH}' as is_fresh
+    `select runner_id, regions, disk_free_bytes, cpu_cores, memory_mb, ts, ${isFreshSql('ts')} as is_fresh
       from runners order by runner_id limit ${ROWS_MAX}`,
   )
   return rows
@@ -178,7 +177,7 @@ async function readMatchmakers({ pool }: Context): Promise<Processes> {
     is_fresh: boolean
     shard_count: number
   }>(
-    `select node_id, start_ts, seen_ts, seen_ts > now() - interval '${FRESH}' as is_fresh, (
+    `select node_id, start_ts, seen_ts, ${isFreshSql('seen_ts')} as is_fresh, (
         select count(*)::integer from shard_leases where shard_leases.writer = matchmakers.writer
       ) as shard_count
       from matchmakers order by node_id, start_ts limit ${ROWS_MAX}`,

@@ -6,16 +6,14 @@ import {
   type getAnalyticsMatchmakerFinds,
   type LiveFind,
   type ResponseOf,
-  validationError,
 } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
 import { idOfName } from '../../ids.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
-import { requireGame, requireNamespace } from '../access.ts'
 import { timestamp } from '../times.ts'
-import type { OpenFeed } from './shared-feeds.ts'
+import { type FeedWish, type OpenFeed, requireFeed } from './shared-feeds.ts'
 
 /** Requests that a feed keeps in memory. */
 const KEPT_MAX = 400
@@ -23,9 +21,11 @@ const KEPT_MAX = 400
 const ROWS_MAX = 500
 /** What a lost notification costs. */
 const CHECK_EVERY_MS = 2_000
-const INDEX = /^\d{1,18}$/
+const INDEX = {
+  form: /^\d{1,18}$/,
+  message: 'watch_index must be the watch.index of a response, or the index of a message.',
+}
 
-type OfNamespace = { game_id: string; namespace_id: string }
 type Entry = { seq: number; find: LiveFind }
 type Row = {
   seq: string
@@ -106,30 +106,20 @@ export async function openFindFeed(ctx: Context, namespace_id: string): Promise<
   }
 }
 
-/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND, and VALIDATION_ERROR for what is no index. */
+/** Throws as `requireFinds`. */
 export async function newestFinds(
   ctx: Context,
   caller: Caller,
-  params: OfNamespace,
-  watch_index: string | undefined,
+  wish: FeedWish,
 ): Promise<ResponseOf<typeof getAnalyticsMatchmakerFinds>> {
-  await requireFinds(ctx, caller, params, watch_index)
-  const { index, finds } = (await loadFinds(ctx, params.namespace_id)).snapshot()
+  await requireFinds(ctx, caller, wish)
+  const { index, finds } = (await loadFinds(ctx, wish.namespace_id)).snapshot()
   return { finds, watch: { index } }
 }
 
 /** Throws what a call without a WebSocket would be refused with. */
-export async function requireFinds(
-  ctx: Context,
-  caller: Caller,
-  { game_id, namespace_id }: OfNamespace,
-  watch_index: string | undefined,
-): Promise<void> {
-  await requireGame(ctx, caller, game_id)
-  await requireNamespace(ctx, game_id, namespace_id)
-  if (watch_index === undefined || INDEX.test(watch_index)) return
-  const message = 'watch_index must be the watch.index of a response, or the index of a message.'
-  throw validationError([{ path: ['watch_index'], reason: 'invalid', message }])
+export function requireFinds(ctx: Context, caller: Caller, wish: FeedWish): Promise<void> {
+  return requireFeed(ctx, caller, wish, INDEX)
 }
 
 const COLUMNS = 'explanation_seq::text as seq, ray_id, operation, create_ts, duration_us, code, explanation'

@@ -1,25 +1,25 @@
 // What changes about the lobbies of a namespace, for all who stay to hear of it: one copy of them in memory a namespace,
 // which follows the journal and what is deployed for as long as somebody listens.
-import { type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@musterhost/contract'
+import type { getAnalyticsMatchmakerLive, ResponseOf } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { watchChannel, watchEvery } from '../../database/poller.ts'
 import { followShard } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
-import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'
 import { applyRow, loadLiveLobbies, readUsage } from './load-live.ts'
-import type { OpenFeed } from './shared-feeds.ts'
+import { type FeedWish, type OpenFeed, requireFeed } from './shared-feeds.ts'
 
 /** What a lost word about a deployment costs. */
 const DEPLOYED_EVERY_MS = 2_000
 const RELOAD_MS = 1_000
-const INDEX = /^\d{1,16}\.[0-9a-f-]{36}(\.\d{1,16})?$/
+const INDEX = {
+  form: /^\d{1,16}\.[0-9a-f-]{36}(\.\d{1,16})?$/,
+  message: 'A watch_index is what an answer had as its watch.index, or a message as its index.',
+}
 /** As often as the runner samples a young lobby. */
 const USAGE_EVERY_MS = 5_000
-
-type OfNamespace = { game_id: string; namespace_id: string }
 
 export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise<OpenFeed<LiveLobbies>> {
   const wakes = new Set<() => void>()
@@ -91,28 +91,18 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
   }
 }
 
-/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND, and VALIDATION_ERROR for what is no index. */
+/** Throws as `requireLive`. */
 export async function liveLobbies(
   ctx: Context,
   caller: Caller,
-  params: OfNamespace,
-  watch_index: string | undefined,
+  wish: FeedWish,
 ): Promise<ResponseOf<typeof getAnalyticsMatchmakerLive>> {
-  await requireLive(ctx, caller, params, watch_index)
-  const { message } = (await loadLiveLobbies(ctx, params.namespace_id)).snapshot()
+  await requireLive(ctx, caller, wish)
+  const { message } = (await loadLiveLobbies(ctx, wish.namespace_id)).snapshot()
   return { lobbies: message.kind === 'snapshot' ? message.lobbies : [], watch: { index: message.index } }
 }
 
 /** Throws what a call without a WebSocket would be refused with. */
-export async function requireLive(
-  ctx: Context,
-  caller: Caller,
-  { game_id, namespace_id }: OfNamespace,
-  watch_index: string | undefined,
-): Promise<void> {
-  await requireGame(ctx, caller, game_id)
-  await requireNamespace(ctx, game_id, namespace_id)
-  if (watch_index === undefined || INDEX.test(watch_index)) return
-  const message = 'A watch_index is what an answer had as its watch.index, or a message as its index.'
-  throw validationError([{ path: ['watch_index'], reason: 'invalid', message }])
+export function requireLive(ctx: Context, caller: Caller, wish: FeedWish): Promise<void> {
+  return requireFeed(ctx, caller, wish, INDEX)
 }

@@ -1,7 +1,10 @@
 // Feeds that many subscribers share: one copy of the state of a namespace in memory, which is kept for as long as a
 // subscriber listens. A client that opens many feeds takes no slot from other clients.
-import { ApiError } from '@musterhost/contract'
+import { ApiError, validationError } from '@musterhost/contract'
 import { ClientShare, type ClientSlot } from '../../addresses/client-share.ts'
+import type { Context } from '../../context.ts'
+import type { Caller } from '../../tokens/caller.ts'
+import { requireGame, requireNamespace } from '../access.ts'
 
 /** Namespaces whose feed is open at once. Each feed follows tables. */
 const FEEDS_MAX = 256
@@ -28,6 +31,22 @@ export type Feeds<L> = {
    * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or all clients together, have too many.
    */
   enter(namespace_id: string, client_key: string): Promise<{ feed: Feed<L>; leave: () => void }>
+}
+
+/** A namespace, and where its subscriber continues. */
+export type FeedWish = { game_id: string; namespace_id: string; watch_index: string | undefined }
+
+/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND, and VALIDATION_ERROR with `message` for an index without this form. */
+export async function requireFeed(
+  ctx: Context,
+  caller: Caller,
+  { game_id, namespace_id, watch_index }: FeedWish,
+  index: { form: RegExp; message: string },
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  if (watch_index === undefined || index.form.test(watch_index)) return
+  throw validationError([{ path: ['watch_index'], reason: 'invalid', message: index.message }])
 }
 
 type Entry<L> = { opening: Promise<OpenFeed<L>>; listeners: number; slot: ClientSlot; is_displaced: boolean }

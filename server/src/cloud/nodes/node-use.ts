@@ -10,20 +10,19 @@ import {
 import type { Context } from '../../context.ts'
 import { type Watch, watchEvery } from '../../database/poller.ts'
 import { type OldRows, removeOld } from '../../database/remove-old.ts'
+import { isNowSql } from './freshness.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const KEPT_MS = 7 * 24 * HOUR_MS
 /** Points of a line. */
 const POINTS_MAX = 240
-/** A runner reports every second. By the database's clock. */
-const FRESH = '10 seconds'
 const OLD_USE: OldRows = { table: 'node_use', ended: 'ts' }
 
 const STORE_SQL = `
   insert into node_use (node_id, ts, cpu_cores, memory_mb, cpu_cores_max, memory_mb_max)
   select runner_id, $1, used_cpu_cores, used_memory_mb, machine_cpu_cores, machine_memory_mb from runners
-  where ts > now() - interval '${FRESH}' and used_cpu_cores is not null
+  where ${isNowSql('ts')} and used_cpu_cores is not null
   on conflict (node_id, ts) do nothing`
 
 const READ_SQL = `

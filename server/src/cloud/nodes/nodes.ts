@@ -19,6 +19,7 @@ import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { timestamp } from '../times.ts'
+import { isFreshSql, isNowSql } from './freshness.ts'
 
 type Node = ResponseOf<typeof listNodes>['nodes'][number]
 type NodeRow = {
@@ -45,10 +46,6 @@ type NodeRow = {
   certificate_expire_ts: Date | null
 }
 
-/** Matchmakers and edges report every second or so. By the database's clock. */
-const FRESH = '20 seconds'
-/** A runner reports every second, and the matchmaker counts it as away after 4 s. By the database's clock. */
-const RUNNER_FRESH = '10 seconds'
 /** Cores are fractions; sums are rounded to a ten-thousandth. */
 const CORE_PARTS = 10_000
 /** Round trips are rounded to a hundredth of a millisecond. */
@@ -188,7 +185,7 @@ async function readNodes({ pool }: Context, only: string | null): Promise<Node[]
       )
       select named.node_id, named.roles, regions, runners.version, runners.cpu_cores as cpu_cores_max,
         runners.memory_mb as memory_mb_max, disk_free_bytes, named.seen_ts,
-        coalesce(runners.ts > now() - interval '${RUNNER_FRESH}', named.seen_ts > now() - interval '${FRESH}', false) as is_fresh, refusal,
+        coalesce(${isNowSql('runners.ts')}, ${isFreshSql('named.seen_ts')}, false) as is_fresh, refusal,
         coalesce(lobby_count, 0) as lobby_count, coalesce(player_count, 0) as player_count,
         coalesce(used.cpu_cores, 0) as cpu_cores, coalesce(used.memory_mb, 0) as memory_mb,
         drain_ts, drain_at_match_end, drain_deadline_ts, removed_ts, round_trip_ms, clock_offset_ms, certificate_expire_ts
@@ -198,7 +195,7 @@ async function readNodes({ pool }: Context, only: string | null): Promise<Node[]
       left join nodes on nodes.node_id = named.node_id
       left join node_links on node_links.node_id = named.node_id
       where removed_ts is null or $1::text is not null or lobby_count > 0
-        or named.seen_ts > now() - interval '${FRESH}'
+        or ${isFreshSql('named.seen_ts')}
       order by named.node_id limit ${NODES_MAX + 1}`,
     [only],
   )

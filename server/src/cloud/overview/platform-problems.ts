@@ -3,11 +3,10 @@ import type { Problem } from '@musterhost/contract'
 import { unnamedProxies, unnamedProxySentence } from '../../addresses/unnamed-proxies.ts'
 import type { Context } from '../../context.ts'
 import { DISK_LOW_FACTOR } from '../../observe/disk.ts'
+import { isFreshSql } from '../nodes/freshness.ts'
 import { timestamp } from '../times.ts'
 import { platformCertificateProblems } from './problems.ts'
 
-/** A matchmaker renews its lease, and a runner its report, every few seconds. By the database's clock. */
-const FRESH = '20 seconds'
 /** Runners that are read. */
 const RUNNERS_MAX = 1_000
 
@@ -30,10 +29,10 @@ type Runner = { runner_id: string; regions: string[]; disk_free_bytes: number }
 
 async function roleProblems({ pool, config }: Context): Promise<Problem[]> {
   const { rows } = await pool.query<{ has_matchmaker: boolean; has_edge: boolean; runners: Runner[] }>(
-    `select exists (select from matchmakers where seen_ts > now() - interval '${FRESH}') as has_matchmaker,
+    `select exists (select from matchmakers where ${isFreshSql('seen_ts')}) as has_matchmaker,
         exists (select from edges where silent_ts is null) as has_edge,
         (select coalesce(json_agg(runner), '[]') from (
-          select runner_id, regions, disk_free_bytes from runners where ts > now() - interval '${FRESH}'
+          select runner_id, regions, disk_free_bytes from runners where ${isFreshSql('ts')}
           order by runner_id limit ${RUNNERS_MAX}
         ) as runner) as runners`,
   )

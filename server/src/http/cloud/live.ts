@@ -11,18 +11,18 @@ import {
 import type { LiveLobbies } from '../../cloud/lobbies/live.ts'
 import { liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
 import { type LogReaders, requireLobby, requirePosition, streamOf } from '../../cloud/lobbies/logs.ts'
-import type { Feeds } from '../../cloud/lobbies/shared-feeds.ts'
+import type { Feed, Feeds, FeedWish } from '../../cloud/lobbies/shared-feeds.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { type Implementation, implement } from '../implement.ts'
-import type { SocketRoute } from '../sockets.ts'
+import type { OpenSocket, SocketRoute } from '../sockets.ts'
 
 /** A page that receives nothing for longer than this treats the connection as lost. */
 const HEARTBEAT_MS = 15_000
 
 export const live: readonly Implementation[] = [
   implement(getAnalyticsMatchmakerLive, ({ ctx, caller, params, query }) =>
-    liveLobbies(ctx, caller, params, query.watch_index),
+    liveLobbies(ctx, caller, { ...params, watch_index: query.watch_index }),
   ),
 ]
 
@@ -49,32 +49,27 @@ export function liveLobbiesSocket(ctx: Context, feeds: Feeds<LiveLobbies>): Sock
     operation: getAnalyticsMatchmakerLive,
     token_member: 'token',
     requireOrigin: requireHub(ctx),
-    admit: ({ caller, params, query }) => requireLive(ctx, caller, params as Params, query.watch_index),
+    admit: ({ caller, params, query }) => requireLive(ctx, caller, wishOf(params, query)),
 
     async serve(socket, { client_key, params, query }) {
-      const { feed, leave } = await feeds.enter((params as Params).namespace_id, client_key)
-      let wake = (): void => {}
-      const stopHearing = feed.onNews(() => wake())
+      const { namespace_id, watch_index } = wishOf(params, query)
+      const { feed, leave } = await feeds.enter(namespace_id, client_key)
       const sendMessage = (message: LiveMessage): Promise<void> => socket.send(bytesOf(message))
       try {
         let known = feed.live()
-        let sent = query.watch_index === undefined ? known.snapshot() : known.since(query.watch_index)
+        let sent = watch_index === undefined ? known.snapshot() : known.since(watch_index)
         await sendMessage(sent.message)
-        while (socket.isOpen()) {
-          const live = feed.live()
-          if (live !== known || live.revision > sent.revision) {
+        await sendNews(socket, feed, {
+          next() {
+            const live = feed.live()
+            if (live === known && live.revision <= sent.revision) return null
             sent = live === known ? live.since(sent.revision) : live.snapshot()
             known = live
-            await sendMessage(sent.message)
-            continue
-          }
-          const has_news = await hasNewsInTime(socket.over, (heard) => {
-            wake = heard
-          })
-          if (!has_news) await sendMessage(live.heartbeat())
-        }
+            return sendMessage(sent.message)
+          },
+          beat: () => sendMessage(feed.live().heartbeat()),
+        })
       } finally {
-        stopHearing()
         leave()
       }
     },
@@ -112,17 +107,37 @@ export function lobbyLogSocket(ctx: Context, readers: LogReaders): SocketRoute {
   }
 }
 
-/** Returns whether the function that `listen` received was called before the next heartbeat and the end of the socket. */
-export async function hasNewsInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const silence = (): void => resolve(false)
-  const timer = setTimeout(silence, HEARTBEAT_MS)
+export function wishOf(params: unknown, { watch_index }: { watch_index?: string }): FeedWish {
+  return { ...(params as Omit<FeedWish, 'watch_index'>), watch_index }
+}
+
+/**
+ * Sends what is new until the socket is over, and a heartbeat after each silence. `next` returns null where nothing is new.
+ */
+export async function sendNews(
+  { isOpen, over }: OpenSocket,
+  feed: Feed<unknown>,
+  { next, beat }: { next: () => Promise<void> | null; beat: () => Promise<void> },
+): Promise<void> {
+  let end = (_has_news: boolean): void => {}
+  const silence = (): void => end(false)
+  const stopHearing = feed.onNews(() => end(true))
   over.addEventListener('abort', silence)
-  listen(() => resolve(true))
   try {
-    return await promise
+    while (isOpen()) {
+      const sending = next()
+      if (sending !== null) {
+        await sending
+        continue
+      }
+      const { promise, resolve } = Promise.withResolvers<boolean>()
+      end = resolve
+      const timer = setTimeout(silence, HEARTBEAT_MS)
+      if (!(await promise)) await beat()
+      clearTimeout(timer)
+    }
   } finally {
-    clearTimeout(timer)
     over.removeEventListener('abort', silence)
+    stopHearing()
   }
 }
