@@ -78,13 +78,12 @@ export async function requireGroup(
   group_id: string,
   trx?: Transaction<Schema>,
 ): Promise<void> {
-  const row = await (trx ?? ctx.db)
+  await (trx ?? ctx.db)
     .selectFrom('groups')
     .select('group_id')
     .where('group_id', '=', group_id)
     .$if(trx !== undefined, (query) => query.forNoKeyUpdate())
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('GROUP_NOT_FOUND'))
   await requireRight(ctx, caller, group_id, 'GROUP_NOT_FOUND', trx)
 }
 
@@ -103,8 +102,7 @@ async function requireRight(
     .select('role')
     .where('group_id', '=', group_id)
     .where('user_id', '=', user_id)
-    .executeTakeFirst()
-  if (member === undefined) throw new ApiError(unknown)
+    .executeTakeFirstOrThrow(() => new ApiError(unknown))
   assert(needed !== null, 'An operation on a group or a game says in the contract what it asks of a member.')
   if (suffices(member.role, needed)) return
   const message = `This takes the role ${needed} in the group; yours is ${member.role}.`

@@ -12,21 +12,19 @@ export const QUOTAS: readonly Quota[] = QUOTA_NAMES
 
 /** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */
 export async function lockGroup(trx: Trx, group_id: string): Promise<void> {
-  const row = await trx
+  await trx
     .selectFrom('groups')
     .select('group_id')
     .where('group_id', '=', group_id)
     .forNoKeyUpdate()
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('GROUP_NOT_FOUND'))
 }
 
 /** Locks the group of a game, and returns its id. Throws GAME_NOT_FOUND, also when the game was deleted meanwhile. */
 export async function lockGroupOf(trx: Trx, game_id: string): Promise<string> {
   const groupOf = async (): Promise<string> => {
     const query = trx.selectFrom('games').select('developer_group_id').where('game_id', '=', game_id)
-    const row = await query.executeTakeFirst()
-    if (row === undefined) throw new ApiError('GAME_NOT_FOUND')
+    const row = await query.executeTakeFirstOrThrow(() => new ApiError('GAME_NOT_FOUND'))
     return row.developer_group_id
   }
   const group_id = await groupOf()

@@ -38,15 +38,14 @@ export async function listSessions(ctx: Context, caller: Person): Promise<{ sess
 export async function endOwnSession(ctx: ChangeContext, { user_id }: Person, session_id: string): Promise<void> {
   if (user_id === null) throw new ApiError('SESSION_NOT_FOUND')
   await changes(ctx, {}, async (trx) => {
-    const ended = await trx
+    await trx
       .updateTable('user_sessions')
       .set({ end_ts: new Date(ctx.now()) })
       .where('session_id', '=', session_id)
       .where('user_id', '=', user_id)
       .where('end_ts', 'is', null)
       .returning('session_id')
-      .executeTakeFirst()
-    if (ended === undefined) throw new ApiError('SESSION_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('SESSION_NOT_FOUND'))
     return { before: { session_id }, after: { end_reason: 'ended_by_user' } }
   })
 }

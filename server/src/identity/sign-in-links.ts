@@ -57,8 +57,7 @@ export async function loginByLink(ctx: ChangeContext, link: string, device: Devi
       .where('use_ts', 'is', null)
       .where('expire_ts', '>', now)
       .returning(['access_name', 'access_token_id'])
-      .executeTakeFirst()
-    if (row === undefined) throw new ApiError('SIGN_IN_LINK_INVALID')
+      .executeTakeFirstOrThrow(() => new ApiError('SIGN_IN_LINK_INVALID'))
     const { access_name, access_token_id } = row
     if (access_token_id !== null && ctx.revoked.has(access_token_id)) throw new ApiError('SIGN_IN_LINK_INVALID')
     return openAdminSession(ctx, trx, { name: access_name, token_id: access_token_id }, device)

@@ -26,8 +26,7 @@ export async function requireKvNamespace(
     .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
     .where('namespace_id', '=', namespace_id)
     .select(['namespaces.game_id', sql<boolean>`versions.config->'kv' is not null`.as('has_kv')])
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('NAMESPACE_NOT_FOUND'))
   if (own_id === undefined) await requireGame(row.game_id)
   if (caller.kind === 'lobby') await requireLiving(ctx, caller.lobby_id)
   if (row.has_kv) return namespace_id
@@ -37,7 +36,7 @@ export async function requireKvNamespace(
 
 /** A lobby's token ends with its process, not with the lobby, so that a stopping server may still write entries. */
 async function requireLiving(ctx: Context, lobby_id: string): Promise<void> {
-  const lobby = await ctx.db
+  await ctx.db
     .selectFrom('lobbies')
     .leftJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
     .where('lobbies.lobby_id', '=', lobby_id)
@@ -48,8 +47,7 @@ async function requireLiving(ctx: Context, lobby_id: string): Promise<void> {
       ]),
     )
     .select('lobbies.lobby_id')
-    .executeTakeFirst()
-  if (lobby === undefined) throw new ApiError('TOKEN_REVOKED', {}, { message: 'The lobby of this token has ended.' })
+    .executeTakeFirstOrThrow(() => new ApiError('TOKEN_REVOKED', {}, { message: 'The lobby of this token has ended.' }))
 }
 
 function missing(): ApiError {

@@ -136,8 +136,7 @@ export async function findGame(ctx: Context, caller: Caller, game_id: string): P
     .selectFrom('games')
     .select(['game_id', 'create_ts', 'name_id', 'display_name', 'developer_group_id'])
     .where('game_id', '=', game_id)
-    .executeTakeFirst()
-  if (game === undefined) throw new ApiError('GAME_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('GAME_NOT_FOUND'))
   const [namespaces, versions, players, images] = await Promise.all([
     listNamespaces(ctx, game_id),
     listVersions(ctx, game_id),

@@ -85,8 +85,7 @@ export async function completeImage(
     .where('uploads.upload_id', '=', upload_id)
     .where('game_id', '=', game_id)
     .where('kind', '=', kind)
-    .executeTakeFirst()
-  if (file === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('UPLOAD_NOT_FOUND'))
   if (file.complete_ts !== null) return
   const taken = ctx.objects.copies_when_complete ? await takeArrived(ctx, [file.object_key]) : null
   let is_kept = false
@@ -117,8 +116,7 @@ async function finish(
       .select('complete_ts')
       .where('upload_id', '=', upload_id)
       .forUpdate()
-      .executeTakeFirst()
-    if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('UPLOAD_NOT_FOUND'))
     if (upload.complete_ts !== null) return { before: {}, after: {}, is_kept: false }
     if (taken === null && (await ctx.objects.stat(object_key))?.sha256 !== sha256) {
       throw new ApiError(

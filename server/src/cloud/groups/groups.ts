@@ -81,8 +81,9 @@ export async function listGroups(ctx: Context, caller: Caller): Promise<{ groups
 /** Throws GROUP_NOT_FOUND. */
 export async function findGroup(ctx: Context, caller: Caller, group_id: string): Promise<Summary> {
   await requireGroup(ctx, caller, group_id)
-  const row = await summaries(ctx, caller).where('groups.group_id', '=', group_id).executeTakeFirst()
-  if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
+  const row = await summaries(ctx, caller)
+    .where('groups.group_id', '=', group_id)
+    .executeTakeFirstOrThrow(() => new ApiError('GROUP_NOT_FOUND'))
   return toSummary(ctx, row)
 }
 
@@ -103,8 +104,7 @@ export async function renameGroup(
   await requireGroup(ctx, caller, group_id)
   await changes(ctx, { group_id }, async (trx) => {
     const group = trx.selectFrom('groups').select('display_name').where('group_id', '=', group_id)
-    const before = await group.forNoKeyUpdate().executeTakeFirst()
-    if (before === undefined) throw new ApiError('GROUP_NOT_FOUND')
+    const before = await group.forNoKeyUpdate().executeTakeFirstOrThrow(() => new ApiError('GROUP_NOT_FOUND'))
     await trx.updateTable('groups').set({ display_name }).where('group_id', '=', group_id).execute()
     return { before, after: { display_name } }
   })

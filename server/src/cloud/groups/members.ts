@@ -118,8 +118,7 @@ async function requireMember(trx: Transaction<Schema>, group_id: string, user_id
     .select('role')
     .where('group_id', '=', group_id)
     .where('user_id', '=', user_id)
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('GROUP_NOT_MEMBER')
+    .executeTakeFirstOrThrow(() => new ApiError('GROUP_NOT_MEMBER'))
   return row.role
 }
 

@@ -21,8 +21,7 @@ export async function lobbyUsage(
     .selectFrom('lobbies')
     .select(['create_ts', 'cpu_cores', 'memory_mb'])
     .where('lobby_id', '=', lobby_id)
-    .executeTakeFirst()
-  if (lobby === undefined) throw new ApiError('LOBBY_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('LOBBY_NOT_FOUND'))
   const metrics = await ctx.lobby_logs.metrics(lobby_id)
   // Each join doubles the step, and the longest step that a caller may ask for is a day.
   while (metrics !== null && metrics.step_ms < step_ms_min) makeCoarser(metrics)

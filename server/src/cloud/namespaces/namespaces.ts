@@ -175,8 +175,7 @@ export async function setVersion(
       .where('game_id', '=', game_id)
       .where('namespace_id', '=', namespace_id)
       .forNoKeyUpdate()
-      .executeTakeFirst()
-    if (before === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('NAMESPACE_NOT_FOUND'))
     await trx.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
     await recordDeploys(trx, caller, [{ namespace_id, version_id, message, is_rollback }], now)
     return { before, after: { version_id, message, ...(is_rollback && { is_rollback }) } }

@@ -141,14 +141,13 @@ export async function deleteVersion(
 ): Promise<void> {
   await inGame(ctx, caller, { game_id }, async (trx) => {
     // Held against a deploy at the same time, whose row would rest on it.
-    const version = await trx
+    await trx
       .selectFrom('versions')
       .select('version_id')
       .where('game_id', '=', game_id)
       .where('version_id', '=', version_id)
       .forUpdate()
-      .executeTakeFirst()
-    if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('VERSION_NOT_FOUND'))
     const namespaces = await trx
       .selectFrom('namespaces')
       .select('namespace_id as id')
@@ -184,8 +183,7 @@ export async function deleteBuild(
       .select('upload_id')
       .where('game_id', '=', game_id)
       .where('build_id', '=', build_id)
-      .executeTakeFirst()
-    if (build === undefined) throw new ApiError('BUILD_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('BUILD_NOT_FOUND'))
     // In whichever block of the config: image_id is a member of that name anywhere in the matchmaker section.
     const versions = await trx
       .selectFrom('versions')
@@ -216,8 +214,7 @@ export async function deleteSite(ctx: ChangeContext, caller: Caller, game_id: st
       .select('upload_id')
       .where('game_id', '=', game_id)
       .where('site_id', '=', site_id)
-      .executeTakeFirst()
-    if (site === undefined) throw new ApiError('SITE_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('SITE_NOT_FOUND'))
     const versions = await trx
       .selectFrom('versions')
       .select('version_id as id')

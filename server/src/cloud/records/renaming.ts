@@ -22,8 +22,7 @@ export async function renameGame(
   await requireGame(ctx, caller, game_id)
   await changes(ctx, { game_id }, async (trx) => {
     const game = trx.selectFrom('games').select('display_name').where('game_id', '=', game_id)
-    const before = await game.forNoKeyUpdate().executeTakeFirst()
-    if (before === undefined) throw new ApiError('GAME_NOT_FOUND')
+    const before = await game.forNoKeyUpdate().executeTakeFirstOrThrow(() => new ApiError('GAME_NOT_FOUND'))
     await trx.updateTable('games').set({ display_name }).where('game_id', '=', game_id).execute()
     return { before, after: { display_name } }
   })
@@ -48,8 +47,7 @@ export async function renameRecord(
       const before = await row
         .where(id as never, '=', place.id as never)
         .forNoKeyUpdate()
-        .executeTakeFirst()
-      if (before === undefined) throw new ApiError(unknown)
+        .executeTakeFirstOrThrow(() => new ApiError(unknown))
       await trx
         .updateTable(table)
         .set({ display_name })

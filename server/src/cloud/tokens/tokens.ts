@@ -163,11 +163,10 @@ export async function revokeToken(
   token_id: string,
 ): Promise<void> {
   await requireShelf(ctx, caller, list)
-  const row = await tokensOf(ctx, list)
+  await tokensOf(ctx, list)
     .select('tokens.token_id')
     .where('tokens.token_id', '=', token_id)
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('TOKEN_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('TOKEN_NOT_FOUND'))
   await revokeById(ctx, token_id)
 }
 

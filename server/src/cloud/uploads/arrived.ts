@@ -22,8 +22,7 @@ export async function uploadOf(
     .select(['game_id', 'kind', 'content_length', 'create_ts', 'complete_ts'])
     .where('upload_id', '=', upload_id)
     .where('kind', 'in', ['build', 'site'])
-    .executeTakeFirst()
-  if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('UPLOAD_NOT_FOUND'))
   await requireGame(ctx, caller, upload.game_id, 'UPLOAD_NOT_FOUND')
   const own_files = ctx.db.selectFrom('upload_files').where('upload_id', '=', upload_id).where('is_packed', '=', false)
   const { part_count } = await own_files

@@ -49,8 +49,7 @@ export async function completeUpload(
     .where('uploads.upload_id', '=', upload_id)
     // Pictures are completed by operations of their own.
     .where('uploads.kind', 'in', ['build', 'site'])
-    .executeTakeFirst()
-  if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('UPLOAD_NOT_FOUND'))
   await requireGame(ctx, caller, upload.game_id, 'UPLOAD_NOT_FOUND')
   if (upload.complete_ts !== null) return
 
@@ -111,8 +110,7 @@ async function finish(
       .select('complete_ts')
       .where('upload_id', '=', upload_id)
       .forUpdate()
-      .executeTakeFirst()
-    if (row === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+      .executeTakeFirstOrThrow(() => new ApiError('UPLOAD_NOT_FOUND'))
     if (row.complete_ts !== null) return { before: {}, after: {}, is_kept: false }
     // Nobody but this request knows the keys of files that it has taken.
     const hashes = new Map(seen.taken === null ? requireAll(parts, await arrivedObjects(ctx, parts)) : seen.before)

@@ -189,18 +189,16 @@ export async function findVersion(
     .select(['version_id', 'create_ts', 'display_name', 'config'])
     .where('game_id', '=', game_id)
     .where('version_id', '=', version_id)
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('VERSION_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('VERSION_NOT_FOUND'))
   return { ...row, create_ts: timestamp(row.create_ts), config: row.config as VersionConfig }
 }
 
 /** Throws VERSION_NOT_FOUND. */
 export async function requireVersion(ctx: Context, game_id: string, version_id: string): Promise<void> {
-  const row = await ctx.db
+  await ctx.db
     .selectFrom('versions')
     .select('version_id')
     .where('game_id', '=', game_id)
     .where('version_id', '=', version_id)
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('VERSION_NOT_FOUND')
+    .executeTakeFirstOrThrow(() => new ApiError('VERSION_NOT_FOUND'))
 }

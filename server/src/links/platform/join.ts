@@ -44,8 +44,7 @@ async function useInvitation(
       .selectAll()
       .where('secret_hash', '=', hashOfSecret(secret))
       .forUpdate()
-      .executeTakeFirst()
-    if (invitation === undefined) throw new LinkRefusal('NODE_INVITATION_UNKNOWN', UNKNOWN)
+      .executeTakeFirstOrThrow(() => new LinkRefusal('NODE_INVITATION_UNKNOWN', UNKNOWN))
     const { invitation_id, node_id, region, use_ts, revoke_ts, expire_ts } = invitation
     if (use_ts !== null) throw new LinkRefusal('NODE_INVITATION_USED', usedSentence(node_id, use_ts))
     if (revoke_ts !== null) throw new LinkRefusal('NODE_INVITATION_REVOKED', `The invitation was revoked. ${AGAIN}`)
