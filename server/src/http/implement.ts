@@ -37,10 +37,16 @@ export type OperationRequest<O extends Operation, K extends CallerKind = CallerK
   hangUpSignal: () => AbortSignal
 }
 
-type Response<O extends Operation> = ResponseOf<O> | Prepared<ResponseOf<O>>
+type Answer<T> = T | Promise<T>
+/** A response without members is left out, or is that of another function. */
+type ResponseWay<T> = unknown extends T
+  ? unknown
+  : keyof T extends never
+    ? Promise<void> | Answer<Record<string, never>>
+    : Answer<T | Prepared<T>>
 type Handler<O extends Operation, K extends CallerKind = CallerKind> = (
   request: OperationRequest<O, K>,
-) => Response<O> | Promise<Response<O>>
+) => ResponseWay<ResponseOf<O>>
 
 /** One handler for each kind of caller that the contract admits. */
 type HandlersByCaller<O extends Operation> = { [K in CallerKind]?: Handler<O, K> }

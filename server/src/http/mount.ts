@@ -51,7 +51,7 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
     // Fastify takes null for an empty response, and a string for ready text. Here both are JSON values.
     if (answer === null || typeof answer === 'string') return sendJson(reply, JSON.stringify(answer))
     const text = preparedText(answer)
-    return text === null ? answer : sendJson(reply, text)
+    return text === null ? (answer ?? {}) : sendJson(reply, text)
   }
   const onRequest = createAdmission(options, operation)
   for (const url of urlsOf(operation)) {

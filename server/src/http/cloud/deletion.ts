@@ -10,28 +10,18 @@ import * as cloud from '../../cloud/records/deletion.ts'
 import { implement } from '../implement.ts'
 
 export const deletion = [
-  implement(deleteGroup, async ({ ctx, caller, params }) => {
-    await cloud.deleteGroup(ctx, caller, params.group_id)
-    return {}
-  }),
-  implement(deleteGame, async ({ ctx, caller, params }) => {
-    await cloud.deleteGame(ctx, caller, params.game_id)
-    return {}
-  }),
-  implement(deleteGameNamespace, async ({ ctx, caller, params }) => {
-    await cloud.deleteNamespace(ctx, caller, params.game_id, params.namespace_id)
-    return {}
-  }),
-  implement(deleteGameVersion, async ({ ctx, caller, params }) => {
-    await cloud.deleteVersion(ctx, caller, params.game_id, params.version_id)
-    return {}
-  }),
-  implement(deleteGameBuild, async ({ ctx, caller, params }) => {
-    await cloud.deleteBuild(ctx, caller, params.game_id, params.build_id)
-    return {}
-  }),
-  implement(deleteGameCdnSite, async ({ ctx, caller, params }) => {
-    await cloud.deleteSite(ctx, caller, params.game_id, params.site_id)
-    return {}
-  }),
+  implement(deleteGroup, ({ ctx, caller, params }) => cloud.deleteGroup(ctx, caller, params.group_id)),
+  implement(deleteGame, ({ ctx, caller, params }) => cloud.deleteGame(ctx, caller, params.game_id)),
+  implement(deleteGameNamespace, ({ ctx, caller, params }) =>
+    cloud.deleteNamespace(ctx, caller, params.game_id, params.namespace_id),
+  ),
+  implement(deleteGameVersion, ({ ctx, caller, params }) =>
+    cloud.deleteVersion(ctx, caller, params.game_id, params.version_id),
+  ),
+  implement(deleteGameBuild, ({ ctx, caller, params }) =>
+    cloud.deleteBuild(ctx, caller, params.game_id, params.build_id),
+  ),
+  implement(deleteGameCdnSite, ({ ctx, caller, params }) =>
+    cloud.deleteSite(ctx, caller, params.game_id, params.site_id),
+  ),
 ]

@@ -18,8 +18,7 @@ export const development = [
   implement(listGameNamespaceTokensDevelopment, ({ ctx, caller, params, query }) =>
     tokens.listTokens(ctx, caller, { kind: 'development', ...params }, query),
   ),
-  implement(revokeGameNamespaceTokenDevelopment, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
-    await tokens.revokeToken(ctx, caller, { kind: 'development', ...namespace }, token_id)
-    return {}
-  }),
+  implement(revokeGameNamespaceTokenDevelopment, ({ ctx, caller, params: { token_id, ...namespace } }) =>
+    tokens.revokeToken(ctx, caller, { kind: 'development', ...namespace }, token_id),
+  ),
 ]

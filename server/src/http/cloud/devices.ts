@@ -18,12 +18,6 @@ export const devices = (links: DeviceLinks): Implementation[] => [
   implement(prepareDeviceLink, ({ ctx, body, client_ip }) => prepareLink(ctx, { name: body?.name, client_ip })),
   implement(inspectDeviceLink, ({ ctx, query }) => inspectLink(ctx, query.device_link_token)),
   implement(getDeviceLink, ({ query, gone }) => links.get(query, gone)),
-  implement(completeDeviceLink, async ({ ctx, caller, body }) => {
-    await completeLink(ctx, caller, body)
-    return {}
-  }),
-  implement(refuseDeviceLink, async ({ ctx, body }) => {
-    await refuseLink(ctx, body.device_link_token)
-    return {}
-  }),
+  implement(completeDeviceLink, ({ ctx, caller, body }) => completeLink(ctx, caller, body)),
+  implement(refuseDeviceLink, ({ ctx, body }) => refuseLink(ctx, body.device_link_token)),
 ]

@@ -18,10 +18,9 @@ export const groups = (records: WatchedRecords): Implementation[] => [
     group: await cloud.findGroup(ctx, caller, params.group_id),
   })),
   implement(validateGroup, ({ body }) => ({ errors: cloud.checkGroup(body) })),
-  implement(updateGroupProfile, async ({ ctx, caller, params, body }) => {
-    await cloud.renameGroup(ctx, caller, params.group_id, body.display_name)
-    return {}
-  }),
+  implement(updateGroupProfile, ({ ctx, caller, params, body }) =>
+    cloud.renameGroup(ctx, caller, params.group_id, body.display_name),
+  ),
   implement(getGroupQuotas, ({ ctx, caller, params }) => cloud.findQuotas(ctx, caller, params.group_id)),
   implement(validateGroupProfile, ({ body }) => ({ errors: cloud.checkGroup(body) })),
 ]

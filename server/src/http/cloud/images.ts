@@ -11,15 +11,9 @@ export const images = [
   implement(gameLogoUploadPrepare, ({ ctx, caller, params, body }) =>
     cloud.prepareImage(ctx, caller, params.game_id, 'logo', body),
   ),
-  implement(gameLogoUploadComplete, async ({ ctx, caller, params }) => {
-    await cloud.completeImage(ctx, caller, params, 'logo')
-    return {}
-  }),
+  implement(gameLogoUploadComplete, ({ ctx, caller, params }) => cloud.completeImage(ctx, caller, params, 'logo')),
   implement(gameBannerUploadPrepare, ({ ctx, caller, params, body }) =>
     cloud.prepareImage(ctx, caller, params.game_id, 'banner', body),
   ),
-  implement(gameBannerUploadComplete, async ({ ctx, caller, params }) => {
-    await cloud.completeImage(ctx, caller, params, 'banner')
-    return {}
-  }),
+  implement(gameBannerUploadComplete, ({ ctx, caller, params }) => cloud.completeImage(ctx, caller, params, 'banner')),
 ]

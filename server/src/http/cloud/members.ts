@@ -13,22 +13,16 @@ export const members = (records: WatchedRecords): Implementation[] => [
   implement(getGroupMembers, (request) =>
     records.respond(request, () => cloud.listMembers(request.ctx, request.caller, request.params.group_id)),
   ),
-  implement(setGroupMemberRole, async ({ ctx, caller, params, body }) => {
-    await cloud.setMemberRole(ctx, caller, params.group_id, params.identity_id, body.role)
-    return {}
-  }),
-  implement(kickGroupMember, async ({ ctx, caller, params }) => {
-    await cloud.kickMember(ctx, caller, params.group_id, params.identity_id)
-    return {}
-  }),
+  implement(setGroupMemberRole, ({ ctx, caller, params, body }) =>
+    cloud.setMemberRole(ctx, caller, params.group_id, params.identity_id, body.role),
+  ),
+  implement(kickGroupMember, ({ ctx, caller, params }) =>
+    cloud.kickMember(ctx, caller, params.group_id, params.identity_id),
+  ),
   implement(leaveGroup, {
-    user: async ({ ctx, caller, params }) => {
-      await cloud.leaveGroup(ctx, caller, params.group_id)
-      return {}
-    },
+    user: ({ ctx, caller, params }) => cloud.leaveGroup(ctx, caller, params.group_id),
   }),
-  implement(transferGroupOwnership, async ({ ctx, caller, params, body }) => {
-    await cloud.transferOwnership(ctx, caller, params.group_id, body.new_owner_identity_id)
-    return {}
-  }),
+  implement(transferGroupOwnership, ({ ctx, caller, params, body }) =>
+    cloud.transferOwnership(ctx, caller, params.group_id, body.new_owner_identity_id),
+  ),
 ]

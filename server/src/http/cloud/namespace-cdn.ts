@@ -13,20 +13,16 @@ export const namespaceCdn = [
   implement(getGameNamespaceVersionHistoryList, ({ ctx, caller, params, query }) =>
     listDeploys(ctx, caller, params, query),
   ),
-  implement(setNamespaceCdnAuthType, async ({ ctx, caller, params, body }) => {
-    await cloud.setAuthType(ctx, caller, params, body.auth_type)
-    return {}
-  }),
-  implement(updateNamespaceCdnAuthUser, async ({ ctx, caller, params, body }) => {
-    await cloud.setAuthUser(ctx, caller, params, body)
-    return {}
-  }),
-  implement(removeNamespaceCdnAuthUser, async ({ ctx, caller, params }) => {
-    await cloud.removeAuthUser(ctx, caller, params, params.user)
-    return {}
-  }),
-  implement(toggleNamespaceDomainPublicAuth, async ({ ctx, caller, params, body }) => {
-    await cloud.setDomainPublicAuth(ctx, caller, params, body.enabled)
-    return {}
-  }),
+  implement(setNamespaceCdnAuthType, ({ ctx, caller, params, body }) =>
+    cloud.setAuthType(ctx, caller, params, body.auth_type),
+  ),
+  implement(updateNamespaceCdnAuthUser, ({ ctx, caller, params, body }) =>
+    cloud.setAuthUser(ctx, caller, params, body),
+  ),
+  implement(removeNamespaceCdnAuthUser, ({ ctx, caller, params }) =>
+    cloud.removeAuthUser(ctx, caller, params, params.user),
+  ),
+  implement(toggleNamespaceDomainPublicAuth, ({ ctx, caller, params, body }) =>
+    cloud.setDomainPublicAuth(ctx, caller, params, body.enabled),
+  ),
 ]

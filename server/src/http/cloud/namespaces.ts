@@ -23,18 +23,13 @@ export const namespaces = [
   implement(getGameNamespaceById, async ({ ctx, caller, params }) => ({
     namespace: await cloud.findNamespace(ctx, caller, params.game_id, params.namespace_id),
   })),
-  implement(updateGameNamespaceVersion, async ({ ctx, caller, params, body }) => {
-    await cloud.setVersion(ctx, caller, params.game_id, params.namespace_id, body)
-    return {}
-  }),
-  implement(updateGameNamespaceExpiry, async ({ ctx, caller, params, body }) => {
-    await setExpiry(ctx, caller, params, body)
-    return {}
-  }),
-  implement(updateGameNamespaceMatchmakerConfig, async ({ ctx, caller, params, body }) => {
-    await cloud.setMatchmakerLimits(ctx, caller, params.game_id, params.namespace_id, body)
-    return {}
-  }),
+  implement(updateGameNamespaceVersion, ({ ctx, caller, params, body }) =>
+    cloud.setVersion(ctx, caller, params.game_id, params.namespace_id, body),
+  ),
+  implement(updateGameNamespaceExpiry, ({ ctx, caller, params, body }) => setExpiry(ctx, caller, params, body)),
+  implement(updateGameNamespaceMatchmakerConfig, ({ ctx, caller, params, body }) =>
+    cloud.setMatchmakerLimits(ctx, caller, params.game_id, params.namespace_id, body),
+  ),
   implement(validateGameNamespaceMatchmakerConfig, async ({ ctx, caller, params, body }) => ({
     errors: await cloud.validateMatchmakerLimits(ctx, caller, params.game_id, params.namespace_id, body),
   })),

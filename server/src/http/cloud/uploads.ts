@@ -6,10 +6,7 @@ import * as contents from '../../cloud/uploads/stored-contents.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const uploads = (packer: TextPacker): Implementation[] => [
-  implement(completeUpload, async ({ ctx, caller, params }) => {
-    await cloud.completeUpload(ctx, packer, caller, params.upload_id)
-    return {}
-  }),
+  implement(completeUpload, ({ ctx, caller, params }) => cloud.completeUpload(ctx, packer, caller, params.upload_id)),
   implement(getUpload, ({ ctx, caller, params, query }) => uploadOf(ctx, caller, params.upload_id, query)),
   implement(listStoredContents, ({ ctx, caller, params, body }) =>
     contents.listStoredContents(ctx, caller, params.game_id, body),

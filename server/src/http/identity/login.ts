@@ -36,7 +36,6 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     refuseForeign(ctx, origin)
     const session = await loginByAccessToken(ctx, body.access_token, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))
-    return {}
   }),
   implement(refreshIdentityToken, async (request) => {
     const { ctx, origin, cookie, body, setCookie } = request
@@ -47,7 +46,6 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     if (body.logout === true) {
       await closeSession(ctx, refresh_token)
       setCookie(sessionCookie(ctx.config, ''))
-      return {}
     }
     const session = await refreshSession(ctx, refresh_token, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))

@@ -10,9 +10,8 @@ export const profile = (records: WatchedRecords): Implementation[] => [
     const find = () => (caller.kind === 'identity' ? findGuest(ctx, caller) : findProfile(ctx, caller))
     return records.respond(request, async () => ({ identity: await find() }))
   }),
-  implement(updateProfile, async ({ ctx, caller, body }) => {
-    await (caller.kind === 'identity' ? renameGuest(ctx, caller, body) : changeProfile(ctx, caller, body))
-    return {}
-  }),
+  implement(updateProfile, ({ ctx, caller, body }) =>
+    caller.kind === 'identity' ? renameGuest(ctx, caller, body) : changeProfile(ctx, caller, body),
+  ),
   implement(validateProfile, ({ body }) => ({ errors: checkProfile(body) })),
 ]

@@ -20,13 +20,9 @@ export const sessions: Implementation[] = [
     refuseForeign(ctx, origin)
     const session = await links.loginByLink(ctx, body.link, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))
-    return {}
   }),
   implement(listSessions, ({ ctx, caller }) => own.listSessions(ctx, caller as Person)),
-  implement(endSession, async ({ ctx, caller, params }) => {
-    await own.endOwnSession(ctx, caller as Person, params.session_id)
-    return {}
-  }),
+  implement(endSession, ({ ctx, caller, params }) => own.endOwnSession(ctx, caller as Person, params.session_id)),
   implement(endOtherSessions, ({ ctx, caller }) => own.endOtherSessions(ctx, caller as Person)),
   implement(createSignInLink, ({ ctx, caller }) => links.createSignInLink(ctx, caller as CallerOf<'admin'>)),
 ]

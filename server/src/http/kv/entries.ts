@@ -21,25 +21,17 @@ export const kvEntries = (kv: Kv): Implementation[] => [
   implement(getKvEntry, async ({ ctx, caller, query, gone }) =>
     kv.get(await namespaceOf(ctx, caller, query), query, gone),
   ),
-  implement(putKvEntry, async ({ ctx, caller, body }) => {
-    await kv.put(await namespaceOf(ctx, caller, body), body)
-    return {}
-  }),
-  implement(deleteKvEntry, async ({ ctx, caller, query }) => {
-    await kv.remove(await namespaceOf(ctx, caller, query), query.key)
-    return {}
-  }),
+  implement(putKvEntry, async ({ ctx, caller, body }) => kv.put(await namespaceOf(ctx, caller, body), body)),
+  implement(deleteKvEntry, async ({ ctx, caller, query }) =>
+    kv.remove(await namespaceOf(ctx, caller, query), query.key),
+  ),
   implement(getKvBatch, async ({ ctx, caller, query, gone }) =>
     kv.getBatch(await namespaceOf(ctx, caller, query), query, gone),
   ),
-  implement(putKvBatch, async ({ ctx, caller, body }) => {
-    await kv.putBatch(await namespaceOf(ctx, caller, body), body)
-    return {}
-  }),
-  implement(deleteKvBatch, async ({ ctx, caller, query }) => {
-    await kv.removeBatch(await namespaceOf(ctx, caller, query), query)
-    return {}
-  }),
+  implement(putKvBatch, async ({ ctx, caller, body }) => kv.putBatch(await namespaceOf(ctx, caller, body), body)),
+  implement(deleteKvBatch, async ({ ctx, caller, query }) =>
+    kv.removeBatch(await namespaceOf(ctx, caller, query), query),
+  ),
   implement(listKvEntries, async ({ ctx, caller, query }) => kv.list(await namespaceOf(ctx, caller, query), query)),
   implement(listKvDirectories, async ({ ctx, caller, query }) =>
     listDirectories(ctx, await namespaceOf(ctx, caller, query), query),
