@@ -1,5 +1,6 @@
 // Pauses after starts that failed in a row: 1 s, then twice as long each time, up to 5 min. A success ends them. Idle lobbies
 // (idle-lobbies.ts) and requests for seats (failed-starts.ts) have separate ones.
+import { BoundedMap } from '../../flow/bounded-map.ts'
 
 export const PAUSE_MS_FIRST = 1_000
 /** Longest pause after a failed start; each pause is twice the one before. */
@@ -13,7 +14,7 @@ export type StartPause<T> = { failure_count: number; begin_ms: number; until_ms:
 export class StartPauses<T> {
   readonly #now: () => number
   readonly #free_failures: number
-  readonly #pauses = new Map<string, StartPause<T>>()
+  readonly #pauses = new BoundedMap<string, StartPause<T>>(KEYS_MAX)
 
   /** `free_failures`: failures in a row before pauses begin. */
   constructor(now: () => number, free_failures: number) {
@@ -28,9 +29,7 @@ export class StartPauses<T> {
     const doublings = failure_count - this.#free_failures - 1
     const pause_ms = doublings < 0 ? 0 : Math.min(PAUSE_MS_MAX, PAUSE_MS_FIRST * 2 ** doublings)
     const pause = { failure_count, begin_ms, until_ms: begin_ms + pause_ms, last }
-    this.#pauses.delete(key)
     this.#pauses.set(key, pause)
-    if (this.#pauses.size > KEYS_MAX) this.#pauses.delete(this.#pauses.keys().next().value!)
     return pause
   }
 

@@ -1,6 +1,7 @@
 // A circuit breaker for each namespace and endpoint of a game. While an endpoint keeps failing, requests for it are refused
 // at once, except for a probe every OPEN_MS, until a probe gets a response.
 import type { Context } from '../../../context.ts'
+import { BoundedMap } from '../../../flow/bounded-map.ts'
 import { CircuitBreaker } from '../../../outbound/circuit-breaker.ts'
 
 /** Failures in a row after which an endpoint is no longer asked. */
@@ -25,7 +26,7 @@ export type EndpointBreakers = {
 }
 
 export function createEndpointBreakers(ctx: Pick<Context, 'log' | 'elapsed' | 'metrics'>): EndpointBreakers {
-  const breakers = new Map<string, CircuitBreaker>()
+  const breakers = new BoundedMap<string, CircuitBreaker>(BREAKERS_MAX)
   const ends = { answered: 0, failed: 0, not_asked: 0 }
   ctx.metrics.sum(
     'verification_calls_total',
@@ -42,19 +43,13 @@ export function createEndpointBreakers(ctx: Pick<Context, 'log' | 'elapsed' | 'm
     (set) => set([...breakers.values()].filter((breaker) => breaker.isOpen()).length),
   )
 
-  function breakerOf(key: string): CircuitBreaker {
-    const known = breakers.get(key)
-    if (known !== undefined) return known
-    if (breakers.size >= BREAKERS_MAX) breakers.delete(breakers.keys().next().value!)
-    const breaker = new CircuitBreaker({ failures_max: FAILURES_MAX, open_ms: OPEN_MS }, ctx.elapsed)
-    breakers.set(key, breaker)
-    return breaker
-  }
-
   return {
     enter(namespace_id, url) {
       const key = `${namespace_id} ${url}`
-      const breaker = breakerOf(key)
+      const breaker = breakers.getOr(
+        key,
+        () => new CircuitBreaker({ failures_max: FAILURES_MAX, open_ms: OPEN_MS }, ctx.elapsed),
+      )
       const is_probe = breaker.isOpen()
       const call = breaker.enter()
       if (call === null) return breaker.waitMs()
