@@ -185,13 +185,13 @@ function notLoggedIn(url: string): Failure {
 export async function localPlatform(terminal: Surroundings): Promise<Credential | null> {
   const found = await findDataFolder(terminal)
   if (found === null || !hasPlatform()) return null
-  const [{ readConfig }, { mainUrl }, { readEdgePorts }] = await Promise.all([
+  const [{ readConfig }, { mainUrl }, { readChosenPorts }] = await Promise.all([
     import('@musterhost/server/config/read-config'),
     import('@musterhost/server/config/addresses'),
-    import('@musterhost/server/config/edge-ports'),
+    import('@musterhost/server/config/chosen-ports'),
   ])
   const set = Object.entries(terminal.env).filter(([, value]) => value !== '')
-  const url = new URL(mainUrl(readConfig({ ...readEdgePorts(found.data_dir), ...Object.fromEntries(set) }))).origin
+  const url = new URL(mainUrl(readConfig({ ...readChosenPorts(found.data_dir), ...Object.fromEntries(set) }))).origin
   return { url, token: found.token, origin: "the operator's token of this machine" }
 }
 

@@ -140,7 +140,7 @@ async function operator(t: TestContext, { platform, url }: World): Promise<void>
   mkdirSync(join(game, 'server'))
   // Without a setting of the ports, as where an ordinary user's platform has taken 8000 in place of 80.
   const ports = { MUSTER_EDGE_HTTP_PORT: new URL(url).port, MUSTER_EDGE_HTTPS_PORT: '8443' }
-  writeFileSync(join(platform.data_dir, 'edge-ports.json'), JSON.stringify(ports))
+  writeFileSync(join(platform.data_dir, 'chosen-ports.json'), JSON.stringify(ports))
   const unset = await muster.run(['whoami'], { cwd: game, env: { ...below, MUSTER_EDGE_HTTP_PORT: '' } })
   assert.match(
     unset.stdout,

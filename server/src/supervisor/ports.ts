@@ -3,15 +3,15 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { hasHttps } from '../config/addresses.ts'
+import type { ChosenPorts } from '../config/chosen-ports.ts'
 import type { Config } from '../config/config.ts'
-import type { EdgePorts } from '../config/edge-ports.ts'
 import { StartError, startSentence } from '../config/start-error.ts'
 
 const HTTP_PORTS = [80, 8000] as const
 const HTTPS_PORTS = [443, 8443] as const
 
 export type PortChoice = {
-  settings: EdgePorts
+  settings: ChosenPorts
   /** Why they are not 80 and 443, as text. Empty when they are, or when the settings name them. */
   reasons: readonly string[]
 }

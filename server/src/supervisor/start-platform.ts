@@ -6,8 +6,8 @@ import { createSignInLink } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import type { Logger } from 'pino'
 import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.ts'
+import { writeChosenPorts } from '../config/chosen-ports.ts'
 import type { Config } from '../config/config.ts'
-import { writeEdgePorts } from '../config/edge-ports.ts'
 import { readConfig } from '../config/read-config.ts'
 import type { Role } from '../config/roles.ts'
 import { connect, type DatabaseConnection } from '../database/connect.ts'
@@ -129,7 +129,7 @@ async function startParts(
     )
     await recordVersion(database, config.node_id, start.now())
     const is_first = !existsSync(adminFile(config.data_dir))
-    writeEdgePorts(config.data_dir, ports.settings)
+    writeChosenPorts(config.data_dir, ports.settings)
     const admin = adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
     signal.throwIfAborted()
 

@@ -37,7 +37,7 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   assert.equal(statSync(join(folder, 'admin-token')).mode & 0o777, 0o600)
   assert.equal(statSync(join(folder, 'keys')).mode & 0o777, 0o700)
   assert.match(readFileSync(join(folder, 'admin-token'), 'utf8'), /^access\.[\w.-]+\n$/)
-  const ports = JSON.parse(readFileSync(join(folder, 'edge-ports.json'), 'utf8'))
+  const ports = JSON.parse(readFileSync(join(folder, 'chosen-ports.json'), 'utf8'))
   assert.equal(ports.MUSTER_EDGE_HTTP_PORT, settings.MUSTER_EDGE_HTTP_PORT, 'commands find the platform by its ports')
   assert.ok(processesOf(folder).some(({ command }) => command.includes('postgres')))
   // The first start prints a link that signs the operator in once.

@@ -6,18 +6,18 @@ import { join } from 'node:path'
 const SETTINGS = ['MUSTER_EDGE_HTTP_PORT', 'MUSTER_EDGE_HTTPS_PORT'] as const
 
 /** The two settings, resolved. */
-export type EdgePorts = Record<(typeof SETTINGS)[number], string>
+export type ChosenPorts = Record<(typeof SETTINGS)[number], string>
 
-export function writeEdgePorts(data_dir: string, ports: EdgePorts): void {
-  const file = edgePortsFile(data_dir)
+export function writeChosenPorts(data_dir: string, ports: ChosenPorts): void {
+  const file = chosenPortsFile(data_dir)
   writeFileSync(`${file}.new`, `${JSON.stringify(ports)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
 
 /** Empty where there is no such file, or what it contains are no ports. */
-export function readEdgePorts(data_dir: string): Partial<EdgePorts> {
+export function readChosenPorts(data_dir: string): Partial<ChosenPorts> {
   try {
-    const read = JSON.parse(readFileSync(edgePortsFile(data_dir), 'utf8')) as Partial<Record<string, unknown>>
+    const read = JSON.parse(readFileSync(chosenPortsFile(data_dir), 'utf8')) as Partial<Record<string, unknown>>
     return Object.fromEntries(
       SETTINGS.flatMap((name) => (/^\d{1,5}$/.test(String(read[name])) ? [[name, String(read[name])]] : [])),
     )
@@ -26,6 +26,6 @@ export function readEdgePorts(data_dir: string): Partial<EdgePorts> {
   }
 }
 
-function edgePortsFile(data_dir: string): string {
-  return join(data_dir, 'edge-ports.json')
+function chosenPortsFile(data_dir: string): string {
+  return join(data_dir, 'chosen-ports.json')
 }
