@@ -105,10 +105,15 @@ async function killed(t: TestContext, { platform, proxy, url }: World): Promise<
 async function behindProxy(t: TestContext, { platform, proxy, url }: World): Promise<void> {
   const edge_port = Number(new URL(platform.edge_url).port)
   let body_bytes_max = 0
+  let cuts = false
   const limiting = createServer((incoming, outgoing) => {
     if (Number(incoming.headers['content-length'] ?? 0) > body_bytes_max) {
-      outgoing.writeHead(413, { server: 'nginx/1.26', 'content-type': 'text/html', connection: 'close' })
-      outgoing.end('<h1>413 Request Entity Too Large</h1>')
+      if (cuts) return incoming.socket.resetAndDestroy()
+      const page = '<h1>413 Request Entity Too Large</h1>'
+      const headers = { server: 'nginx/1.26', 'content-type': 'text/html', 'content-length': page.length }
+      outgoing.writeHead(413, { ...headers, connection: 'close' }).write(page)
+      // As nginx does: a connection that is closed with unread bytes is reset, and its response may be lost.
+      incoming.once('end', () => outgoing.end()).resume()
       return
     }
     const { method, url: path, headers } = incoming
@@ -137,6 +142,13 @@ async function behindProxy(t: TestContext, { platform, proxy, url }: World): Pro
     /status 413 from nginx\/1\.26 at localhost:\d+, not from Muster.*Parts of 5\.0 MiB are tried/s,
   )
 
+  cuts = true
+  project.write('site/large.bin', randomBytes(7 * MEBIBYTE))
+  const cut = await project.run(['deploy', '--json', '--detach'])
+  assert.equal(cut.code, 0, cut.stderr)
+  assert.match(cut.stderr, /large\.bin could not be sent after \d attempts: .*Parts of 5\.0 MiB are tried/s)
+
+  cuts = false
   project.write('site/large.bin', randomBytes(2 * MEBIBYTE))
   body_bytes_max = MEBIBYTE
   const refused = await project.run(['deploy', '--detach'])

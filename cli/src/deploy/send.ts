@@ -81,12 +81,20 @@ async function sendWithRetries(sending: Sending, options: SendOptions): Promise<
   }
 }
 
-function givenUp({ file }: Sending, { message, cause }: TemporaryError): Failure {
-  return new Failure(`${file.path} could not be sent after ${ATTEMPTS_MAX} attempts: ${message}`, {
-    remedy: 'Deploy again: files that have arrived are not sent again.',
+function givenUp({ file, content_length }: Sending, { message, cause }: TemporaryError): Failure {
+  const sentence = `${file.path} could not be sent after ${ATTEMPTS_MAX} attempts: ${message}`
+  const remedy = 'Deploy again: files that have arrived are not sent again.'
+  if (!CUT.includes((cause as NodeJS.ErrnoException | undefined)?.code ?? '')) {
+    return new Failure(sentence, { remedy, cause })
+  }
+  return new BodyTooLongFailure(`${sentence}. ${sizeText(content_length)} were sent.`, content_length, {
+    remedy,
     cause,
   })
 }
+
+/** Errors of a connection that the other side has cut. A proxy may refuse a long body so, without a response. */
+const CUT = ['ECONNRESET', 'EPIPE']
 
 /** Worth another attempt. */
 class TemporaryError extends Error {}
@@ -149,15 +157,12 @@ const BODY_TOO_LARGE = 413
 /** `responder`: what responded, where it is not the platform: each response of the platform has a ray. */
 type Refusal = { status: number; text: string; ray_id: string | undefined; responder: string }
 
-/** Something in front of the platform accepts only shorter bodies than this one. */
-export class BodyTooLargeFailure extends Failure {
+/** Shorter bodies than this one may pass what is in front of the platform. */
+export class BodyTooLongFailure extends Failure {
   readonly body_bytes: number
 
-  constructor(sentence: string, body_bytes: number) {
-    super(sentence, {
-      exit_code: EXIT.failed,
-      remedy: 'Its operator must allow longer bodies (nginx: client_max_body_size 0), or let uploads pass it by.',
-    })
+  constructor(sentence: string, body_bytes: number, options: { remedy: string; cause?: unknown }) {
+    super(sentence, { exit_code: EXIT.failed, ...options })
     this.body_bytes = body_bytes
   }
 }
@@ -167,9 +172,10 @@ function refusalOf({ file, content_length }: Sending, { status, text, ray_id, re
   const why =
     ray_id === undefined ? `status ${status} from ${responder}, not from Muster` : (message ?? `status ${status}`)
   if (ray_id === undefined && status === BODY_TOO_LARGE) {
-    return new BodyTooLargeFailure(
+    return new BodyTooLongFailure(
       `${file.path} was refused: ${why}. ${sizeText(content_length)} were sent.`,
       content_length,
+      { remedy: 'Its operator must allow longer bodies (nginx: client_max_body_size 0), or let uploads pass it by.' },
     )
   }
   // A full disk does not empty within seconds.

@@ -25,7 +25,7 @@ import type { Terminal } from '../terminal.ts'
 import { bytesOf, contentHashOf, type HashedFile, withNormalNames } from './files.ts'
 import { type ContainerImageKind, imageKindOf, type ServerImage } from './image.ts'
 import { packFiles } from './pack.ts'
-import { BodyTooLargeFailure, type Sending, sendAll } from './send.ts'
+import { BodyTooLongFailure, type Sending, sendAll } from './send.ts'
 import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
 
 /** Parts of an upload that are read. */
@@ -141,7 +141,7 @@ export async function* uploadPages(session: Session, upload_id: string): AsyncGe
 type Presigned = ResponseOf<typeof createGameCdnSite>['presigned_requests']
 type Prepared = { id: string; upload_id: string; presigned: Presigned }
 
-/** Prepares an upload again with shorter parts, while something in front of the platform refuses the longer ones. */
+/** Prepares an upload again with shorter parts, while something in front of the platform refuses or cuts the longer ones. */
 async function sendInParts(
   ctx: UploadContext,
   { title, files, prepared, create }: SendPlan,
@@ -153,8 +153,8 @@ async function sendInParts(
     try {
       return { id, upload_id, sent_bytes: await sendFiles(ctx, title, files, presigned) }
     } catch (error) {
-      const shorter = error instanceof BodyTooLargeFailure ? shorterPartBytes(error.body_bytes) : undefined
-      if (!(error instanceof BodyTooLargeFailure) || shorter === undefined) throw error
+      const shorter = error instanceof BodyTooLongFailure ? shorterPartBytes(error.body_bytes) : undefined
+      if (!(error instanceof BodyTooLongFailure) || shorter === undefined) throw error
       ctx.terminal.note(`${title}: ${error.message} Parts of ${sizeText(shorter)} are tried.`)
       upload = await create(shorter)
     }
