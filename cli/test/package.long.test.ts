@@ -268,7 +268,9 @@ async function npm(args: string[], cwd: string): Promise<string> {
 function systemEnv(settings: Record<string, string> = {}): Record<string, string> {
   const { PATH = '', HOME = '' } = process.env
   const folders = PATH.split(delimiter).filter((path) => !path.includes('node_modules'))
-  return { PATH: folders.join(delimiter), HOME, npm_config_update_notifier: 'false', ...settings }
+  // The person who runs the tests may be logged in to a platform.
+  const no_contexts = { MUSTER_CONFIG_DIR: join(tmpdir(), 'no-contexts') }
+  return { PATH: folders.join(delimiter), HOME, npm_config_update_notifier: 'false', ...no_contexts, ...settings }
 }
 
 /** npm belongs to a Node that is on the PATH. */

@@ -250,7 +250,7 @@ test('each obstacle is one sentence with the remedy', async (t) => {
   })
 })
 
-test(`where everything is installed the step costs less than ${COST_MS_MAX} ms`, async (t) => {
+test(`where everything is installed the step costs less than ${COST_MS_MAX} ms of a processor`, async (t) => {
   const { root, env } = await makeCheckout(t)
   // The locks of this repository, which are the large ones.
   const real = join(import.meta.dirname, '../..')
@@ -268,19 +268,28 @@ test(`where everything is installed the step costs less than ${COST_MS_MAX} ms`,
     `${record.ino} ${record.size} ${record.mtimeMs}`,
   ]
   writeFileSync(join(root, 'node_modules/.agreed'), `${agreed.join('\n')}\n`)
+  // Processor time, because the machine may be loaded.
   const measure = (args: readonly string[]): number => {
-    const started_ms = performance.now()
+    const before_ms = childrenMs()
     const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
     assert.deepEqual([status, stderr], [0, ''])
-    return performance.now() - started_ms
+    return childrenMs() - before_ms
   }
-  // In turn, and the least of each: the machine may be loaded.
-  const rounds = Array.from({ length: COST_ROUNDS }, () => [measure(['-e', '0']), measure([step])] as const)
-  const bare_ms = Math.min(...rounds.map(([bare]) => bare))
-  const cost_ms = Math.min(...rounds.map(([, whole]) => whole)) - bare_ms
-  t.diagnostic(`${cost_ms.toFixed(1)} ms beside ${bare_ms.toFixed(1)} ms for Node itself`)
+  let [bare_ms, whole_ms] = [0, 0]
+  for (let round = 0; round < COST_ROUNDS; round++) {
+    bare_ms += measure(['-e', '0'])
+    whole_ms += measure([step])
+  }
+  const cost_ms = (whole_ms - bare_ms) / COST_ROUNDS
+  t.diagnostic(`${cost_ms.toFixed(1)} ms beside ${(bare_ms / COST_ROUNDS).toFixed(1)} ms for Node itself`)
   assert.ok(cost_ms < COST_MS_MAX, `${cost_ms} ms`)
 })
+
+/** Processor time of the children that have ended. Linux counts it in hundredths of a second. */
+function childrenMs(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[13]) + Number(fields[14])) * 10
+}
 
 test('every script of package.json begins with the step, and names of versions are the same everywhere', () => {
   const root = join(import.meta.dirname, '../..')
