@@ -105,8 +105,16 @@ async function startParts(
   start: Start,
   { lock, ports, log }: { lock: FolderLock; ports: PortChoice; log: Logger },
 ): Promise<void> {
-  const { env, config, terminal, signal } = start
-  const compiled = compileOnce(roleEnvironment(env, config, ports.settings), { signal, log })
+  const { env, config, terminal, parts, signal } = start
+  const failed = new AbortController()
+  const while_wanted = AbortSignal.any([signal, failed.signal])
+  const compiled = compileOnce(roleEnvironment(env, config, ports.settings), { signal: while_wanted, log })
+  parts.push({
+    async stop() {
+      failed.abort()
+      await compiled
+    },
+  })
   const postgres = await inStep(
     terminal,
     'PostgreSQL',
