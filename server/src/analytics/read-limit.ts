@@ -20,7 +20,7 @@ export function createReadLimit(): ReadLimit {
   const reads = new Semaphore({ at_once_max: READS_AT_ONCE_MAX, waiting_max: READS_WAITING_MAX })
   return {
     async take(read, isGone) {
-      const patience = reads.has_free_place ? null : AbortSignal.timeout(WAIT_MS_MAX)
+      const patience = reads.has_free_slot ? null : AbortSignal.timeout(WAIT_MS_MAX)
       if ((await reads.acquire(patience)) !== 'acquired') throw notNow()
       try {
         if (isGone()) throw notNow()

@@ -43,20 +43,20 @@ export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Ou
 }
 
 /** Adds a backup to a repository. `keep`: how many backups stay; null: all. */
-export async function backupInto(env: NodeJS.ProcessEnv, place: string, keep: number | null): Promise<Outcome> {
-  return withRepository(env, place, (repository, work_folder) =>
+export async function backupInto(env: NodeJS.ProcessEnv, location: string, keep: number | null): Promise<Outcome> {
+  return withRepository(env, location, (repository, work_folder) =>
     onPlatform(env, async (platform) => {
       const taken = await takeIntoRepository(platform, repository, work_folder)
       const { name, manifest, copied_count, copied_bytes } = taken
       await recordBackup(platform.client, {
-        folder: `${repository.place}/backups/${name}`,
+        folder: `${repository.location}/backups/${name}`,
         manifest,
         now_ms: Date.now(),
       })
       const pruned = keep === null ? null : await pruneBackups(repository, keep)
       const { object_count, object_bytes, lacking_objects } = manifest
       const lines = [
-        `${repository.place} has the backup ${name}: ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}), ` +
+        `${repository.location} has the backup ${name}: ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}), ` +
           `of which ${counted(copied_count, 'object')} (${inMegabytes(copied_bytes)}) were new. It is as secret as the keys in it.`,
         ...(pruned !== null && pruned.backup_count > 0
           ? [
@@ -71,24 +71,24 @@ export async function backupInto(env: NodeJS.ProcessEnv, place: string, keep: nu
 }
 
 /** The backups of a repository, a line each. */
-export async function backups(env: NodeJS.ProcessEnv, place: string): Promise<Outcome> {
-  return withRepository(env, place, async (repository) => {
+export async function backups(env: NodeJS.ProcessEnv, location: string): Promise<Outcome> {
+  return withRepository(env, location, async (repository) => {
     const listed = await listBackups(repository)
     const lines = listed.map(({ name, is_finished }) => (is_finished ? name : `${name}  not finished`))
-    return { lines: lines.length === 0 ? [`${repository.place} has no backups.`] : lines, is_good: true }
+    return { lines: lines.length === 0 ? [`${repository.location} has no backups.`] : lines, is_good: true }
   })
 }
 
 /** Copies the stored files of the platform to another store: a bucket, or a folder. */
-export async function copyStored(env: NodeJS.ProcessEnv, place: string): Promise<Outcome> {
-  return withRepository(env, place, (repository) =>
+export async function copyStored(env: NodeJS.ProcessEnv, location: string): Promise<Outcome> {
+  return withRepository(env, location, (repository) =>
     onPlatform(env, async ({ client, objects }) => {
       await lockObjects(client)
       const { object_count, object_bytes, copied_count, copied_bytes, lacking_objects } = await copyObjects(client, {
         ...{ from: objects, to: repository.objects },
       })
       const lines = [
-        `${repository.place} has all ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}) of completed uploads; ` +
+        `${repository.location} has all ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}) of completed uploads; ` +
           `${counted(copied_count, 'object')} (${inMegabytes(copied_bytes)}) were copied now.`,
         ...lacking_objects.map(({ object_key, reason }) => `object ${object_key} is ${reason}; it is not there.`),
       ]
@@ -97,7 +97,7 @@ export async function copyStored(env: NodeJS.ProcessEnv, place: string): Promise
   )
 }
 
-export async function restore(env: NodeJS.ProcessEnv, where: BackupPlace): Promise<Outcome> {
+export async function restore(env: NodeJS.ProcessEnv, where: BackupLocation): Promise<Outcome> {
   const config = readConfig(env)
   const options = { now: Date.now, log: commandLog() }
   const restored = await explained(config, () =>
@@ -116,7 +116,10 @@ export async function restore(env: NodeJS.ProcessEnv, where: BackupPlace): Promi
 }
 
 /** Verifies a backup; without one (null), the data folder and the database of the settings. */
-export async function verify(env: NodeJS.ProcessEnv, where: BackupPlace | null): Promise<Outcome & { report: Report }> {
+export async function verify(
+  env: NodeJS.ProcessEnv,
+  where: BackupLocation | null,
+): Promise<Outcome & { report: Report }> {
   const report =
     where === null ? await verifyPlatform(env) : await withBackup(env, where, (backup) => verifyBackup(env, backup))
   return { report, lines: reportLines(report), is_good: report.is_sound }
@@ -174,32 +177,32 @@ async function onPlatform<T>(
 }
 
 /** A folder, or a backup of a repository. `name`: null for the latest. */
-export type BackupPlace = string | { repository: string; name: string | null }
+export type BackupLocation = string | { repository: string; name: string | null }
 
 /** Fetches a backup of a repository, without its objects, for as long as `work` needs it. */
 async function withBackup<T>(
   env: NodeJS.ProcessEnv,
-  where: BackupPlace,
+  where: BackupLocation,
   work: (backup: OpenedBackup) => Promise<T>,
 ): Promise<T> {
   if (typeof where === 'string') return work({ label: where, folder: where, objects: null })
   return withRepository(env, where.repository, async (repository, work_folder) => {
     const folder = join(work_folder, 'backup')
     const name = await fetchBackup(repository, where.name, folder)
-    return work({ label: `${repository.place}/backups/${name}`, folder, objects: repository.objects })
+    return work({ label: `${repository.location}/backups/${name}`, folder, objects: repository.objects })
   })
 }
 
 async function withRepository<T>(
   env: NodeJS.ProcessEnv,
-  place: string,
+  location: string,
   work: (repository: Repository, work_folder: string) => Promise<T>,
 ): Promise<T> {
   const { s3, fetch_authorities } = readConfig(env)
   const work_folder = await mkdtemp(join(tmpdir(), 'muster-backup-'))
   try {
     const trust = readCertificateAuthorities(fetch_authorities)
-    const repository = openRepository(place, { s3, work_folder, now: Date.now, trust })
+    const repository = openRepository(location, { s3, work_folder, now: Date.now, trust })
     try {
       return await work(repository, work_folder)
     } finally {
@@ -207,18 +210,18 @@ async function withRepository<T>(
     }
   } catch (error) {
     if (error instanceof S3Error || error instanceof ObjectsAway)
-      throw new StartError(sentenceOf(error, place), { cause: error })
+      throw new StartError(sentenceOf(error, location), { cause: error })
     throw error
   } finally {
     await rm(work_folder, { recursive: true, force: true })
   }
 }
 
-function sentenceOf(error: S3Error | ObjectsAway, place: string): string {
-  if (error instanceof S3Error) return `${place} cannot be used. ${error.message}`
+function sentenceOf(error: S3Error | ObjectsAway, location: string): string {
+  if (error instanceof S3Error) return `${location} cannot be used. ${error.message}`
   const { message } = error.cause as Error
   if (error.cause instanceof S3CertificateError) return message
-  return `The S3 service of ${place} does not respond (${message}); the command can be repeated.`
+  return `The S3 service of ${location} does not respond (${message}); the command can be repeated.`
 }
 
 /** A database that cannot be reached is reported in a sentence, as at a start. */

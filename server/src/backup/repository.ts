@@ -1,4 +1,4 @@
-// A repository: many backups in one place, a folder or a bucket, which share their objects. An object never changes, so each
+// A repository: many backups in one location, a folder or a bucket, which share their objects. An object never changes, so each
 // backup copies only the objects that no earlier one has.
 //
 //   backups/<name>/    the files of one backup, without its objects; manifest.json is written last
@@ -11,7 +11,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
-import { readS3Place } from '../config/objects.ts'
+import { readS3Location } from '../config/objects.ts'
 import { StartError } from '../config/start-error.ts'
 import { openFilesystemObjects } from '../objects/filesystem.ts'
 import type { Objects } from '../objects/objects.ts'
@@ -25,7 +25,7 @@ const NAME = /^\d{4}-\d{2}-\d{2}T\d{6}Z$/
 
 export type Repository = {
   /** As the operator named it. */
-  place: string
+  location: string
   objects: Objects
   /** The keys of all objects. */
   objectKeys: () => AsyncIterable<string>
@@ -40,18 +40,18 @@ export type Repository = {
 
 /** `work_folder`: for files on their way. Throws a StartError for a bucket without credentials in the settings. */
 export function openRepository(
-  place: string,
+  location: string,
   { s3, work_folder, ...options }: S3Options & { s3: Config['s3']; work_folder: string },
 ): Repository {
-  if (!place.startsWith('s3://')) return openFolder(resolve(place))
-  const bucket = readS3Place(place)
-  if (bucket === null) throw new StartError(`A bucket is s3://BUCKET or s3://BUCKET/PREFIX, not ${place}.`)
+  if (!location.startsWith('s3://')) return openFolder(resolve(location))
+  const bucket = readS3Location(location)
+  if (bucket === null) throw new StartError(`A bucket is s3://BUCKET or s3://BUCKET/PREFIX, not ${location}.`)
   if (s3 === null) {
-    throw new StartError(`${place} needs MUSTER_S3_ACCESS_KEY_ID and MUSTER_S3_SECRET_ACCESS_KEY; set both.`)
+    throw new StartError(`${location} needs MUSTER_S3_ACCESS_KEY_ID and MUSTER_S3_SECRET_ACCESS_KEY; set both.`)
   }
   const client = new S3Client({ ...s3, ...bucket }, options)
   return {
-    place,
+    location,
     objects: openS3Objects(client, { incoming_folder: join(work_folder, 'transfer'), upload_endpoint: null }),
     objectKeys: () => withoutFolder(listFiles(client, 'objects/'), 'objects/'),
     list: () => withoutFolder(listFiles(client, 'backups/'), 'backups/'),
@@ -65,7 +65,7 @@ export function openRepository(
 function openFolder(root: string): Repository {
   const backups = join(root, 'backups')
   return {
-    place: root,
+    location: root,
     objects: openFilesystemObjects(join(root, 'objects')),
     async *objectKeys() {
       for await (const path of pathsBelow(join(root, 'objects'))) {
@@ -126,12 +126,12 @@ export async function fetchBackup(repository: Repository, name: string | null, f
   const backup = name === null ? finished.at(-1) : finished.find((one) => one.name === name)
   if (backup === undefined) {
     const which = name === null ? 'has no finished backup' : `has no finished backup ${name}`
-    throw new StartError(`${repository.place} ${which}. "muster backups ${repository.place}" lists what it has.`)
+    throw new StartError(`${repository.location} ${which}. "muster backups ${repository.location}" lists what it has.`)
   }
   for (const path of backup.paths) {
     const target = join(folder, path)
-    // A path comes from the place of the backup, which somebody else may write to.
-    if (relative(folder, target).startsWith('..')) throw new StartError(`${repository.place} has a file ${path}.`)
+    // A path comes from the location of the backup, which somebody else may write to.
+    if (relative(folder, target).startsWith('..')) throw new StartError(`${repository.location} has a file ${path}.`)
     await mkdir(dirname(target), { recursive: true, mode: 0o700 })
     const bytes = await repository.read(`${backup.name}/${path}`)
     if (bytes === null) throw new StartError(`${path} of the backup ${backup.name} was removed meanwhile.`)

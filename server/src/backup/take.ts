@@ -29,10 +29,10 @@ export type Platform = { client: ClientBase; objects: Objects; data_dir: string;
  * platform itself lacks are named in the manifest. Throws a StartError for a target that is there.
  */
 export async function takeBackup(platform: Platform, target: string): Promise<Manifest> {
-  const place = resolve(target)
-  if (existsSync(place)) throw new StartError(`${place} is there already; a backup is a new folder.`)
-  await mkdir(dirname(place), { recursive: true })
-  const draft = await mkdtemp(`${place}.partial-`)
+  const path = resolve(target)
+  if (existsSync(path)) throw new StartError(`${path} is there already; a backup is a new folder.`)
+  await mkdir(dirname(path), { recursive: true })
+  const draft = await mkdtemp(`${path}.partial-`)
   try {
     const files = createFileWriter(draft)
     const manifest = await writeAll(platform, files, async (counts) => {
@@ -40,8 +40,8 @@ export async function takeBackup(platform: Platform, target: string): Promise<Ma
     })
     await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
     await files.finish()
-    await rename(draft, place)
-    await syncFolder(dirname(place))
+    await rename(draft, path)
+    await syncFolder(dirname(path))
     return manifest
   } catch (error) {
     await rm(draft, { recursive: true, force: true })

@@ -7,7 +7,7 @@ const S3_PLACE = /^s3:\/\/(?<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(?<pre
 const DOTS = /(?:^|\/)\.{1,2}(?:\/|$)/
 
 /** Null for a text that is not `s3://BUCKET` or `s3://BUCKET/PREFIX`. */
-export function readS3Place(text: string): S3Place | null {
+export function readS3Location(text: string): S3Place | null {
   const { bucket, prefix = '' } = S3_PLACE.exec(text)?.groups ?? {}
   return bucket === undefined || DOTS.test(prefix) ? null : { bucket, prefix }
 }
@@ -15,7 +15,7 @@ export function readS3Place(text: string): S3Place | null {
 export function readObjects(read: SettingsReader): Pick<Config, 's3' | 'objects'> {
   const { mistakes } = read
   const place = read.text('MUSTER_OBJECTS')
-  const bucket = place === '' ? null : readS3Place(place)
+  const bucket = place === '' ? null : readS3Location(place)
   if (place !== '' && bucket === null) {
     mistakes.push(
       `MUSTER_OBJECTS must be s3://BUCKET or s3://BUCKET/PREFIX, not ${JSON.stringify(place)}. ` +

@@ -16,7 +16,7 @@ test('as many as allowed run at once, the rest wait in their order, and one too 
   semaphore.release()
   await second
   semaphore.release()
-  assert.equal(semaphore.has_free_place, true)
+  assert.equal(semaphore.has_free_slot, true)
 })
 
 test('a caller that gives up waiting leaves no place taken', async () => {
@@ -39,5 +39,5 @@ test('a place that is passed on in the same moment as its caller gives up is not
   semaphore.release()
   waits.abort()
   assert.equal(await outcome, 'acquired')
-  assert.equal(semaphore.has_free_place, false)
+  assert.equal(semaphore.has_free_slot, false)
 })

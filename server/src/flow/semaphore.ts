@@ -17,7 +17,7 @@ export class Semaphore {
     this.#waiting_max = waiting_max
   }
 
-  get has_free_place(): boolean {
+  get has_free_slot(): boolean {
     return this.#free_count > 0
   }
 

@@ -92,7 +92,7 @@ export class CallerWatch {
   }
 
   async #check(): Promise<void> {
-    this.#lookAtTokens()
+    this.#checkTokens()
     const all = [...this.#followed.values()].filter(({ value }) => value !== NOTHING)
     for (let start = 0; start < all.length; start += GROUNDS_AT_ONCE_MAX) {
       const part = all.slice(start, start + GROUNDS_AT_ONCE_MAX)
@@ -105,7 +105,7 @@ export class CallerWatch {
     }
   }
 
-  #lookAtTokens(): void {
+  #checkTokens(): void {
     const revoked_count = this.#ctx.revoked.count()
     if (revoked_count === this.#revoked_count) return
     this.#revoked_count = revoked_count

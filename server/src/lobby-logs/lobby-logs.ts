@@ -12,11 +12,11 @@ export type LogPatience = { wait_ms: number; isOver: () => boolean }
 export type LobbyLogs = {
   /** The last lines, oldest first; none of a lobby that has written nothing, or of which nothing is kept. */
   last(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogPart>
-  /** The lines behind a place. Cheap where there are none: to be asked again and again. */
+  /** The lines after a position. Cheap where there are none: to be asked again and again. */
   after(
     lobby_id: string,
     stream: LogStream,
-    place: LogPosition,
+    position: LogPosition,
     lines_max: number,
     patience?: LogPatience,
   ): Promise<LogPart>
@@ -42,12 +42,12 @@ export async function* wholeLog(
   stream: LogStream,
   bytes_max: number,
 ): AsyncGenerator<LogLine[]> {
-  let place = LOG_START
+  let position = LOG_START
   for (let bytes = 0; bytes < bytes_max; ) {
-    const { lines, end } = await logs.after(lobby_id, stream, place, LINES_AT_ONCE)
+    const { lines, end } = await logs.after(lobby_id, stream, position, LINES_AT_ONCE)
     if (lines.length === 0) return
     yield lines
-    place = end
+    position = end
     bytes += lines.reduce((sum, line) => sum + line.bytes.length, lines.length)
   }
 }

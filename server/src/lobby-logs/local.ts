@@ -51,17 +51,17 @@ export function createFolderLogs(lobbies_folder: string): LobbyLogs {
 
   return {
     last: (lobby_id, stream, lines_max) => read(lobby_id, stream, (folder) => lastLines(folder, stream, lines_max)),
-    after: (lobby_id, stream, place, lines_max) =>
+    after: (lobby_id, stream, position, lines_max) =>
       read(lobby_id, stream, async (folder) =>
-        hasMore(folder, stream, place)
-          ? linesAfter(folder, stream, place, lines_max)
-          : { lines: [], end: place, is_gap: false },
+        hasMore(folder, stream, position)
+          ? linesAfter(folder, stream, position, lines_max)
+          : { lines: [], end: position, is_gap: false },
       ),
     metrics: (lobby_id) => readMetrics(folderOfLobby(lobbies_folder, lobby_id)),
   }
 }
 
-/** Whether it is worth reading behind a place. */
+/** Whether it is worth reading after a position. */
 function hasMore(folder: string, stream: LogStream, { file, offset }: LogPosition): boolean {
   const size = statSync(logFile(folder, stream, Math.max(1, file)), { throwIfNoEntry: false })?.size
   if (size !== undefined) return size > offset || existsSync(logFile(folder, stream, file + 1))

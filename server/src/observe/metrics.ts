@@ -105,7 +105,7 @@ function counted(registry: Registry) {
   }
 }
 
-/** Metrics whose values `look` reads at each scrape. A room that is opened again registers its metric again. */
+/** Metrics whose values are read at each scrape. A room that is opened again registers its metric again. */
 function scraped(registry: Registry) {
   const options = (name: string, help: string, labelNames: readonly string[]) => {
     registry.removeSingleMetric(`muster_${name}`)

@@ -44,7 +44,7 @@ export type Dns = {
 
 /** `servers`: `address` or `address:port`; none: the system's. */
 export function createDns(servers: readonly string[]): Dns {
-  const ask = async <T>(name: string, signal: AbortSignal | undefined, look: (resolver: Resolver) => Promise<T>) => {
+  const ask = async <T>(name: string, signal: AbortSignal | undefined, query: (resolver: Resolver) => Promise<T>) => {
     // One for each question: cancelling it must not cancel those of others.
     const resolver = new Resolver({ timeout: QUESTION_MS_MAX, tries: TRIES_MAX, maxTimeout: QUESTION_MS_MAX })
     if (servers.length > 0) resolver.setServers(servers)
@@ -52,7 +52,7 @@ export function createDns(servers: readonly string[]): Dns {
     signal?.throwIfAborted()
     signal?.addEventListener('abort', cancel, { once: true })
     try {
-      return await look(resolver)
+      return await query(resolver)
     } catch (error) {
       throw toFailure(name, error)
     } finally {

@@ -55,7 +55,7 @@ export class ApiForwarder {
     const ray = rayOf(from)
     const gone = new AbortController()
     reply.raw.once('close', () => gone.abort())
-    this.#takePlace(from, reply, gone)
+    this.#takeSlot(from, reply, gone)
     phase(ray, 'forward')
     const response = await this.#send(from, gone.signal).catch((error: NodeJS.ErrnoException) => {
       if (gone.signal.aborted || SYSTEM_ERROR.test(error.code ?? '')) throw notAvailable()
@@ -77,7 +77,7 @@ export class ApiForwarder {
   }
 
   /** When all slots are taken, a lobby with few requests displaces one of the lobby with the most. */
-  #takePlace({ admitted }: FastifyRequest, reply: FastifyReply, gone: AbortController): void {
+  #takeSlot({ admitted }: FastifyRequest, reply: FastifyReply, gone: AbortController): void {
     const { caller, client_key } = admitted!
     const slot = this.#share.enter(bucketOf(caller) ?? client_key, () => gone.abort())
     if (slot === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })

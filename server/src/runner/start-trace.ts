@@ -69,7 +69,7 @@ export class StartTraces {
     // It may listen already, so the list is read whatever the counts say.
     this.#counts_before = ''
     if (this.#early.has(lobby_id)) this.#finish(lobby_id, null)
-    else if (ports.length > 0) this.#lookSoon()
+    else if (ports.length > 0) this.#readSoon()
   }
 
   /** The matchmaker has recorded that the lobby is ready. */
@@ -98,13 +98,13 @@ export class StartTraces {
     this.#recorder.end(start.ray, code)
   }
 
-  #lookSoon(): void {
+  #readSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#check()
         .catch(() => this.#stopLooking())
         .finally(() => {
           this.#timer = null
-          if (this.#unseen().length > 0) this.#lookSoon()
+          if (this.#unseen().length > 0) this.#readSoon()
         })
     }, CHECK_EVERY_MS)
   }
@@ -122,7 +122,7 @@ export class StartTraces {
     for (const start of this.#unseen()) start.checks_left--
     const began_ms = performance.now()
     if (began_ms < this.#read_again_ms) return
-    await this.#lookInMachine()
+    await this.#readMachine()
     // Their lists are short, and no count of the machine includes them.
     for (const start of this.#unseen()) {
       if (start.pid !== null) markListening([start], await readListeners('tcp', start.numbers, start.pid))
@@ -130,7 +130,7 @@ export class StartTraces {
     this.#read_again_ms = performance.now() + (performance.now() - began_ms) * PAUSE_PER_READ
   }
 
-  async #lookInMachine(): Promise<void> {
+  async #readMachine(): Promise<void> {
     const counts = COUNTS.map(readCount).join(' ')
     if (counts === this.#counts_before) return
     this.#counts_before = counts

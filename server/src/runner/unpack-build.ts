@@ -35,7 +35,7 @@ export type BuildCopy = { build_id: string; user: ImageUser | null }
 export async function unpackBuild(
   ctx: Context,
   { build_id, user }: BuildCopy,
-  place: ImageTarget,
+  destination: ImageTarget,
   images: ImageStore,
 ): Promise<void> {
   const parts = await readParts(ctx, build_id)
@@ -44,13 +44,13 @@ export async function unpackBuild(
   const local = parts.length === 1 ? ctx.objects.localPath(parts[0]!.object_key) : null
   if (local !== null) {
     for await (const _ of soundBytes(ctx.objects, parts[0]!));
-    await unpackFile(local, build, place, images)
+    await unpackFile(local, build, destination, images)
     return
   }
-  const joined = join(dirname(place.target), `${JOINED_ARCHIVE}${basename(place.target)}`)
+  const joined = join(dirname(destination.target), `${JOINED_ARCHIVE}${basename(destination.target)}`)
   try {
     await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(joined, { mode: 0o600 }))
-    await unpackFile(joined, build, place, images)
+    await unpackFile(joined, build, destination, images)
   } finally {
     await rm(joined, { force: true })
   }
@@ -61,18 +61,18 @@ export async function unpackPulled(
   ctx: Context,
   { build_id, user }: BuildCopy,
   name: string,
-  place: ImageTarget,
+  destination: ImageTarget,
   images: ImageStore,
   closing: AbortSignal,
 ): Promise<void> {
-  const folder = dirname(place.target)
-  const path = join(folder, `${JOINED_ARCHIVE}${basename(place.target)}`)
+  const folder = dirname(destination.target)
+  const path = join(folder, `${JOINED_ARCHIVE}${basename(destination.target)}`)
   const started_ms = ctx.elapsed()
   try {
     await pullImage(ctx.config, name, path, closing)
     ctx.log.info({ build_id, image: name, pull_ms: ctx.elapsed() - started_ms }, 'image pulled from its registry')
     const image = await checkImage(path, 'oci_bundle', folder)
-    await images.unpack(path, 'oci_bundle', { ...image, ...user }, place)
+    await images.unpack(path, 'oci_bundle', { ...image, ...user }, destination)
   } finally {
     await rm(path, { force: true })
   }
@@ -81,14 +81,14 @@ export async function unpackPulled(
 async function unpackFile(
   path: string,
   { kind, image }: Pick<Part, 'kind' | 'image'>,
-  place: ImageTarget,
+  destination: ImageTarget,
   images: ImageStore,
 ): Promise<void> {
   if (kind === 'archive') {
-    await unpackArchive({ path }, place.target, {
-      accept: (folder, files) => makeManifest(folder, files, place.manifest_path),
+    await unpackArchive({ path }, destination.target, {
+      accept: (folder, files) => makeManifest(folder, files, destination.manifest_path),
     })
-  } else if (image !== null) await images.unpack(path, kind, image, place)
+  } else if (image !== null) await images.unpack(path, kind, image, destination)
   else throw new ApiError('ARCHIVE_INVALID', {}, { message: UNCHECKED_IMAGE })
 }
 

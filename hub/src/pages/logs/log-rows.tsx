@@ -6,7 +6,7 @@ import type { LogColor, LogLevel, LogSpan } from './log-lines.ts'
 import type { LogRow } from './log-messages.ts'
 import type { LogStore } from './log-store.ts'
 
-export type LogScroller = { scrollTo: (place: number) => void }
+export type LogScroller = { scrollTo: (index: number) => void }
 
 export type LogRowsProps = {
   store: LogStore
@@ -33,31 +33,30 @@ export function EvenRows(props: LogRowsProps) {
   useEffect(() => {
     const element = frame.current
     if (element === null) return
-    const look = (): void => {
+    const measure = (): void => {
       const step_px = LINE_PX * STEP_LINES
       const next = { top: Math.floor(element.scrollTop / step_px) * step_px, height: element.clientHeight }
       setView((before) => (before.top === next.top && before.height === next.height ? before : next))
     }
-    look()
-    const resize = new ResizeObserver(look)
+    measure()
+    const resize = new ResizeObserver(measure)
     resize.observe(element)
-    element.addEventListener('scroll', look, { passive: true })
+    element.addEventListener('scroll', measure, { passive: true })
     return () => {
       resize.disconnect()
-      element.removeEventListener('scroll', look)
+      element.removeEventListener('scroll', measure)
     }
   }, [frame])
   useImperativeHandle(scroller, () => ({
-    scrollTo(place) {
+    scrollTo(index) {
       const element = frame.current
-      if (element !== null) element.scrollTop = place * LINE_PX - element.clientHeight / 3
+      if (element !== null) element.scrollTop = index * LINE_PX - element.clientHeight / 3
     },
   }))
   const from = Math.max(0, Math.floor(top / LINE_PX) - OVERSCAN_LINES)
   const to = Math.min(store.shown.length, Math.ceil((top + height) / LINE_PX) + STEP_LINES + OVERSCAN_LINES)
   const rows: ReactNode[] = []
-  for (let place = from; place < to; place++)
-    rows.push(<PlacedLine key={store.shown[place]} {...props} place={place} />)
+  for (let index = from; index < to; index++) rows.push(<LineAt key={store.shown[index]} {...props} index={index} />)
   return (
     <div className="relative w-max min-w-full" style={{ height: store.shown.length * LINE_PX }}>
       <div className="absolute top-0 left-0 min-w-full" style={{ transform: `translateY(${from * LINE_PX}px)` }}>
@@ -76,14 +75,14 @@ export function WrappedRows(props: LogRowsProps) {
     overscan: OVERSCAN_LINES,
     initialOffset: () => frame.current?.scrollTop ?? 0,
   })
-  useImperativeHandle(scroller, () => ({ scrollTo: (place) => virtual.scrollToIndex(place, { align: 'center' }) }))
+  useImperativeHandle(scroller, () => ({ scrollTo: (index) => virtual.scrollToIndex(index, { align: 'center' }) }))
   const items = virtual.getVirtualItems()
   return (
     <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
       <div className="absolute top-0 left-0 w-full" style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}>
         {items.map(({ index, key }) => (
           <div key={key} data-index={index} ref={virtual.measureElement}>
-            <PlacedLine {...props} place={index} is_wrapped />
+            <LineAt {...props} index={index} is_wrapped />
           </div>
         ))}
       </div>
@@ -91,15 +90,15 @@ export function WrappedRows(props: LogRowsProps) {
   )
 }
 
-function PlacedLine({
+function LineAt({
   store,
-  place,
+  index,
   marked,
   letters,
   onLine,
   is_wrapped = false,
-}: LogRowsProps & { place: number; is_wrapped?: boolean }) {
-  const row = store.at(place)
+}: LogRowsProps & { index: number; is_wrapped?: boolean }) {
+  const row = store.at(index)
   if (row === undefined) return <div style={{ height: LINE_PX }} />
   const letter = letters.length > 1 ? letters[row.stream] : undefined
   return <Line row={row} letter={letter} is_marked={row === marked} is_wrapped={is_wrapped} onLine={onLine} />

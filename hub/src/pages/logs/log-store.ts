@@ -50,9 +50,9 @@ export class LogStore {
     }
   }
 
-  /** The row at a place of what is shown. */
-  at(place: number): LogRow | undefined {
-    const number = this.shown[place]
+  /** The row at an index of what is shown. */
+  at(index: number): LogRow | undefined {
+    const number = this.shown[index]
     return number === undefined ? undefined : this.#rows[number - this.left_out]
   }
 
@@ -64,7 +64,7 @@ export class LogStore {
     this.#send({ kind: 'filter', filter })
   }
 
-  /** The place of the first shown row that is not before a moment. */
+  /** The index of the first shown row that is not before a moment. */
   placeOfMoment(ts_ms: number): number {
     let [low, high] = [0, this.shown.length]
     while (low < high) {
@@ -75,18 +75,18 @@ export class LogStore {
     return Math.min(low, this.shown.length - 1)
   }
 
-  /** The place of a line of a stream. -1: it is not shown. */
-  placeOfLine(stream: number, line: number): number {
-    return this.shown.findIndex((_, place) => {
-      const row = this.at(place)
+  /** The index of a line of a stream. -1: it is not shown. */
+  indexOfLine(stream: number, line: number): number {
+    return this.shown.findIndex((_, index) => {
+      const row = this.at(index)
       return row?.stream === stream && row.line === line
     })
   }
 
-  /** The next error from a place on, in the direction of `step`. -1: there is none. */
+  /** The next error from an index on, in the direction of `step`. -1: there is none. */
   nextError(from: number, step: 1 | -1): number {
-    for (let place = from + step; place >= 0 && place < this.shown.length; place += step) {
-      if (this.at(place)?.level === 'error') return place
+    for (let index = from + step; index >= 0 && index < this.shown.length; index += step) {
+      if (this.at(index)?.level === 'error') return index
     }
     return -1
   }

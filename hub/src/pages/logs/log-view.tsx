@@ -124,7 +124,7 @@ function OpenLog({ store, sources, moment, is_over, empty, actions }: OpenLogPro
 function useErrorKeys(store: LogStore, frame: { current: HTMLDivElement | null }, mark: ReturnType<typeof useMark>) {
   function goTo(step: 1 | -1): void {
     const top = Math.floor((frame.current?.scrollTop ?? 0) / LINE_PX)
-    const from = mark.place() ?? (step === 1 ? top - 1 : top)
+    const from = mark.index() ?? (step === 1 ? top - 1 : top)
     mark.goTo(store.nextError(from, step))
   }
   function onKey(event: KeyboardEvent<HTMLDivElement>): void {
@@ -188,17 +188,17 @@ function useFollow(frame: { current: HTMLDivElement | null }, content: { current
 /** The line that is marked, and scrolling to it. */
 function useMark(store: LogStore, scroller: { current: LogScroller | null }, onGo: () => void) {
   const [row, setRow] = useState<LogRow | null>(null)
-  const goTo = useStable((place: number) => {
-    const target = store.at(place)
+  const goTo = useStable((index: number) => {
+    const target = store.at(index)
     if (target === undefined) return
     onGo()
     setRow(target)
-    scroller.current?.scrollTo(place)
+    scroller.current?.scrollTo(index)
   })
   return {
     row,
     goTo,
-    place: () => (row === null ? null : store.placeOfLine(row.stream, row.line)),
+    index: () => (row === null ? null : store.indexOfLine(row.stream, row.line)),
   }
 }
 
@@ -214,7 +214,7 @@ function useLinkedLine(
   store: LogStore,
   sources: readonly LogSource[],
   revision: number,
-  goTo: (place: number) => void,
+  goTo: (index: number) => void,
 ): void {
   const { hash } = useLocation()
   const reached = useRef('')
@@ -223,22 +223,22 @@ function useLinkedLine(
     const match = /^([A-Z])(\d{1,9})$/.exec(hash)
     const stream = sources.findIndex(({ letter }) => letter === match?.[1])
     if (match === null || stream < 0 || reached.current === hash) return
-    const place = store.placeOfLine(stream, Number(match[2]))
-    if (place < 0) return
+    const index = store.indexOfLine(stream, Number(match[2]))
+    if (index < 0) return
     reached.current = hash
-    goTo(place)
+    goTo(index)
   }, [hash, store, sources, revision, goTo])
 }
 
 /** Puts a line into the address. */
 function useLineLink(
   sources: readonly LogSource[],
-  goTo: (place: number) => void,
+  goTo: (index: number) => void,
   store: LogStore,
 ): (row: LogRow) => void {
   const navigate = useNavigate()
   return useStable((row: LogRow) => {
-    goTo(store.placeOfLine(row.stream, row.line))
+    goTo(store.indexOfLine(row.stream, row.line))
     const hash = `${sources[row.stream]?.letter ?? ''}${row.line}`
     void navigate({
       to: '.',

@@ -37,25 +37,25 @@ export function checkExpireTs(ctx: Context, expire_ts: string | undefined): Erro
 export async function setExpiry(
   ctx: ChangeContext,
   caller: Caller,
-  place: { game_id: string; namespace_id: string },
+  namespace: { game_id: string; namespace_id: string },
   { expire_ts }: BodyOf<typeof updateGameNamespaceExpiry>,
 ): Promise<void> {
-  await requireGame(ctx, caller, place.game_id)
+  await requireGame(ctx, caller, namespace.game_id)
   throwErrors(checkExpireTs(ctx, expire_ts))
   const after = { expire_ts: expire_ts === undefined ? null : new Date(expire_ts) }
-  await changes(ctx, place, async (trx) => {
+  await changes(ctx, namespace, async (trx) => {
     const row = await trx
       .selectFrom('namespaces')
       .select('expire_ts')
-      .where('game_id', '=', place.game_id)
-      .where('namespace_id', '=', place.namespace_id)
+      .where('game_id', '=', namespace.game_id)
+      .where('namespace_id', '=', namespace.namespace_id)
       .forNoKeyUpdate()
       .executeTakeFirst()
     const before = requireLiving(ctx, row)
-    await trx.updateTable('namespaces').set(after).where('namespace_id', '=', place.namespace_id).execute()
+    await trx.updateTable('namespaces').set(after).where('namespace_id', '=', namespace.namespace_id).execute()
     return { before, after }
   })
-  await ctx.listener.notify(CHANNELS.namespaces, place.namespace_id)
+  await ctx.listener.notify(CHANNELS.namespaces, namespace.namespace_id)
 }
 
 export function startExpiry(ctx: Context): Sweeper {
@@ -82,10 +82,10 @@ async function deleteExpiredNamespaces(ctx: Context): Promise<number> {
     .limit(DELETED_MAX)
     .execute()
   let count = 0
-  for (const { name_id, expire_ts, ...place } of expired) {
-    const about = { ...place, name_id, expire_ts }
+  for (const { name_id, expire_ts, ...namespace } of expired) {
+    const about = { ...namespace, name_id, expire_ts }
     try {
-      if (!(await deleteExpired(ctx, place))) continue
+      if (!(await deleteExpired(ctx, namespace))) continue
       count++
       ctx.log.info(about, 'a namespace has expired and was deleted')
     } catch (error) {
@@ -96,10 +96,10 @@ async function deleteExpiredNamespaces(ctx: Context): Promise<number> {
 }
 
 /** False: it has been deleted or prolonged since it was read, or got a lobby. */
-async function deleteExpired(ctx: Context, place: { game_id: string; namespace_id: string }): Promise<boolean> {
-  const { game_id, namespace_id } = place
+async function deleteExpired(ctx: Context, namespace: { game_id: string; namespace_id: string }): Promise<boolean> {
+  const { game_id, namespace_id } = namespace
   const platform = asPlatform(ctx, 'games.namespaces.deleteGameNamespace')
-  const did_delete = await changes(platform, place, async (trx) => {
+  const did_delete = await changes(platform, namespace, async (trx) => {
     const group_id = await lockGroupOf(trx, game_id)
     const row = await trx
       .selectFrom('namespaces')

@@ -33,27 +33,27 @@ export async function renameRecord(
   ctx: ChangeContext,
   caller: Caller,
   table: keyof typeof THINGS,
-  place: { game_id: string; id: string },
+  record: { game_id: string; id: string },
   display_name: string,
 ): Promise<void> {
-  await requireGame(ctx, caller, place.game_id)
+  await requireGame(ctx, caller, record.game_id)
   const { id, unknown } = THINGS[table]
   const taken = notUnique(['display_name'], `The game has one called ${JSON.stringify(display_name)} already.`)
-  const { game_id } = place
-  const namespace = table === 'namespaces' ? { namespace_id: place.id } : {}
+  const { game_id } = record
+  const namespace = table === 'namespaces' ? { namespace_id: record.id } : {}
   await orNameTaken(taken, () =>
     changes(ctx, { game_id, ...namespace }, async (trx) => {
       const row = trx.selectFrom(table).select('display_name').where('game_id', '=', game_id)
       const before = await row
-        .where(id as never, '=', place.id as never)
+        .where(id as never, '=', record.id as never)
         .forNoKeyUpdate()
         .executeTakeFirstOrThrow(() => new ApiError(unknown))
       await trx
         .updateTable(table)
         .set({ display_name })
-        .where(id as never, '=', place.id as never)
+        .where(id as never, '=', record.id as never)
         .execute()
-      return { before, after: { [id]: place.id, display_name } }
+      return { before, after: { [id]: record.id, display_name } }
     }),
   )
 }

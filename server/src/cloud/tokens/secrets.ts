@@ -24,7 +24,7 @@ import { lockGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 
 /** `namespace_id`: undefined: the secret holds in all namespaces of the game. */
-type SecretPlace = { game_id: string; name: string; namespace_id: string | undefined }
+type SecretName = { game_id: string; name: string; namespace_id: string | undefined }
 
 /** Throws GAME_NOT_FOUND. */
 export async function listSecrets(
@@ -58,7 +58,7 @@ export async function listSecrets(
 export async function setSecret(
   ctx: ChangeContext,
   caller: Caller,
-  { game_id, name, namespace_id }: SecretPlace,
+  { game_id, name, namespace_id }: SecretName,
   value: string,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
@@ -89,7 +89,7 @@ export async function setSecret(
 export async function removeSecret(
   ctx: ChangeContext,
   caller: Caller,
-  { game_id, name, namespace_id }: SecretPlace,
+  { game_id, name, namespace_id }: SecretName,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   if (namespace_id !== undefined) await requireNamespace(ctx, game_id, namespace_id)

@@ -97,7 +97,7 @@ export class BasicAuth {
 
   /** Waits until a check may run. */
   async #start(namespace_id: string): Promise<void> {
-    const is_waiting = !this.#semaphore.has_free_place
+    const is_waiting = !this.#semaphore.has_free_slot
     if (is_waiting) this.#countWaiting(namespace_id, 1)
     const outcome = await this.#semaphore.acquire()
     if (is_waiting) this.#countWaiting(namespace_id, -1)

@@ -3,7 +3,7 @@
 //
 // A session begins unvalidated, unless its source is known to be where it claims (address-validation.ts). It becomes validated
 // by the handshake (contract/src/edge/udp-handshake.ts), or by a seat that its client took in the lobby (seats.ts). It ends when it has been
-// silent, when its lobby has ended, or when another source needs the place.
+// silent, when its lobby has ended, or when another source needs the slot.
 import type { RemoteInfo } from 'node:dgram'
 import { proxyHeader, type StreamAdmitted } from '@musterhost/contract/edge'
 import { clientKey } from '../../addresses/client-ip.ts'
@@ -117,7 +117,7 @@ export class UdpSessions {
   /** Both in order of their begin. */
   readonly #unvalidated = new Set<UdpSession>()
   readonly #validated = new Set<UdpSession>()
-  /** Forged sources must not take the places of connections. */
+  /** Forged sources must not take the slots of connections. */
   readonly #sessions_max: number
   readonly #sweeping = createTimerWhileNeeded(UDP_SWEEP_MS, () => this.#sweep())
   /** Bytes sent to unvalidated sources in the current second. */
@@ -145,7 +145,7 @@ export class UdpSessions {
 
   /**
    * Begins a session. `allowance`: null for a validated source. `admitted`: null where the lobby's server checks the
-   * seats. Returns null when there is no place.
+   * seats. Returns null when there is no slot.
    */
   begin(
     udp_port: UdpPort,
@@ -180,7 +180,7 @@ export class UdpSessions {
     return session
   }
 
-  /** Continues a session of another edge. `upstream` receives nothing yet. Returns null when there is no place. */
+  /** Continues a session of another edge. `upstream` receives nothing yet. Returns null when there is no slot. */
   adopt(udp_port: UdpPort, upstream: UdpUpstream, facts: SessionFacts, leavePlayer: () => void): UdpSession | null {
     const { address, port, lobby_id, allowance, header, player } = facts
     const client = this.#clientOf(clientKey(address))
@@ -295,7 +295,7 @@ export class UdpSessions {
     session.via.socket.send(datagram, session.port, session.address, ignore)
   }
 
-  /** Ends sessions that may be displaced, and returns whether the client then has a place for another one. */
+  /** Ends sessions that may be displaced, and returns whether the client then has a slot for another one. */
   #hasRoom(client: Client): boolean {
     if (client.sessions.size >= UDP_SESSIONS_PER_CLIENT_MAX) this.#endOneOf(client.sessions)
     if (this.#count >= this.#sessions_max)
@@ -366,7 +366,7 @@ export function keyOf({ address, port }: Pick<RemoteInfo, 'address' | 'port'>): 
   return `${address} ${port}`
 }
 
-/** `local`: of the socket. The main one has taken the place of a socket that is closed. */
+/** `local`: of the socket. The main one has replaced a socket that is closed. */
 export function socketFor({ main, beside }: UdpPort, local: string | null): UdpSocket {
   return (local === null ? undefined : beside.get(local)) ?? main
 }

@@ -79,9 +79,9 @@ export function schemaView(schemas: Schemas, schema: OpenApiSchema, direction: D
 export function memberView(
   schemas: Schemas,
   member: { name: string; schema: OpenApiSchema; is_required: boolean },
-  place: Depth = { direction: 'sent', depth: 0 },
+  level: Depth = { direction: 'sent', depth: 0 },
 ): Html {
-  const { direction, depth } = place
+  const { direction, depth } = level
   const plain = resolve(schemas, member.schema)
   const nested = inside(schemas, plain, { direction, depth: depth + 1 })
   return html`<li>
@@ -107,24 +107,24 @@ function fold(nested: Html, depth: number, count: number): Html {
 }
 
 /** The members of an object, of array items, of map values or of alternatives. Null: there are none. */
-function inside(schemas: Schemas, schema: OpenApiSchema, place: Depth): Html | null {
+function inside(schemas: Schemas, schema: OpenApiSchema, level: Depth): Html | null {
   if (schema.anyOf !== undefined) {
-    const all = schema.anyOf.map((alternative) => inside(schemas, resolve(schemas, alternative), place))
+    const all = schema.anyOf.map((alternative) => inside(schemas, resolve(schemas, alternative), level))
     const lists = all.filter((list) => list !== null)
     return lists.length === 0
       ? null
       : html`${lists.map((list, index) => (index === 0 ? list : html`<p class="or">or</p>${list}`))}`
   }
-  if (schema.items !== undefined) return inside(schemas, resolve(schemas, schema.items), place)
+  if (schema.items !== undefined) return inside(schemas, resolve(schemas, schema.items), level)
   if (typeof schema.additionalProperties === 'object') {
-    return inside(schemas, resolve(schemas, schema.additionalProperties), place)
+    return inside(schemas, resolve(schemas, schema.additionalProperties), level)
   }
   const members = Object.entries(schema.properties ?? {})
   if (members.length === 0) return null
   const is_required = (name: string) => schema.required?.includes(name) ?? false
   const sorted = members.toSorted(([a], [b]) => Number(is_required(b)) - Number(is_required(a)))
   return html`<ul class="members">${sorted.map(([name, member]) =>
-    memberView(schemas, { name, schema: member, is_required: is_required(name) }, place),
+    memberView(schemas, { name, schema: member, is_required: is_required(name) }, level),
   )}</ul>`
 }
 

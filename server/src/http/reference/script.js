@@ -1,7 +1,7 @@
 // What the reference can do beyond being read: search as one types, the place in the list, a copied example. Without it
 // the page is whole.
 const search = document.querySelector('#search')
-const told = document.querySelector('#search-result')
+const result_text = document.querySelector('#search-result')
 const found = document.querySelector('#found')
 const toggle = document.querySelector('#toggle')
 const nav = document.querySelector('.side nav')
@@ -51,7 +51,7 @@ function find() {
   const hits = ranked.filter(({ rank }) => rank !== null).sort((a, b) => a.rank - b.rank)
   found.replaceChildren(...hits.map(({ link }) => itemOf(link)))
   found.hidden = query === ''
-  told.textContent =
+  result_text.textContent =
     query === '' ? '' : hits.length === 0 ? 'Nothing is called so.' : `${hits.length} found; arrow keys and Enter`
 }
 

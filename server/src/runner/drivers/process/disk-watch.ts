@@ -18,7 +18,7 @@ export class DiskWatch {
   readonly #open = new Map<string, number>()
 
   /** Opens the disk, unless it is open or not mounted yet. Cheap: called every second. `pid`: of the monitor. */
-  look(lobby_id: string, pid: number, folder: string): void {
+  open(lobby_id: string, pid: number, folder: string): void {
     if (this.#open.has(lobby_id)) return
     try {
       const path = join(folder, 'disk')

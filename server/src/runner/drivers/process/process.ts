@@ -196,7 +196,7 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
   async exit(handle: Handle): Promise<Exit | null> {
     const folder = this.folders.of(handle.lobby_id)
     if (this.#isAlive(handle)) {
-      if (this.#host.disks !== null) this.#disks.look(handle.lobby_id, handle.pid, folder)
+      if (this.#host.disks !== null) this.#disks.open(handle.lobby_id, handle.pid, folder)
       return null
     }
     const ended = readEnded(folder)
