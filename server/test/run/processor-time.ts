@@ -3,8 +3,8 @@
 import { appendFileSync } from 'node:fs'
 import { readPageSize, usageOfTrees } from '../../src/node/procfs.ts'
 
-/** The environment variable that names the file of lines. */
-export const USE_VARIABLE = 'MUSTER_TEST_PROCESSOR_TIME'
+/** The environment variable that names the file of lines. Names of settings begin otherwise, with MUSTER_. */
+export const USE_VARIABLE = 'TEST_PROCESSOR_TIME'
 
 let recorded_ms = 0
 
