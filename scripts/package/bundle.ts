@@ -4,6 +4,7 @@ import { cpSync, existsSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
+import { httpMembers } from './http-members.ts'
 
 export type BundleOptions = {
   /** The checkout. */
@@ -35,7 +36,7 @@ export async function bundle(options: BundleOptions): Promise<string[]> {
     // Its CommonJS form hides its imports from bundlers.
     resolve: { alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' } },
     external: [...external, ...(server_package === null ? [] : [new RegExp(`^${server_package}(/|$)`)])],
-    plugins: [packagePaths(options)],
+    plugins: [packagePaths(options), httpMembers()],
     logLevel: 'warn',
     onLog(level, log, handle) {
       // Packages of others contain these, and work.
