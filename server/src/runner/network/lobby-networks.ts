@@ -67,6 +67,8 @@ export class LobbyNetworks {
   #rate: number | null = null
   #resolver = readResolver()
   #refilling: NodeJS.Timeout | null = null
+  /** Spare networks that refills under way make. A start during a slow refill begins another one. */
+  #refill_count = 0
   #is_closed = false
 
   /** Throws an Error with the reason where this machine cannot give lobbies networks. */
@@ -247,13 +249,16 @@ export class LobbyNetworks {
   }
 
   async #refill(): Promise<void> {
-    const missing = SPARE_MAX - this.#spare.length
+    const missing = SPARE_MAX - this.#spare.length - this.#refill_count
     if (missing <= 0 || this.#is_closed) return
+    this.#refill_count += missing
     try {
       await this.#addSpare(missing)
     } catch (error) {
       this.#options.log.error({ err: error }, 'networks for lobbies could not be prepared; retrying')
       this.#refillAfter(REFILL_FAILED_MS)
+    } finally {
+      this.#refill_count -= missing
     }
   }
 
