@@ -1,12 +1,15 @@
 // What a person does most, with the keys Tab, Enter, Space, Escape and the arrows alone.
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { getGameNamespaceById } from '@musterhost/contract'
 import { deploy, find, LONG_MS } from '../../server/test/http/steps.ts'
 import { until } from '../../server/test/support/until.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { openHub, openView } from './steps.ts'
 
+/** Longer than a feed waits before it connects again. */
+const LATE_MS = 1_500
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS, max_players: 2 } }
 test('by keyboard alone a version is deployed and rolled back, and a lobby is stopped', async (t) => {
   const hub = await openHub(t)
@@ -100,7 +103,13 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
     assert.deepEqual(stopped, [lobby.lobby_id])
   })
 
-  await t.test('the sign-out', async () => {
+  await t.test('the sign-out, whose response is late', async () => {
+    // The platform has closed the feeds of the page by then, which must not connect again with the token of the session.
+    await page.route('**/auth/tokens/identity', async (route) => {
+      const response = await route.fetch()
+      await setTimeout(LATE_MS)
+      await route.fulfill({ response })
+    })
     await press(page, /^Sign out$/)
     await page.waitForURL(/\/sign-in/)
     assert.deepEqual(view.faults, [])

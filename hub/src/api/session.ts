@@ -65,14 +65,29 @@ async function exchangeCookie(): Promise<UserToken | null> {
   return user_token
 }
 
-/** Ends the session on the platform. The page then shows the sign-in form. */
+/**
+ * Ends the session on the platform. The page then shows the sign-in form. The platform closes the feeds of the session before
+ * its response arrives here: until then no feed gets a token, which the platform would refuse.
+ */
 export async function signOut(): Promise<void> {
+  await exchange?.catch(() => null)
+  user_token = null
+  const logout = endSession()
+  exchange = logout.then(
+    () => null,
+    () => null,
+  )
+  await logout.finally(() => {
+    exchange = null
+  })
+  setSession({ state: 'signed_out' })
+}
+
+async function endSession(): Promise<void> {
   const response = await fetch('/auth/tokens/identity', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: '{"logout":true}',
   })
   if (!response.ok) throw await errorOf(response)
-  user_token = null
-  setSession({ state: 'signed_out' })
 }
