@@ -1,4 +1,5 @@
 // A thousand players of lobbies whose seats the edge checks, while edge, matchmaker, runner and PostgreSQL are killed.
+// Runs while no other file does: a thousand players connect.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
 // The primary of PostgreSQL dies or hangs under load, and the test promotes the standby that has most. ROUNDS=20 plays more.
+// Runs while no other file does: a player of a busy platform gets a seat within 30 s of the fault.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Standbys } from '../database/standbys.ts'

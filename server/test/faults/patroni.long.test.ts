@@ -1,4 +1,5 @@
 // The cluster of deploy/postgres/: its primary dies under load, and Patroni promotes a synchronous standby. ROUNDS=10 plays more.
+// Runs while no other file does: a player of a busy platform gets a seat within 30 s of the fault.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PATRONI_NEEDS, PatroniCluster } from '../database/patroni.ts'

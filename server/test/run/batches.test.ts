@@ -23,7 +23,7 @@ async function runBatch(t: TestContext, texts: Record<string, string>): Promise<
   t.after(() => rm(folder, { recursive: true }))
   const paths = Object.keys(texts).map((name) => join(folder, name))
   for (const [name, text] of Object.entries(texts)) await writeFile(join(folder, name), HEAD + text)
-  const entries = await writeBatches(paths, folder)
+  const entries = (await writeBatches(paths, folder)).map(({ path }) => path)
   assert.equal(entries.length, 1)
   const list = join(folder, 'outcome.jsonl')
   const args = [
@@ -106,11 +106,23 @@ test('a batch may take as long as its tests do, and ends soon after the last of 
   assert.deepEqual(namesOf(outcome.failed_files), ['c.test.mjs'])
 })
 
-test('every file is in one batch, and a file that runs alone is in one of its own', () => {
-  const files = Array.from({ length: 45 }, (_, index) => ({ path: `${index}`, is_alone: index % 20 === 0 }))
+test('every file is in one batch, and a file that runs alone or undisturbed is in one of its own', () => {
+  const files = Array.from({ length: 45 }, (_, index) => ({
+    path: `${index}`,
+    is_alone: index % 20 === 0,
+    is_undisturbed: index === 20,
+  }))
   const batches = planBatches(files)
-  assert.deepEqual(batches.slice(0, 3), [['0'], ['20'], ['40']])
+  assert.deepEqual(
+    batches.slice(0, 3).map(({ paths }) => paths),
+    [['0'], ['20'], ['40']],
+  )
   assert.equal(batches.length, 3 + 5)
-  assert.deepEqual(new Set(batches.flat()), new Set(files.map(({ path }) => path)))
-  assert.equal(batches.flat().length, files.length)
+  const paths = batches.flatMap((batch) => batch.paths)
+  assert.deepEqual(new Set(paths), new Set(files.map(({ path }) => path)))
+  assert.equal(paths.length, files.length)
+  assert.deepEqual(
+    batches.filter(({ is_undisturbed }) => is_undisturbed).map((batch) => batch.paths),
+    [['20']],
+  )
 })

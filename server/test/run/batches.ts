@@ -1,6 +1,7 @@
 // Test files that share a process. To load the platform and to run it for the first time costs a process seconds, so a whole
 // run has tens of processes instead of hundreds. In a batch each file is a suite with the path of the file as its name, and
-// the suites run one after another. A long proof runs alone, and so does a file that examines its own process.
+// the suites run one after another. A long proof has a process of its own, and so has a file that examines its own process. A
+// proof that promises a time runs while no other file does.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,45 +13,57 @@ export const LONG_ENDING = '.long.test.ts'
 export const BATCH_END = 'batch end'
 const BATCH_FILES_MAX = 10
 const PROCESSOR_TIME = pathToFileURL(join(import.meta.dirname, 'processor-time.ts')).href
-/** The line of a test file that says why it runs alone. */
+/** The line of a test file that says why it has a process of its own. */
 const ALONE = /^\/\/ Runs in a process of its own: /m
+/** The line of a test file that says why no other file may run meanwhile. */
+const UNDISTURBED = /^\/\/ Runs while no other file does: /m
 const BATCH = /(^|\/)batch-\d{3}\.test\.mjs$/
 
 export function isBatch(path: string): boolean {
   return BATCH.test(path)
 }
 
+/** What the runner starts as one process. `is_undisturbed`: while no other entry runs. */
+export type Entry = { path: string; is_undisturbed: boolean }
+
 /**
- * Writes an entry for each process into `folder`, and returns their paths. The runner starts them in this order: files that
- * run alone are the slow ones, and short batches at the end leave no processor idle.
+ * Writes an entry for each process into `folder`. The runner starts them in this order: files that have a process of their own
+ * are the slow ones, and short batches at the end leave no processor idle.
  */
-export async function writeBatches(files: readonly string[], folder: string): Promise<string[]> {
-  const paths: string[] = []
-  for (const batch of planBatches(await readFiles(files))) {
-    const path = join(folder, `batch-${String(paths.length).padStart(3, '0')}.test.mjs`)
-    await writeFile(path, entryOf(batch))
-    paths.push(path)
+export async function writeBatches(files: readonly string[], folder: string): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for (const { paths, is_undisturbed } of planBatches(await readFiles(files))) {
+    const path = join(folder, `batch-${String(entries.length).padStart(3, '0')}.test.mjs`)
+    await writeFile(path, entryOf(paths))
+    entries.push({ path, is_undisturbed })
   }
-  return paths
+  return entries
 }
 
-type TestFile = { path: string; is_alone: boolean }
+type TestFile = { path: string; is_alone: boolean; is_undisturbed: boolean }
+type Batch = { paths: string[]; is_undisturbed: boolean }
 
-export function planBatches(files: readonly TestFile[]): string[][] {
-  const alone = files.filter(({ is_alone }) => is_alone).map(({ path }) => [path])
+export function planBatches(files: readonly TestFile[]): Batch[] {
+  const alone = files.filter(({ is_alone }) => is_alone)
   const shared = files.filter(({ is_alone }) => !is_alone).map(({ path }) => path)
   const count = Math.ceil(shared.length / BATCH_FILES_MAX)
-  // Neighbours take equally long, so each batch gets files of every folder.
-  const batches = Array.from({ length: count }, (_, first) => shared.filter((_path, index) => index % count === first))
-  return [...alone, ...batches]
+  return [
+    ...alone.map(({ path, is_undisturbed }) => ({ paths: [path], is_undisturbed })),
+    // Neighbours take equally long, so each batch gets files of every folder.
+    ...Array.from({ length: count }, (_, first) => ({
+      paths: shared.filter((_path, index) => index % count === first),
+      is_undisturbed: false,
+    })),
+  ]
 }
 
-async function readFiles(files: readonly string[]): Promise<TestFile[]> {
+export async function readFiles(files: readonly string[]): Promise<TestFile[]> {
   return Promise.all(
-    files.map(async (path) => ({
-      path,
-      is_alone: path.endsWith(LONG_ENDING) || ALONE.test(await readFile(path, 'utf8')),
-    })),
+    files.map(async (path) => {
+      const text = await readFile(path, 'utf8')
+      const is_undisturbed = UNDISTURBED.test(text)
+      return { path, is_alone: path.endsWith(LONG_ENDING) || is_undisturbed || ALONE.test(text), is_undisturbed }
+    }),
   )
 }
 

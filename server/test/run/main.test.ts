@@ -24,6 +24,15 @@ const FILES = {
   'looks.test.mjs': `import { spawnSync } from 'node:child_process'; import { test } from 'node:test'
     const find = (program) => spawnSync(program, ['--version'], { env: { PATH: '/usr/bin:/bin' } }).error?.code ?? 'found'
     test('looks', (t) => t.diagnostic(['git', '/usr/bin/git', 'sh'].map(find).join(' ') + ' uid ' + process.getuid()))`,
+  'times.test.mjs': `import { readdirSync, rmSync, writeFileSync } from 'node:fs'; import { test } from 'node:test'
+    import { setTimeout } from 'node:timers/promises'
+    test('is alone', async (t) => {
+      const mark = import.meta.dirname + '/running-' + process.pid
+      writeFileSync(mark, '')
+      await setTimeout(500)
+      t.assert.equal(readdirSync(import.meta.dirname).filter((name) => name.startsWith('running-')).length, 1)
+      rmSync(mark)
+    })`,
   // No timer of its process can end it.
   'stuck.test.mjs': `import { test } from 'node:test'; import { writeFileSync } from 'node:fs'
     test('blocks', () => { writeFileSync(import.meta.dirname + '/blocked', ''); for (;;) {} })`,
@@ -33,6 +42,8 @@ async function writeFiles(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-run-'))
   t.after(() => rm(folder, { recursive: true }))
   for (const [name, text] of Object.entries(FILES)) await writeFile(join(folder, name), text)
+  for (const name of ['a.test.mjs', 'b.test.mjs', 'c.test.mjs'])
+    await writeFile(join(folder, name), `// Runs while no other file does: it looks.\n${FILES['times.test.mjs']}`)
   return folder
 }
 
@@ -78,6 +89,18 @@ test('a run that is ended names the files that failed and those that were under 
   assert.match(output, /✖ .*stuck\.test\.mjs was under way when the run was ended/)
   assert.match(output, /✖ .*fails\.test\.mjs failed/)
   assert.match(output, /✖ .*fails\.test\.mjs: "fails"\nError: why/)
+})
+
+test('a file that must be undisturbed runs while no other does, and counts as the others', async (t) => {
+  const names = ['passes.test.mjs', 'a.test.mjs', 'b.test.mjs', 'times.test.mjs', 'c.test.mjs']
+  const { exit_code, output } = await runFiles(t, { names })
+  assert.equal(exit_code, 0, output)
+  const passed = [...output.matchAll(/^ℹ pass (\d+)$/gm)].map(([, count]) => Number(count))
+  assert.deepEqual(passed, [3, 2])
+  assert.match(output, /The slowest of 5 test files that ended:/)
+  const failing = await runFiles(t, { names: ['a.test.mjs', 'fails.test.mjs'] })
+  assert.equal(failing.exit_code, 1)
+  assert.deepEqual(failing.failed, ['fails.test.mjs'])
 })
 
 test('a run past its bound is ended', async (t) => {

@@ -1,6 +1,7 @@
 // `npm test`, `npm run test:long`, and `npm test -- [--all] [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`.
 // A run starts one PostgreSQL, runs the test files of every workspace in batches (batches.ts), and ends the server whatever
-// happens. A few named files run each in a process of its own. Without names, the run leaves out the long proofs, which `--long`
+// happens. The proofs that must be undisturbed run first, one at a time; node:test prints its closing lines for these and for
+// the others. A few named files run each in a process of its own. Without names, the run leaves out the long proofs, which `--long`
 // runs alone, and `--all` with the others. A run in which no test was executed has failed: it would otherwise look like one in
 // which all of them passed. `--failed-to` writes the paths of the files that failed, or were under way when the run was ended,
 // to the file LIST, one a line. `--seconds-max` ends the run after N seconds. `--without-programs` hides the optional programs,
@@ -15,7 +16,7 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readPageSize, usageOfTrees } from '../../src/node/procfs.ts'
 import { RUN_VARIABLE } from '../leftovers/run.ts'
-import { LONG_ENDING, writeBatches } from './batches.ts'
+import { type Entry, LONG_ENDING, readFiles, writeBatches } from './batches.ts'
 import { buildPrograms, PROGRAMS_VARIABLE } from './built-programs.ts'
 import { startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
@@ -30,8 +31,8 @@ const ROOT = join(import.meta.dirname, '../../..')
 const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
 /** Loaded before every test file. */
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
-/** One more than the processors of a small machine: a third of what tests do is waiting. */
-const FILES_AT_ONCE_MAX = 3
+/** Twice the processors of a small machine: more than half of what a file takes is waiting. */
+const FILES_AT_ONCE_MAX = 4
 /** Files named on the command line run each in a process of its own, up to this number. */
 const FILES_ALONE_MAX = 8
 const LONGEST_FILES_MAX = 10
@@ -81,7 +82,7 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
     try {
       if (interrupt.signal.aborted) return UNFINISHED
       const is_batched = files.length > FILES_ALONE_MAX
-      const entries = is_batched ? await writeBatches(files, server.data_dir) : files
+      const entries = is_batched ? await writeBatches(files, server.data_dir) : await readFiles(files)
       const programs = is_batched ? await buildPrograms(join(server.data_dir, 'programs')) : null
       return await runFiles({ files, entries, programs }, server, interrupt.signal, options)
     } finally {
@@ -101,36 +102,41 @@ function findFiles({ long, all }: Options): string[] {
     .sort()
 }
 
-/** `entries`: what the runner starts, a process each. `programs`: the built ones; null: tests start the sources. */
+/** `programs`: the built ones; null: tests start the sources. */
 async function runFiles(
-  { files, entries, programs }: { files: readonly string[]; entries: readonly string[]; programs: string | null },
+  { files, entries, programs }: { files: readonly string[]; entries: readonly Entry[]; programs: string | null },
   server: TestServer,
   interrupt: AbortSignal,
   { failed_to, without_programs }: Options,
 ): Promise<number> {
-  const outcome_file = join(server.data_dir, 'outcome.jsonl')
   const use_file = join(server.data_dir, 'processor-time.jsonl')
-  const temporary = await makeTemporaryFolder(server.data_dir)
-  const command = [process.execPath, ...flagsOf(outcome_file), ...entries] as const
-  const [program, ...args] = without_programs ? withoutPrograms(join(server.data_dir, 'layers'), command) : command
-  const child = spawn(program, args, {
-    stdio: 'inherit',
-    env: {
-      ...process.env,
-      TEST_DATABASE_URL: server.url,
-      ...(programs === null ? {} : { [PROGRAMS_VARIABLE]: programs }),
-      [RUN_VARIABLE]: server.mark,
-      [USE_VARIABLE]: use_file,
-      TMPDIR: temporary,
-      // Hundreds of processes load the same modules; this is a third of what loading takes them.
-      NODE_COMPILE_CACHE: join(server.data_dir, 'compile-cache'),
-    },
-  })
-  // It ends its own children.
-  interrupt.addEventListener('abort', () => child.kill('SIGINT'))
-  const unwatch = watchForStuckFiles(child.pid!)
-  const [code] = await once(child, 'exit').finally(unwatch)
-  const outcome = sumUp(await readFile(outcome_file, 'utf8').catch(() => ''))
+  const env = {
+    ...process.env,
+    TEST_DATABASE_URL: server.url,
+    ...(programs === null ? {} : { [PROGRAMS_VARIABLE]: programs }),
+    [RUN_VARIABLE]: server.mark,
+    [USE_VARIABLE]: use_file,
+    TMPDIR: await makeTemporaryFolder(server.data_dir),
+    // Hundreds of processes load the same modules; this is a third of what loading takes them.
+    NODE_COMPILE_CACHE: join(server.data_dir, 'compile-cache'),
+  }
+  const stages = [
+    { name: 'undisturbed', at_once: 1, entries: entries.filter(({ is_undisturbed }) => is_undisturbed) },
+    { name: 'beside', at_once: FILES_AT_ONCE_MAX, entries: entries.filter(({ is_undisturbed }) => !is_undisturbed) },
+  ].filter((stage) => stage.entries.length > 0)
+  let exit_code = 0
+  let lines = ''
+  for (const { name, at_once, entries } of stages) {
+    if (interrupt.aborted) break
+    const outcome_file = join(server.data_dir, `outcome-${name}.jsonl`)
+    const paths = entries.map(({ path }) => path)
+    const command = [process.execPath, ...flagsOf(outcome_file, at_once), ...paths] as const
+    const layers = join(server.data_dir, `layers-${name}`)
+    const code = await runCommand(without_programs ? withoutPrograms(layers, command) : command, env, interrupt)
+    exit_code = Math.max(exit_code, code)
+    lines += await readFile(outcome_file, 'utf8').catch(() => '')
+  }
+  const outcome = sumUp(lines)
   if (failed_to !== null) {
     const names = [...outcome.failed_files.union(outcome.under_way)].sort()
     await writeFile(failed_to, names.map((file) => `${file}\n`).join(''))
@@ -139,7 +145,23 @@ async function runFiles(
   if (interrupt.aborted) for (const failure of outcome.failures) console.error(`✖ ${failure}`)
   printOutcome(outcome, files, readProcessorTimes(await readFile(use_file, 'utf8').catch(() => '')))
   if (interrupt.aborted) return UNFINISHED
-  return code === 0 && outcome.executed === 0 ? 1 : (code ?? UNFINISHED)
+  return exit_code === 0 && outcome.executed === 0 ? 1 : exit_code
+}
+
+/** Returns the exit code of node:test; UNFINISHED when a signal has ended it. */
+async function runCommand(
+  [program, ...args]: readonly [string, ...string[]],
+  env: NodeJS.ProcessEnv,
+  interrupt: AbortSignal,
+): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit', env })
+  // It ends its own children.
+  const onInterrupt = (): boolean => child.kill('SIGINT')
+  interrupt.addEventListener('abort', onInterrupt)
+  const unwatch = watchForStuckFiles(child.pid!)
+  const [code] = await once(child, 'exit').finally(unwatch)
+  interrupt.removeEventListener('abort', onInterrupt)
+  return code ?? UNFINISHED
 }
 
 /**
@@ -154,10 +176,10 @@ async function makeTemporaryFolder(data_dir: string): Promise<string> {
   return temporary
 }
 
-function flagsOf(outcome_file: string): string[] {
+function flagsOf(outcome_file: string, at_once: number): string[] {
   return [
     '--test',
-    `--test-concurrency=${FILES_AT_ONCE_MAX}`,
+    `--test-concurrency=${at_once}`,
     `--test-timeout=${TEST_MS_MAX}`,
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
