@@ -17,9 +17,10 @@ import {
   updateGroupProfile,
 } from '@musterhost/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
-import { deploy, failureOf, find, idOf, LONG_MS, serverOf } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { LEAST_SERVER } from '../../server/test/support/builds.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
+import { failureOf } from '../../server/test/support/refusal.ts'
 import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, WIDE } from '../test/steps.ts'
 import { pagesOf, settle } from '../test/sweep-steps.ts'
 
@@ -95,7 +96,7 @@ async function playedGame(hub: OpenHub): Promise<Record<string, string>> {
   const params = { game_id, namespace_id }
   await client.call(updateGroupProfile, { params: { group_id }, body: { display_name: 'Harbour Games' } })
   await client.call(renameGame, { params, body: { display_name: 'Shards' } })
-  const version_id = await deploy(hub.platform, game, { ...GAME_MODES, ranked: { ...MODE, max_players: 4 } })
+  const version_id = await hub.platform.deploy(game, { ...GAME_MODES, ranked: { ...MODE, max_players: 4 } })
   await client.call(renameGameVersion, { params: { game_id, version_id }, body: { display_name: '1.1.0' } })
   const body = { version_id: game.version_id, message: 'Back to the modes of yesterday' }
   await client.call(updateGameNamespaceVersion, { params, body })
@@ -123,18 +124,18 @@ async function play({ platform }: OpenHub, game: TestGame): Promise<Record<strin
   const seats = []
   for (let player = 0; player < PLAYERS; player++) {
     const mode = player % 3 === 0 ? 'duel' : 'arena'
-    seats.push(await find(game, { game_modes: [mode] }))
+    seats.push(await game.find({ game_modes: [mode] }))
   }
   for (const seat of seats.slice(0, -3)) {
-    const server = serverOf(platform, game, seat.lobby.lobby_id)
+    const server = platform.serverOf(game, seat.lobby.lobby_id)
     await server.call(playerConnected, { body: { player_token: seat.player.token } })
   }
-  const refused = await failureOf(find(game, { game_modes: ['chess'] }))
+  const refused = await failureOf(game.find({ game_modes: ['chess'] }))
   await platform.ctx.recorder.flush()
   const [, seat] = seats
   return {
     lobby_id: seat?.lobby.lobby_id ?? '',
     ray_id: refused.ray_id ?? '',
-    player_id: seat === undefined ? '' : idOf(platform, seat),
+    player_id: seat === undefined ? '' : platform.playerIdOf(seat),
   }
 }

@@ -9,7 +9,7 @@ import {
   renameGameVersion,
 } from '@musterhost/contract'
 import type { Locator, Page } from 'playwright-core'
-import { find, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { uploadBuild } from '../../server/test/support/builds.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
@@ -102,7 +102,7 @@ async function followDeploy(scene: Scene): Promise<void> {
   const { hub, game, view } = scene
   const { page } = view
   const { platform } = hub
-  const old = await find(game)
+  const old = await game.find()
   await createVersion(scene, '1.1.0', PATIENT_SERVER)
   await deploy(scene, '1.1.0')
   const steps = stepsOf(page, '1.1.0')
@@ -112,7 +112,7 @@ async function followDeploy(scene: Scene): Promise<void> {
   await steps.filter({ hasText: 'The first server calls ready. (not yet)' }).waitFor()
   await steps.filter({ hasText: 'older versions end. (now)' }).getByText('1 lobby with 1 player left.').waitFor()
 
-  const finding = find(game)
+  const finding = game.find()
   await steps
     .filter({ hasText: /A runner unpacked the build and started a server\. \(done\).* after its request/ })
     .waitFor()
@@ -150,7 +150,7 @@ async function followFailure(scene: Scene): Promise<void> {
   await deploy(scene, '1.2.0')
   const steps = stepsOf(page, '1.2.0')
   await steps.filter({ hasText: 'The first server calls ready. (not yet)' }).waitFor()
-  await assert.rejects(find(game))
+  await assert.rejects(game.find())
   const step = steps.filter({ hasText: 'The first server calls ready. (failed)' })
   await step.getByText(/^\d+ servers? failed\. The last: exit code 3\.$/).waitFor()
   await step.getByRole('link', { name: 'Show the failed lobbies' }).click()

@@ -10,10 +10,11 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import type { Page } from 'playwright-core'
-import { find, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { type MailServer, startMailServer } from '../../server/test/identity/mail-server.ts'
 import { codeIn } from '../../server/test/identity/people.ts'
 import { LEAST_SERVER, uploadBuild } from '../../server/test/support/builds.ts'
+import { GAME_VERBS } from '../../server/test/support/game-verbs.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
 import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
@@ -97,7 +98,7 @@ async function makeFirstGame({ hub, view: { page } }: Scene): Promise<void> {
   const game = await firstGame(hub, page)
   await deployServer(hub, game, '1.0.0', LEAST_SERVER)
   await stepOf(page, 'Upload its server and its page, and deploy them (done)').waitFor()
-  await find(game)
+  await game.find()
   await page.getByRole('heading', { name: 'First steps of Moon people' }).waitFor({ state: 'detached' })
 }
 
@@ -111,7 +112,7 @@ async function firstGame({ platform }: OpenHub, page: Page): Promise<TestGame> {
   const { token } = await platform.client.call(createGameNamespaceTokenPublic, { params })
   const { developer_group_id: group_id, name_id } = game
   const player = platform.as(token)
-  return { group_id, game_id, name_id, namespace_id, version_id, player, public_token: token }
+  return { ...GAME_VERBS, group_id, game_id, name_id, namespace_id, version_id, player, public_token: token }
 }
 
 async function deployServer({ platform }: OpenHub, game: TestGame, name: string, server: string): Promise<void> {
@@ -134,7 +135,7 @@ async function rollBackFromHome({ hub, view: { page } }: Scene): Promise<void> {
   const good = await deployed()
   await deployServer(hub, game, '1.1.0', CRASHING_SERVER)
   await until('a find on the crashing version to fail', () =>
-    find(game).then(
+    game.find().then(
       () => false,
       () => true,
     ),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { getGameNamespaceById } from '@musterhost/contract'
-import { deploy, find, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { until } from '../../server/test/support/until.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { openHub, openView } from './steps.ts'
@@ -17,8 +17,8 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
   const { platform } = hub
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const second_id = await deploy(platform, game, { ...MODES, duel: MODES.default })
-  const { lobby } = await find(game)
+  const second_id = await platform.deploy(game, { ...MODES, duel: MODES.default })
+  const { lobby } = await game.find()
   const params = { game_id: game.game_id, namespace_id: game.namespace_id }
   const deployed = async () => (await platform.client.call(getGameNamespaceById, { params })).namespace.version_id
   const view = await openView(hub)

@@ -8,9 +8,10 @@ import {
   setLobbyClosed,
 } from '@musterhost/contract'
 import fc from 'fast-check'
-import { deploy, find, LONG_MS, type Seat, serverOf } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { processesOf } from '../../server/test/supervisor/started.ts'
 import type { Platform, TestGame } from '../../server/test/support/platform.ts'
+import type { Seat } from '../../server/test/support/platform-verbs.ts'
 
 /** Steps by their name, with how often each is drawn. */
 const WEIGHTS = {
@@ -91,7 +92,7 @@ export class LiveChanges {
     const seat = this.#seats[pick % Math.max(1, this.#seats.length)]
     const lobby_id = [...this.#lobby_ids][pick % Math.max(1, this.#lobby_ids.size)]
     if (change === 'find' || change === 'duel') await this.#find(change === 'find' ? 'default' : 'duel')
-    else if (change === 'deploy') await deploy(this.#platform, this.#game, LIVE_MODES)
+    else if (change === 'deploy') await this.#platform.deploy(this.#game, LIVE_MODES)
     else if (change === 'connect' || change === 'leave') {
       if (seat === undefined) return
       await this.#takeSeat(change, seat)
@@ -103,13 +104,13 @@ export class LiveChanges {
   }
 
   async #find(game_mode: string): Promise<void> {
-    const seat = await find(this.#game, { game_modes: [game_mode] })
+    const seat = await this.#game.find({ game_modes: [game_mode] })
     this.#seats.push(seat)
     this.#lobby_ids.add(seat.lobby.lobby_id)
   }
 
   async #takeSeat(change: 'connect' | 'leave', seat: Seat): Promise<void> {
-    const server = serverOf(this.#platform, this.#game, seat.lobby.lobby_id)
+    const server = this.#platform.serverOf(this.#game, seat.lobby.lobby_id)
     const body = { player_token: seat.player.token }
     if (change === 'connect') await server.call(playerConnected, { body })
     else {
@@ -120,7 +121,7 @@ export class LiveChanges {
 
   async #takeLobby(change: 'close' | 'reopen' | 'stop' | 'kill', lobby_id: string): Promise<void> {
     if (change === 'close' || change === 'reopen') {
-      const server = serverOf(this.#platform, this.#game, lobby_id)
+      const server = this.#platform.serverOf(this.#game, lobby_id)
       await server.call(setLobbyClosed, { body: { is_closed: change === 'close' } })
       return
     }

@@ -1,7 +1,7 @@
 // The pages of a namespace's lobbies, in a real Chromium. live-view.test.ts compares them with the tables for longer.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { deploy, find, stallRun } from '../../server/test/http/steps.ts'
+
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
@@ -42,10 +42,10 @@ test('the live lobbies of a namespace', async (t) => {
     await view.page.getByText('No lobby runs.').waitFor()
     await new LiveChanges(platform, game, CHANGES_WITHOUT_PROCESSES, SEED).run(CHANGES_MS)
     await requireTrueTable(platform, game, view.page)
-    const seat = await find(game)
-    await stallRun(platform, seat.lobby.lobby_id)
-    await deploy(platform, game, LIVE_MODES)
-    await find(game)
+    const seat = await game.find()
+    await platform.stallRun(seat.lobby.lobby_id)
+    await platform.deploy(game, LIVE_MODES)
+    await game.find()
     assert.ok((await requireTrueTable(platform, game, view.page)) > 1)
     assert.ok((await view.page.getByText('stalled', { exact: true }).count()) > 0)
     assert.deepEqual(view.faults, [])
@@ -56,7 +56,7 @@ test('the live lobbies of a namespace', async (t) => {
     const view = await openLobbies(scene, '?mode=duel')
     const { page } = view
     const modes = () => page.locator('tbody tr td:nth-child(5)').allInnerTexts()
-    await find(game, { game_modes: ['duel'] })
+    await game.find({ game_modes: ['duel'] })
     await until('only duels', async () => {
       const shown = await modes()
       return shown.length > 0 && shown.every((mode) => mode === 'duel')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { deleteMatchmakerLobby, setLobbyClosed } from '@musterhost/contract'
-import { deploy, find, idOf, LONG_MS, serverOf, stallRun } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { openHub, openView, signInAsAdmin } from './steps.ts'
 
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
@@ -14,7 +14,7 @@ test('a lobby shows its state as it changes, and the request that brought each p
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const { game_id, namespace_id } = game
-  const seat = await find(game)
+  const seat = await game.find()
   const { lobby_id } = seat.lobby
   await platform.ctx.recorder.flush()
   const view = await openView(hub)
@@ -23,16 +23,18 @@ test('a lobby shows its state as it changes, and the request that brought each p
   await page.goto(`${hub.url}/games/${game_id}/namespaces/${namespace_id}/lobbies/${lobby_id}`)
   const badge = (state: string) => page.locator('main header').getByText(state, { exact: true })
   await badge('ready').waitFor()
-  const row = page.getByRole('table', { name: 'Players' }).locator('tr', { hasText: idOf(platform, seat).slice(-8) })
+  const row = page
+    .getByRole('table', { name: 'Players' })
+    .locator('tr', { hasText: platform.playerIdOf(seat).slice(-8) })
   const why = row.getByRole('link', { name: 'lobbies.find' })
   await why.waitFor()
 
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   await server.call(setLobbyClosed, { body: { is_closed: true } })
   await badge('closed').waitFor()
-  await stallRun(platform, lobby_id)
+  await platform.stallRun(lobby_id)
   await badge('stalled').waitFor()
-  await deploy(platform, game, MODES)
+  await platform.deploy(game, MODES)
   await badge('outdated').waitFor()
 
   await why.click()

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { say, talkingGame, talkingLobby } from '../../server/test/cloud/lobbies/talking-server.ts'
-import { find, idOf } from '../../server/test/http/steps.ts'
+
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import { until } from '../../server/test/support/until.ts'
@@ -251,15 +251,15 @@ test('a lobby and its log', async (t) => {
       const view = await openLobby()
       const { page } = view
       const players = page.getByRole('table', { name: 'Players' }).locator('tbody tr')
-      const seat = await find(game)
+      const seat = await game.find()
       assert.equal(seat.lobby.lobby_id, lobby_id)
       await players
-        .filter({ hasText: idOf(platform, seat).slice(-8) })
+        .filter({ hasText: platform.playerIdOf(seat).slice(-8) })
         .getByRole('button', { name: 'Remove' })
         .click()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
       await page.getByText('The player was removed.').waitFor()
-      await players.filter({ hasText: idOf(platform, seat).slice(-8) }).waitFor({ state: 'detached' })
+      await players.filter({ hasText: platform.playerIdOf(seat).slice(-8) }).waitFor({ state: 'detached' })
       await page.getByRole('button', { name: 'Stop', exact: true }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click()
       await page.getByText('ended: exit code 0').waitFor()

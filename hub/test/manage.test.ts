@@ -11,9 +11,10 @@ import {
   listGameSecrets,
   listGameVersions,
 } from '@musterhost/contract'
-import { deploy, failureOf, find, join as joinLobby, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { type MailServer, startMailServer } from '../../server/test/identity/mail-server.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
+import { failureOf } from '../../server/test/support/refusal.ts'
 import { until } from '../../server/test/support/until.ts'
 import { joined } from './people.ts'
 import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
@@ -69,7 +70,7 @@ async function versionNames({ hub, game }: Scene): Promise<Map<string, string>> 
 
 async function compareAndDeploy(scene: Scene): Promise<void> {
   const { hub, game } = scene
-  const second_id = await deploy(hub.platform, game, { default: { ...MODES.default, max_players: 7 } })
+  const second_id = await hub.platform.deploy(game, { default: { ...MODES.default, max_players: 7 } })
   const view = await openPage(scene, '/versions')
   const { page } = view
   await page.getByLabel('From').selectOption(second_id)
@@ -96,16 +97,16 @@ async function compareAndDeploy(scene: Scene): Promise<void> {
 
 async function drain(scene: Scene): Promise<void> {
   const { hub, game } = scene
-  const { lobby } = await find(game)
-  const other_id = await deploy(hub.platform, game, { default: { ...MODES.default, max_players: 5 } })
-  await joinLobby(game, lobby.lobby_id)
+  const { lobby } = await game.find()
+  const other_id = await hub.platform.deploy(game, { default: { ...MODES.default, max_players: 5 } })
+  await game.join(lobby.lobby_id)
   const view = await openPage(scene, namespacePath(scene))
   const { page } = view
   const row = page.getByRole('table', { name: 'Deploys' }).getByRole('row').filter({ hasText: 'From its page' })
   await row.getByRole('button', { name: 'Drain' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Drain', exact: true }).click()
   await page.getByText('1.0.0 drains in Production.').waitFor()
-  const { code } = await failureOf(joinLobby(game, lobby.lobby_id))
+  const { code } = await failureOf(game.join(lobby.lobby_id))
   assert.equal(code, 'MATCHMAKER_VERSION_DRAINING')
   assert.equal(await deployed(scene), other_id)
   await close(view)

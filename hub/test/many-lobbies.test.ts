@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createLobby, setLobbyReady } from '@musterhost/contract'
 import type { Page } from 'playwright-core'
-import { join, LONG_MS, serverOf } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import type { Platform, TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
@@ -66,7 +66,7 @@ function readyAll(platform: Platform, game: TestGame): () => Promise<void> {
         .execute()
       const fresh = rows.filter(({ lobby_id }) => !seen.has(lobby_id))
       for (const { lobby_id } of fresh) seen.add(lobby_id)
-      await Promise.all(fresh.map(({ lobby_id }) => serverOf(platform, game, lobby_id).call(setLobbyReady, {})))
+      await Promise.all(fresh.map(({ lobby_id }) => platform.serverOf(game, lobby_id).call(setLobbyReady, {})))
     }
   })()
   return async () => {
@@ -139,7 +139,7 @@ async function byMouse(scene: Scene): Promise<void> {
   const newest = await lobbyAt(page)
   assert.notEqual(newest, oldest)
   // One lobby has more players than the others, and comes first.
-  await join(scene.game, newest)
+  await scene.game.join(newest)
   await page.getByRole('button', { name: 'Players', exact: true }).click()
   await until('the fullest lobby to be the last', async () => (await lobbyAt(page, DUELS - 1)) === newest)
   await page.getByRole('button', { name: 'Players', exact: true }).click()

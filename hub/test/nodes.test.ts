@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { listNodes } from '@musterhost/contract'
-import { find, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { joinWith } from '../../server/test/links/node.ts'
 import { until } from '../../server/test/support/until.ts'
 import { violationsOf } from './axe.ts'
@@ -17,7 +17,7 @@ test('the page of nodes', async (t) => {
   if (hub === null) return
   const { platform } = hub
   const { node_id } = platform.ctx.config
-  await find(await platform.game({ matchmaker: { game_modes: MODES } }))
+  await (await platform.game({ matchmaker: { game_modes: MODES } })).find()
   const view = await openView(hub, { bypassCSP: true })
   await signInAsAdmin(hub, view)
   await view.page.goto(`${hub.url}/platform/nodes`)

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import test from 'node:test'
 import { createSignInLink, endOtherSessions, listAdminRegions } from '@musterhost/contract'
 import { backup, verify } from '../../server/src/backup/command.ts'
-import { find, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import { until } from '../../server/test/support/until.ts'
@@ -23,7 +23,7 @@ test('the pages of the operator', async (t) => {
   const { platform } = hub
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await find(game)
+  await game.find()
   const person = await logIn(platform, mail, 'ada@example.com')
 
   await t.test('the checks of muster doctor run from the page, what is wrong first', async () => {

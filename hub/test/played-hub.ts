@@ -1,10 +1,11 @@
 // A game that has been played, and a person of its group: for the tests of the pages that explain what happened.
 import type { TestContext } from 'node:test'
 import { type ApiError, type GroupRole, listGameRays, playerConnected } from '@musterhost/contract'
-import { find, idOf, LONG_MS, type Seat, serverOf } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
+import type { Seat } from '../../server/test/support/platform-verbs.ts'
 import { until } from '../../server/test/support/until.ts'
 import { type OpenHub, openHub, openView, useSession, type View } from './steps.ts'
 
@@ -31,11 +32,11 @@ export async function openPlayedHub(t: TestContext): Promise<PlayedHub | null> {
   const { platform } = hub
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: LIMITS })
-  const seat = await find(game)
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  const seat = await game.find()
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
-  await find(game, { game_modes: ['ranked'], tags: { map: 'dune' } })
-  const refused_ray_id = await find(game, { game_modes: ['ranked'], tags: { map: '<b>hill</b>' } }).then(
+  await game.find({ game_modes: ['ranked'], tags: { map: 'dune' } })
+  const refused_ray_id = await game.find({ game_modes: ['ranked'], tags: { map: '<b>hill</b>' } }).then(
     () => '',
     (error: ApiError) => error.ray_id ?? '',
   )
@@ -59,5 +60,5 @@ export async function openPlayedHub(t: TestContext): Promise<PlayedHub | null> {
     await useSession(hub!, view, cookie)
     return view
   }
-  return { ...hub, game, seat, player_id: idOf(platform, seat), refused_ray_id, viewAs }
+  return { ...hub, game, seat, player_id: platform.playerIdOf(seat), refused_ray_id, viewAs }
 }

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@musterhost/contract'
-import { failureOf, find, join, UNKNOWN_ID } from '../../server/test/http/steps.ts'
+import { UNKNOWN_ID } from '../../server/test/http/steps.ts'
+import { failureOf } from '../../server/test/support/refusal.ts'
 import { isTooWide, violationsOf } from './axe.ts'
 import { openPlayedHub, type PlayedHub } from './played-hub.ts'
 import { openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
@@ -26,7 +27,7 @@ test('the matchmaker at work', async (t) => {
       await page.getByRole('rowheader', { name: 'ranked' }).waitFor()
       const refusals = page.getByRole('table', { name: 'Refusals' })
       await refusals.getByRole('row', { name: /MATCHMAKER_TOO_MANY_LOBBIES 1 / }).waitFor()
-      await find(hub.game)
+      await hub.game.find()
       await page.getByRole('link', { name: `Lobby ${lobby}: 2 of 4, ready`, exact: true }).waitFor()
       await page.getByRole('table', { name: 'Requests' }).getByText('lobbies.find').first().waitFor()
       await refusals.getByRole('link', { name: shortId(hub.refused_ray_id) }).click()
@@ -45,13 +46,13 @@ test('the matchmaker at work', async (t) => {
     page.on('request', (request) => {
       if (new URL(request.url()).pathname.endsWith('/rays')) reads++
     })
-    await failureOf(join(hub.game, UNKNOWN_ID))
+    await failureOf(hub.game.join(UNKNOWN_ID))
     await refusals.getByRole('row', { name: /MATCHMAKER_LOBBY_NOT_FOUND 1 / }).waitFor()
     const requests = page.getByRole('table', { name: 'Requests' })
     await requests.getByRole('row', { name: /lobbies\.join .*MATCHMAKER_LOBBY_NOT_FOUND/ }).waitFor()
     await context.setOffline(true)
     await page.getByText('not live: connecting again').waitFor()
-    await failureOf(join(hub.game, UNKNOWN_ID))
+    await failureOf(hub.game.join(UNKNOWN_ID))
     await context.setOffline(false)
     await refusals.getByRole('row', { name: /MATCHMAKER_LOBBY_NOT_FOUND 2 / }).waitFor()
     assert.equal(await page.getByText('not live: connecting again').count(), 0)

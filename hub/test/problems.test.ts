@@ -5,10 +5,11 @@ import { statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import test from 'node:test'
 import { readStat } from '../../server/src/node/procfs.ts'
-import { failureOf, find, LONG_MS } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { gameWith, settings, turnstile } from '../../server/test/matchmaker/captcha-games.ts'
 import { type CaptchaServer, startCaptchaServer } from '../../server/test/matchmaker/captcha-server.ts'
 import { processesOf } from '../../server/test/supervisor/started.ts'
+import { failureOf } from '../../server/test/support/refusal.ts'
 import { until } from '../../server/test/support/until.ts'
 import { press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, problemOf, signInAsAdmin, type View } from './steps.ts'
@@ -51,8 +52,8 @@ test('problems of lobbies, providers and disks', async (t) => {
 
 async function stopStalled({ hub, view: { page } }: Scene): Promise<void> {
   const game = await hub.platform.game({ matchmaker: { game_modes: MODES } })
-  const seat = await find(game)
-  await find(await hub.platform.game({ matchmaker: { game_modes: MODES } }))
+  const seat = await game.find()
+  await (await hub.platform.game({ matchmaker: { game_modes: MODES } })).find()
   const { lobby_id } = seat.lobby
   const server = processesOf(lobby_id).find(({ command }) => command.split(' ', 1)[0]!.endsWith('node'))
   assert.ok(server !== undefined)
@@ -81,7 +82,7 @@ async function readFailedRequests({ hub, captcha, view: { page } }: Scene): Prom
   const { platform } = hub
   const game = await gameWith(platform, { requests_before_reverify: 100 })
   captcha.misbehave((res) => res.writeHead(500).end())
-  const { code, ray_id } = await failureOf(find(game, turnstile(captcha.solve())))
+  const { code, ray_id } = await failureOf(game.find(turnstile(captcha.solve())))
   assert.equal(code, 'CAPTCHA_PROVIDER_FAILED')
   await platform.ctx.recorder.flush()
   const problem = problemOf(page, 'Captchas cannot be checked in prod')

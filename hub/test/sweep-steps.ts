@@ -21,11 +21,12 @@ import {
 } from '@musterhost/contract'
 import type { Page } from 'playwright-core'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
-import { deploy, failureOf, find, idOf, LONG_MS, serverOf } from '../../server/test/http/steps.ts'
+import { LONG_MS } from '../../server/test/http/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn, type Person } from '../../server/test/identity/people.ts'
 import { LEAST_SERVER } from '../../server/test/support/builds.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
+import { failureOf } from '../../server/test/support/refusal.ts'
 import { until } from '../../server/test/support/until.ts'
 import { gamePages } from '../src/pages/game/pages.ts'
 import { groupPages } from '../src/pages/group/pages.ts'
@@ -102,7 +103,7 @@ export async function openSweptHub(t: TestContext): Promise<SweptHub | null> {
     docker,
   })
   const other = await platform.game({ matchmaker: { game_modes: GAME_MODES } })
-  await deploy(platform, other, { ...GAME_MODES, duel: GAME_MODES.default })
+  await platform.deploy(other, { ...GAME_MODES, duel: GAME_MODES.default })
   await nameAll(hub, game)
   const played = await playOne(hub, game)
   const { client } = platform
@@ -129,7 +130,7 @@ async function nameAll({ platform }: OpenHub, game: TestGame): Promise<void> {
   await client.call(updateGroupProfile, { params: { group_id }, body: named('group') })
   await client.call(renameGame, { params, body: named('game') })
   await client.call(renameGameNamespace, { params, body: named('namespace') })
-  const version_id = await deploy(platform, game, { ...GAME_MODES, ranked: GAME_MODES.default })
+  const version_id = await platform.deploy(game, { ...GAME_MODES, ranked: GAME_MODES.default })
   await client.call(renameGameVersion, { params: { game_id, version_id }, body: named('version') })
   const body = { version_id: game.version_id, message: marked('message') }
   await client.call(updateGameNamespaceVersion, { params, body })
@@ -145,18 +146,18 @@ async function nameAll({ platform }: OpenHub, game: TestGame): Promise<void> {
 /** One player is connected to a lobby, and one request was refused. */
 async function playOne({ platform }: OpenHub, game: TestGame): Promise<Record<string, string>> {
   const { game_id } = game
-  const seat = await find(game, { tags: { map: 'dune' } })
+  const seat = await game.find({ tags: { map: 'dune' } })
   const { lobby_id } = seat.lobby
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
   await server.call(setLobbyState, { body: { text: marked('state') } })
-  const { ray_id } = await failureOf(find(game, { tags: { map: marked('tag') } }))
+  const { ray_id } = await failureOf(game.find({ tags: { map: marked('tag') } }))
   await until('the refused request is stored', async () => {
     await platform.ctx.recorder.flush()
     const { rays } = await platform.client.call(listGameRays, { params: { game_id }, query: { code: 'any' } })
     return rays.some((ray) => ray.ray_id === ray_id && ray.has_explanation)
   })
-  return { lobby_id, ray_id: ray_id ?? '', player_id: idOf(platform, seat) }
+  return { lobby_id, ray_id: ray_id ?? '', player_id: platform.playerIdOf(seat) }
 }
 
 /** Every page that the hub has. A parameter without a value fails: a new one gets its record in `openSweptHub`. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AnalyticsVariant, deleteMatchmakerLobby, getAnalytics } from '@musterhost/contract'
 import { shardOf } from '../../src/journal/pages.ts'
-import { find, LONG_MS, ready, starting, stopReasonOf } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
 import { createDatabase } from '../support/database.ts'
 import { startPlatform } from '../support/platform.ts'
@@ -23,13 +23,13 @@ test('behind a gap of the journal it goes on; who left within it has left, and w
   const known = new Set<string>()
   /** Another lobby, with its player. */
   const play = async (game_mode = 'default'): Promise<string> => {
-    const seat = find(game, { game_modes: [game_mode] })
+    const seat = game.find({ game_modes: [game_mode] })
     seat.catch(() => {})
     const lobby_id = await until('a lobby of its own', async () => {
-      return (await starting(platform, game)).find((id) => !known.has(id))
+      return (await platform.startingLobbies(game)).find((id) => !known.has(id))
     })
     known.add(lobby_id)
-    await ready(platform, game, lobby_id)
+    await platform.makeReady(game, lobby_id)
     await seat
     return lobby_id
   }
@@ -72,7 +72,7 @@ test('behind a gap of the journal it goes on; who left within it has left, and w
   // Who holds the positions is a folder to all others: none of them reads on.
   await db.query("begin; select from journal_readers where reader = 'analytics' for update")
   await client.call(deleteMatchmakerLobby, { params: { game_id: game.game_id, lobby_id: left } })
-  assert.equal(await stopReasonOf(platform, left), 'requested')
+  assert.equal(await platform.stopReasonOf(left), 'requested')
   platform.advance(5_000)
   const now_ms = platform.ctx.now()
   const { data_sets } = await client.call(getAnalytics, {

@@ -19,9 +19,9 @@ import {
   watchEvents,
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import { endRun, type GameModes, type Seat, serverOf } from '../http/steps.ts'
 import { createDatabase } from '../support/database.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { GameModes, Seat } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
 
 /** In the middle of an hour, of a day and of a week. */
@@ -206,7 +206,7 @@ function createScript(platform: Platform) {
       return seated
     },
     async ready(lobby: Lobby): Promise<void> {
-      await serverOf(platform, lobby.game, lobby.lobby_id).call(setLobbyReady, {})
+      await platform.serverOf(lobby.game, lobby.lobby_id).call(setLobbyReady, {})
       lobby.ready = now()
     },
     /** Returns the players who waited for it. */
@@ -218,19 +218,19 @@ function createScript(platform: Platform) {
     },
     async connect(player: Player): Promise<void> {
       const { lobby, token } = player
-      await serverOf(platform, lobby.game, lobby.lobby_id).call(playerConnected, { body: { player_token: token } })
+      await platform.serverOf(lobby.game, lobby.lobby_id).call(playerConnected, { body: { player_token: token } })
       player.connections.push([now(), null])
     },
     /** `hold_ms`: how long the seat is kept. */
     async disconnect(player: Player, hold_ms = 0): Promise<void> {
       const { lobby, token } = player
       const body = { player_token: token, hold_ms }
-      await serverOf(platform, lobby.game, lobby.lobby_id).call(playerDisconnected, { body })
+      await platform.serverOf(lobby.game, lobby.lobby_id).call(playerDisconnected, { body })
       if (hold_ms === 0) leaveNow(player)
       else player.connections.at(-1)![1] = now()
     },
     async setClosed(lobby: Lobby, is_closed: boolean): Promise<void> {
-      await serverOf(platform, lobby.game, lobby.lobby_id).call(setLobbyClosed, { body: { is_closed } })
+      await platform.serverOf(lobby.game, lobby.lobby_id).call(setLobbyClosed, { body: { is_closed } })
       if (is_closed) lobby.closed.push([now(), null])
       else lobby.closed.at(-1)![1] = now()
     },
@@ -242,7 +242,7 @@ function createScript(platform: Platform) {
     },
     /** Its process exits. */
     async exit(lobby: Lobby, exit_code: number | null, exit_reason: string, failed: boolean): Promise<void> {
-      await endRun(platform, lobby.lobby_id, { exit_code, exit_reason })
+      await platform.endRun(lobby.lobby_id, { exit_code, exit_reason })
       await isStopped(platform, lobby, 'exited')
       end(lobby)
       lobby.failed = failed
@@ -265,7 +265,7 @@ function createScript(platform: Platform) {
     },
     /** The process of a lobby that is stopped already. */
     async endProcess(lobby: Lobby, exit_code: number): Promise<void> {
-      await endRun(platform, lobby.lobby_id, { exit_code, exit_reason: 'stopped' })
+      await platform.endRun(lobby.lobby_id, { exit_code, exit_reason: 'stopped' })
       lobby.exit_code = exit_code
     },
   }

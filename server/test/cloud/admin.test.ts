@@ -18,7 +18,7 @@ import {
 } from '@musterhost/contract'
 import { startSweeper } from '../../src/database/sweeper.ts'
 import { runCommand } from '../backup/commands.ts'
-import { find, LONG_MS } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
 import { startPlatform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
@@ -33,7 +33,7 @@ test('the operator lists all groups with their use, and all users, page by page 
   for (const display_name of ['Second', 'Third']) await client.call(createGroup, { body: { display_name } })
   const owner = await personOf(platform, game.group_id, 'owner')
   await personOf(platform, game.group_id, 'viewer')
-  await find(game)
+  await game.find()
   const { groups, is_cut } = await until('the lobby is in the tables', async () => {
     const page = await client.call(listAdminGroups, {})
     return page.groups.some(({ lobby_count }) => lobby_count === 1) && page
@@ -88,7 +88,7 @@ test('regions show their tiers, capacity and use; processes show which roles run
   platform.playServers()
   const { client } = platform
   const game = await platform.game({ matchmaker: { game_modes: LASTING } })
-  await find(game)
+  await game.find()
   const region = await until('the lobby is in the tables', async () => {
     const [local] = (await client.call(listAdminRegions, {})).regions
     return local!.lobby_count === 1 && local

@@ -14,7 +14,7 @@ import {
 } from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
-import { idOf } from '../http/steps.ts'
+
 import { personOf, type World } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
@@ -143,7 +143,7 @@ export async function auditCallsOf(
     'nodes.remove': () => ({ body: { node_id: platform.ctx.config.node_id } }),
     'games.matchmaker.deleteMatchmakerLobby': () => ({ params: lobby }),
     'games.matchmaker.deleteMatchmakerLobbyPlayer': () => ({
-      params: { ...lobby, player_id: idOf(platform, seat) },
+      params: { ...lobby, player_id: platform.playerIdOf(seat) },
     }),
   }
   return { order: ORDER, callOf: async (id) => (await calls[id]?.()) ?? {} }

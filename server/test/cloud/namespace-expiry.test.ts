@@ -10,7 +10,7 @@ import {
   updateGameNamespaceExpiry,
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
-import { find, idOf, refused as refusedCall, removeReasonOf, stopReasonOf } from '../http/steps.ts'
+
 import { createDatabase } from '../support/database.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
@@ -90,9 +90,9 @@ test('an expired namespace stops its lobbies and is deleted, with an event of th
   const { game_id, group_id, namespace_id, version_id } = game
   const params = { game_id, namespace_id }
   await expires(platform, game, inMs(platform, MINUTE_MS))
-  const seat = await find(game)
+  const seat = await game.find()
   platform.stepWallClock(MINUTE_MS)
-  await refusedCall(platform, 'NAMESPACE_NOT_FOUND', () => find(game))
+  await platform.refuses('NAMESPACE_NOT_FOUND', () => game.find())
   const calls = [
     () => platform.client.call(getGameNamespaceById, { params }),
     () => platform.client.call(updateGameNamespaceVersion, { params, body: { version_id } }),
@@ -100,8 +100,8 @@ test('an expired namespace stops its lobbies and is deleted, with an event of th
   ]
   for (const call of calls) await refused('NAMESPACE_NOT_FOUND', call())
   await untilDeleted(platform, namespace_id)
-  assert.equal(await stopReasonOf(platform, seat.lobby.lobby_id), 'requested')
-  assert.equal(await removeReasonOf(platform, idOf(platform, seat)), 'lobby_stopped')
+  assert.equal(await platform.stopReasonOf(seat.lobby.lobby_id), 'requested')
+  assert.equal(await platform.removeReasonOf(platform.playerIdOf(seat)), 'lobby_stopped')
   for (const call of calls) await refused('NAMESPACE_NOT_FOUND', call())
   const { events } = await platform.client.call(listGroupAuditEvents, {
     params: { group_id },
@@ -146,15 +146,15 @@ test('a namespace that is prolonged in time, or whose clock steps back, lives', 
   platform.playServers()
   const game = await platform.game()
   await expires(platform, game, inMs(platform, MINUTE_MS))
-  const seat = await find(game)
+  const seat = await game.find()
   await expires(platform, game, inMs(platform, 10 * MINUTE_MS))
   const other = await platform.game()
   await expires(platform, other, inMs(platform, MINUTE_MS))
   platform.stepWallClock(2 * MINUTE_MS)
   await untilDeleted(platform, other.namespace_id)
-  assert.equal((await find(game)).lobby.lobby_id, seat.lobby.lobby_id)
+  assert.equal((await game.find()).lobby.lobby_id, seat.lobby.lobby_id)
   platform.stepWallClock(-DAY_MS)
-  assert.equal((await find(game)).lobby.lobby_id, seat.lobby.lobby_id)
+  assert.equal((await game.find()).lobby.lobby_id, seat.lobby.lobby_id)
 })
 
 test('a platform that was away when a namespace expired deletes it, its lobbies too', async (t) => {
@@ -163,12 +163,12 @@ test('a platform that was away when a namespace expired deletes it, its lobbies 
   first.playServers()
   const game = await first.game()
   await expires(first, game, inMs(first, MINUTE_MS))
-  const seat = await find(game)
+  const seat = await game.find()
   await first.close()
   const second = await startPlatform(t, { database_url, data_dir: first.data_dir })
   second.stepWallClock(MINUTE_MS)
   await untilDeleted(second, game.namespace_id)
-  assert.equal(await stopReasonOf(second, seat.lobby.lobby_id), 'requested')
+  assert.equal(await second.stopReasonOf(seat.lobby.lobby_id), 'requested')
 })
 
 test('of many deletions at the same time, by requests and by the job, one happens', async (t) => {

@@ -16,10 +16,11 @@ import {
   updateGameNamespaceVersion,
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import { failureOf, find, LONG_MS, setLimits, stallRun } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
 import { uploadBuild } from '../support/builds.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 
 type Overview = ResponseOf<typeof getOverview>
@@ -68,7 +69,7 @@ test('a version whose servers fail is a problem, with the version that worked be
   const game = await platform.game({ matchmaker: { game_modes: LASTING } })
   const { game_id, namespace_id } = game
   const developer = platform.as(await personOf(platform, game.group_id, 'developer'))
-  await find(game)
+  await game.find()
   await until('the lobby is in the tables', async () => {
     const { deploys } = await overviewOf(developer)
     return deploys[0]?.outcome === 'ready'
@@ -80,7 +81,7 @@ test('a version whose servers fail is a problem, with the version that worked be
   })
   const version_id = await deployBroken(platform, developer, game)
   await until('a find on the broken version to fail', async () => {
-    const error = await find(game, { prevent_auto_create_lobby: false }).then(
+    const error = await game.find({ prevent_auto_create_lobby: false }).then(
       () => null,
       (refusal: Error) => refusal,
     )
@@ -131,7 +132,7 @@ test('players and lobbies are counted now and at the end of each minute of the l
   const before = namespaceOf(await overviewOf(viewer))
   assert.deepEqual([before.player_count, before.lobby_count, before.version_display_name], [0, 0, '1.0.0'])
   assert.deepEqual(new Set(before.last_hour.player_counts), new Set([0]))
-  await find(game)
+  await game.find()
   const overview = await until('the lobby is in the tables', async () => {
     const now = await overviewOf(viewer)
     return namespaceOf(now).player_count === 1 && now
@@ -163,9 +164,9 @@ test('stalled lobbies, limits, quotas, domains, certificates and captcha provide
   const params = { game_id, namespace_id }
   assert.deepEqual(kindsOf(await overviewOf(viewer)), ['quota_near'])
 
-  const seat = await find(game)
-  await setLimits(platform, game, { lobby_count_max: 1 })
-  await stallRun(platform, seat.lobby.lobby_id)
+  const seat = await game.find()
+  await platform.setLimits(game, { lobby_count_max: 1 })
+  await platform.stallRun(seat.lobby.lobby_id)
   await platform.client.call(addNamespaceDomain, { params, body: { domain: 'play.example.com' } })
   const now_ms = ctx.now()
   // As the matchmaker and the job of certificates write them.

@@ -15,9 +15,9 @@ import {
   listKvKeys,
   putKvBatch,
 } from '@musterhost/contract'
-import { failureOf } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
 import { startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 
 /** The ids of all pages, one entry each. */
 async function idsOfPages(read: (before: string | undefined) => Promise<{ ids: string[]; is_cut: boolean }>) {

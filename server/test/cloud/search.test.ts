@@ -12,8 +12,9 @@ import {
   setupIdentity,
 } from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
-import { failureOf, find, from, idOf, join, LONG_MS, serverOf, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
+import { from, LONG_MS, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 
 const GAME_MODES = { default: { idle_grace_ms: LONG_MS, max_players: 64 } }
@@ -45,11 +46,11 @@ test('the rays of a game are listed newest first, by every filter, page by page,
   const [game, other] = [await platform.game({ matchmaker: { game_modes: GAME_MODES } }), await platform.game()]
   const { ctx } = platform
   const start_ms = Date.now()
-  const seat = await find(game)
-  const player_id = idOf(platform, seat)
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  const seat = await game.find()
+  const player_id = platform.playerIdOf(seat)
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
-  await failureOf(join(game, UNKNOWN_ID))
+  await failureOf(game.join(UNKNOWN_ID))
   const rays = await until('the rays are written', async () => {
     await ctx.recorder.flush()
     const all = await allRays(platform, game)
@@ -101,10 +102,10 @@ test('a search finds players, lobbies and rays of the game by each id and addres
     await platform.game({ matchmaker: { game_modes: GAME_MODES }, limits: LIMITS }),
   ]
   const [address, network] = ['203.0.113.7', '2001:db8:1:2::/64']
-  const seat = await find(game, {}, from(address))
-  await find(game, {}, from('2001:db8:1:2:3::4'))
-  await find(other, {}, from(address))
-  const [player_id, { lobby_id }] = [idOf(platform, seat), seat.lobby]
+  const seat = await game.find({}, from(address))
+  await game.find({}, from('2001:db8:1:2:3::4'))
+  await other.find({}, from(address))
+  const [player_id, { lobby_id }] = [platform.playerIdOf(seat), seat.lobby]
   const { rays } = await until('the ray is written', async () => {
     await platform.ctx.recorder.flush()
     const found = await searchFor(platform, game, player_id)
@@ -158,8 +159,8 @@ test('the id of an identity finds its newest seats with their lobbies and reques
   const { identity, identity_token } = await game.player.call(setupIdentity, { body: {} })
   const { identity_id } = identity
   const guest = { ...game, player: platform.as(identity_token) }
-  const seats = [await find(guest), await find(guest)]
-  await find(game)
+  const seats = [await guest.find(), await guest.find()]
+  await game.find()
   const found = await until('the seats are shown', async () => {
     await platform.ctx.recorder.flush()
     const result = await searchFor(platform, game, identity_id)
@@ -167,7 +168,7 @@ test('the id of an identity finds its newest seats with their lobbies and reques
   })
   assert.deepEqual(
     new Set(found.players.items.map(({ player_id }) => player_id)),
-    new Set(seats.map((seat) => idOf(platform, seat))),
+    new Set(seats.map((seat) => platform.playerIdOf(seat))),
   )
   assert.ok(found.players.items.every((player) => player.identity_id === identity_id))
   assert.deepEqual(

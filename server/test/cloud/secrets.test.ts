@@ -19,7 +19,7 @@ import { createClient } from '@musterhost/contract/client'
 import { sql } from 'kysely'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
-import { find, LONG_MS } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { dump, filesIn } from './planted.ts'
 import { detailsOf, newGame, refused } from './steps.ts'
@@ -55,7 +55,7 @@ async function namesOf(game_id: string): Promise<string[]> {
 
 /** The environment of the server of a new lobby. */
 async function environmentOf(game: TestGame): Promise<Record<string, string> & { lobby_id: string }> {
-  const { lobby } = await find(game)
+  const { lobby } = await game.find()
   const { ports } = await platform.ctx.db
     .selectFrom('lobby_runs')
     .select('ports')
@@ -233,7 +233,7 @@ test('secrets of a game', async (t) => {
       await sql`update game_secrets set value = overlay(value placing 'x1' from 4 for 2) where game_id = ${game.game_id}`.execute(
         ctx.db,
       )
-      const { metadata } = await refused('MATCHMAKER_LOBBY_STOPPED', find(game))
+      const { metadata } = await refused('MATCHMAKER_LOBBY_STOPPED', game.find())
       const { lines } = await platform.client.call(getLobbyLogs, {
         params: { game_id: game.game_id, lobby_id: String(metadata.lobby_id) },
         query: { stream: 'std_err', format: 'text' },

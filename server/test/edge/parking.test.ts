@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@musterhost/contract'
 import { PARKING_PAUSE_MS } from '../../src/edge/limits.ts'
-import { LONG_MS, ready, seatsTaken, serverOf, starting } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { evenShares, gameIn, startNodes } from '../matchmaker/nodes.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { startPlatform } from '../support/platform.ts'
@@ -36,10 +36,10 @@ const codeOf = ({ body }: HttpResponse): string => (JSON.parse(body) as { code: 
 test('finds that wait for a lobby hold no connection, and get their seats once it is ready', async (t) => {
   const { platform, game, edge, find, parked } = await world(t)
   const finds = Array.from({ length: 20 }, (_, client) => find(client))
-  const [lobby_id] = await starting(platform, game)
+  const [lobby_id] = await platform.startingLobbies(game)
   await parked('matchmaker', 20)
   assert.equal((await edge.places())['matchmaker seat'], 0)
-  await ready(platform, game, lobby_id!)
+  await platform.makeReady(game, lobby_id!)
   const responses = await Promise.all(finds)
   const tokens = new Set<string>()
   for (const { status, headers, body } of responses) {
@@ -52,7 +52,7 @@ test('finds that wait for a lobby hold no connection, and get their seats once i
     tokens.add((JSON.parse(body) as { player: { token: string } }).player.token)
   }
   assert.equal(tokens.size, 20)
-  const server = serverOf(platform, game, lobby_id!)
+  const server = platform.serverOf(game, lobby_id!)
   for (const player_token of tokens) await server.call(playerConnected, { body: { player_token } })
   await parked('matchmaker', 0)
 
@@ -67,7 +67,7 @@ test('a parked find whose client disconnects frees its seat at once', async (t) 
   const hanging_up = new AbortController()
   const gone = find(1, hanging_up.signal)
   const stays = find(2)
-  const [lobby_id] = await starting(platform, game)
+  const [lobby_id] = await platform.startingLobbies(game)
   await parked('matchmaker', 2)
   hanging_up.abort()
   await assert.rejects(gone)
@@ -80,15 +80,15 @@ test('a parked find whose client disconnects frees its seat at once', async (t) 
       .where('remove_ts', 'is', null)
       .execute()
   await until('the seat is free', async () => (await open()).length === 1)
-  await ready(platform, game, lobby_id!)
+  await platform.makeReady(game, lobby_id!)
   assert.equal((await stays).status, 200)
-  assert.equal(await seatsTaken(game), 1)
+  assert.equal(await game.seatsTaken(), 1)
 })
 
 test('a parked request that fails gets the same refusal as one that is not parked', async (t) => {
   const { platform, game, find, parked } = await world(t)
   const finding = find(1)
-  await starting(platform, game)
+  await platform.startingLobbies(game)
   await parked('matchmaker', 1)
   platform.advance(60_000)
   const response = await finding
@@ -120,7 +120,7 @@ test('the response to a parked watch arrives whole, however large the value is',
 test('parked requests are refused when their role stops or the channel is lost', async (t) => {
   const { platform, game, find, parked } = await world(t)
   const finds = Array.from({ length: 3 }, (_, client) => find(client))
-  await starting(platform, game)
+  await platform.startingLobbies(game)
   await parked('matchmaker', 3)
   await platform.close()
   for (const response of await Promise.all(finds)) assert.equal(response.status, 503, response.body)
@@ -134,9 +134,9 @@ test('a role whose first requests all wait offers a channel before it responds',
     ...{ client: 1, method: 'POST', path: findLobby.path, token: game.public_token },
     body: { game_modes: ['default'] },
   })
-  const [lobby_id] = await starting(platform, game)
+  const [lobby_id] = await platform.startingLobbies(game)
   await until('the find is parked', async () => (await edge.places())['matchmaker parked'] === 1)
-  await ready(platform, game, lobby_id!)
+  await platform.makeReady(game, lobby_id!)
   assert.equal((await finding).status, 200)
 })
 
@@ -155,11 +155,11 @@ test('finds that wait at a matchmaker that has come back to its address get thei
     await until('the edge asks the second matchmaker', async () => (await ask()).status === 200)
     const asked = { client: 1, method: 'POST', path: findLobby.path, token: game.public_token }
     const found = edge.ask({ ...asked, body: { game_modes: ['default'] } })
-    const [lobby_id] = await starting(first, game)
+    const [lobby_id] = await first.startingLobbies(game)
     await until('the find is parked', async () => (await edge.places())['matchmaker parked'] === 1)
     // Longer than the pause in which a lost channel is opened again.
     await new Promise((resolve) => setTimeout(resolve, 10 * PARKING_PAUSE_MS))
-    await ready(first, game, lobby_id!)
+    await first.makeReady(game, lobby_id!)
     const { status, body } = await found
     assert.equal(status, 200, `the ${time} time: ${body}`)
     await second.close()

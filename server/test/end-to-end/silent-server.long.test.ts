@@ -17,7 +17,7 @@ import {
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
-import { stopReasonOf } from '../http/steps.ts'
+
 import { createDatabase } from '../support/database.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
@@ -154,14 +154,14 @@ test('a lobby whose server never reports players lives while a connection to it 
 
   platform.advance(SEAT_MS)
   assert.equal(
-    await stopReasonOf(platform, reported_id),
+    await platform.stopReasonOf(reported_id),
     'idle',
     'a stranger keeps no lobby whose server reports players',
   )
   await logged(platform, game, reported_id, 'the lobby was stopped (idle) while 1 connection to it was open')
   for (const lobby_id of ids) await expiredSeats(platform, lobby_id, 1)
   platform.advance(IDLE_MS)
-  assert.equal(await stopReasonOf(platform, empty.lobby.lobby_id), 'idle')
+  assert.equal(await platform.stopReasonOf(empty.lobby.lobby_id), 'idle')
   await assertRuns(platform, ids)
   const warning = '1 seat has expired while connections to the lobby were open'
   for (const lobby_id of ids) await logged(platform, game, lobby_id, warning)
@@ -172,7 +172,7 @@ test('a lobby whose server never reports players lives while a connection to it 
   line.socket.destroy()
   await connections(platform, 1)
   platform.advance(IDLE_MS)
-  for (const lobby_id of ids.slice(0, 2)) assert.equal(await stopReasonOf(platform, lobby_id), 'idle')
+  for (const lobby_id of ids.slice(0, 2)) assert.equal(await platform.stopReasonOf(lobby_id), 'idle')
   await assertRuns(platform, ids.slice(2))
 })
 
@@ -234,13 +234,13 @@ test('neither the death of the edge nor a restart of the matchmaker ends a lobby
   socket.destroy()
   await connections(second, 0)
   second.advance(IDLE_MS)
-  assert.equal(await stopReasonOf(platform, lobby_id), 'idle')
+  assert.equal(await platform.stopReasonOf(lobby_id), 'idle')
 
   /** Meanwhile a lobby whose server reports players ends as ever. */
   async function endsAsIdle(matchmaker: Platform): Promise<void> {
     const other = await findAlone(matchmaker_url, game, 'other')
     await reportOnce(platform, game, other, matchmaker_url)
     matchmaker.advance(10 * IDLE_MS)
-    assert.equal(await stopReasonOf(platform, other.lobby.lobby_id), 'idle')
+    assert.equal(await platform.stopReasonOf(other.lobby.lobby_id), 'idle')
   }
 })

@@ -32,7 +32,7 @@ import { startMailServer } from '../identity/mail-server.ts'
 import { hub, logIn, say } from '../identity/people.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
-import { find, LONG_MS } from './steps.ts'
+import { LONG_MS } from './steps.ts'
 import { identityOf, personOf } from './world.ts'
 
 /** A feed that nobody ends lasts for 30 s at least. On a machine that does nothing else it takes about 0.3 s. */
@@ -70,7 +70,7 @@ function socket(name: string, url: string, query: Record<string, string>): Feed 
 /** What a developer of the game can leave open. */
 async function feedsOfDeveloper(platform: Platform, game: TestGame, token: string): Promise<Feed[]> {
   const { game_id, namespace_id } = game
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   const client = platform.as(token)
   const logs = getLobbyLogs.path.replace('{game_id}', game_id).replace('{lobby_id}', lobby_id)
   const live = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`
@@ -230,7 +230,7 @@ test('the feeds of a player, and of a program that waits for its link, end with 
 test('the feeds of a lobby that has ended, and on a namespace that is deleted, end', async (t) => {
   const { platform, game } = await start(t)
   const { game_id, version_id } = game
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   const lobby = platform.as(platform.lobbyToken({ lobby_id, namespace_id: game.namespace_id }))
   const entry = poll('entry', lobby.call(getKvEntry, { query: { key: 'k', watch_index: '0' } }))
   const stop = () => platform.client.call(deleteMatchmakerLobby, { params: { game_id, lobby_id } })

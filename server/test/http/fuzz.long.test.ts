@@ -14,7 +14,7 @@ import { type Platform, startPlatform } from '../support/platform.ts'
 import { arbitraryOf, type Request, requestsOf } from './arbitrary.ts'
 import { type Answer, requireRefusal } from './ask.ts'
 import { askFor, callOf, hasBody, rightTokenOf } from './calls.ts'
-import { setLimits, UNKNOWN_ID } from './steps.ts'
+import { UNKNOWN_ID } from './steps.ts'
 import { createWorld, type World } from './world.ts'
 
 const REQUESTS = Number(process.env.TEST_FUZZ_REQUESTS ?? 60)
@@ -95,7 +95,7 @@ test('whatever is sent, the answer is one that the contract documents', async (t
       const property = fc.asyncProperty(requests, (request) => tryOne(world, operation, checks, request))
       await fc.assert(property, { numRuns: REQUESTS, endOnFailure: true, ...seed })
       // What was tried may have blocked what comes next.
-      await setLimits(platform, world.game, { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 })
+      await platform.setLimits(world.game, { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 })
     })
   }
 })

@@ -13,9 +13,9 @@ import {
 } from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
-import { journal, type Seat } from './steps.ts'
 
 const FIND = { method: 'POST', body: '{"game_modes":["default"]}' }
 
@@ -86,7 +86,7 @@ test("the origin of a namespace's CDN host stands for its public token", async (
 test('no other origin stands for a namespace: without a token its pages are refused, and can read why', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   const host = `${game.name_id}.cdn.localhost`
   const foreign = [
     'http://nobody.cdn.localhost',
@@ -127,7 +127,7 @@ test('no other origin stands for a namespace: without a token its pages are refu
     })
     assertReadable(preflight)
   }
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
 })
 
 test('a namespace that does not let its domain stand for a token is closed to its page, from then on', async (t) => {
@@ -188,7 +188,7 @@ test('an origin stands for nothing but the public token', async (t) => {
 test('a browser may ask first, and learns what it may send', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   for (const origin of [`http://${game.name_id}.cdn.localhost:8000`, mainUrl(platform.ctx.config)]) {
     for (const path of [findLobby.path, findLobby.aliases[0]!]) {
       const answer = await ask(`${platform.matchmaker_url}${path}`, {
@@ -209,7 +209,7 @@ test('a browser may ask first, and learns what it may send', async (t) => {
       assert.match(String(answer.headers['x-ray-id']), /^[0-9a-f-]{36}$/)
     }
   }
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
 })
 
 test('the hub may read answers, but its origin is no credential', async (t) => {

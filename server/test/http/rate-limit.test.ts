@@ -17,7 +17,7 @@ import { createClient } from '@musterhost/contract/client'
 import { startPlatform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
-import { find, from, idOf, journal, LONG_MS, MODES, outcomesOf, serverOf, TRUSTING, UNKNOWN_ID } from './steps.ts'
+import { from, LONG_MS, MODES, outcomesOf, TRUSTING, UNKNOWN_ID } from './steps.ts'
 
 const SEATS = 5
 const MATCHMAKER = 7
@@ -50,13 +50,13 @@ test('find, join and create of a client draw from one bucket, and say when it ha
   assert.equal(calls.length, SEATS)
   platform.holdClock()
   for (const [path, body] of calls) assert.notEqual((await post(path, body)).status, 429)
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   for (const [path, body] of calls) {
     const answer = await post(path, body)
     requireRefusal(answer, 'API_RATE_LIMIT')
     assert.equal(answer.headers['retry-after'], '12')
   }
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
 
   assert.equal((await post(findLobby.path, wish, '203.0.113.2')).status, 200, 'another client has its own')
   assert.equal((await game.player.call(listLobbies, { ...from('203.0.113.1') })).lobbies.length, 1)
@@ -74,7 +74,7 @@ test('a client without a credential takes nothing from the bucket of its address
     requireRefusal(await ask(`${platform.matchmaker_url}${findLobby.path}`, more), 'API_UNAUTHORIZED')
   }
   platform.holdClock()
-  const finds = Array.from({ length: SEATS + 3 }, () => find(game))
+  const finds = Array.from({ length: SEATS + 3 }, () => game.find())
   assert.deepEqual(await outcomesOf(finds), { answered: SEATS, API_RATE_LIMIT: 3 })
 })
 
@@ -83,9 +83,9 @@ test('lobbies on one machine do not starve each other, nor the players there', a
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   platform.holdClock()
-  const seats = [await find(game), await find(game, { game_modes: ['tagged'] })]
+  const seats = [await game.find(), await game.find({ game_modes: ['tagged'] })]
   for (const { lobby } of seats) {
-    const server = serverOf(platform, game, lobby.lobby_id)
+    const server = platform.serverOf(game, lobby.lobby_id)
     // One call of ready was made when it started.
     const calls = Array.from({ length: MATCHMAKER + 1 }, (_, index) => {
       if (index % 3 === 0) return server.call(setLobbyReady, {})
@@ -103,15 +103,15 @@ test('what a lobby says of its players is never limited', async (t) => {
   const platform = await startPlatform(t, { env: LIMITS })
   platform.playServers()
   const game = await platform.game()
-  const seat = await find(game)
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  const seat = await game.find()
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
   const body = { player_token: seat.player.token }
   const calls = Array.from({ length: 10 * MATCHMAKER }, () => server.call(playerConnected, { body }))
   assert.deepEqual(await outcomesOf(calls), {
     answered: 1,
     MATCHMAKER_PLAYER_ALREADY_CONNECTED: 10 * MATCHMAKER - 1,
   })
-  assert.notEqual(idOf(platform, seat), '')
+  assert.notEqual(platform.playerIdOf(seat), '')
 })
 
 test('cloud calls are limited by the game that the token acts for', async (t) => {
@@ -143,14 +143,14 @@ test('one client with 200 requests a second slows no other: it is refused beyond
     matchmaker: { game_modes: { default: { max_players: 256, idle_grace_ms: LONG_MS } } },
     limits: { lobby_count_max: 100, max_players_per_client: 1_000_000 },
   })
-  await find(game)
+  await game.find()
   /** The 99th of a hundred: how long 200 finds of normal players took. */
   const p99 = async (): Promise<number> => {
     const players = Array.from({ length: CLIENTS }, async (_, client) => {
       const times: number[] = []
       for (let count = 0; count < 4; count++) {
         const begin = performance.now()
-        await find(game, {}, from(`198.51.100.${client}`))
+        await game.find({}, from(`198.51.100.${client}`))
         times.push(performance.now() - begin)
       }
       return times
@@ -161,7 +161,7 @@ test('one client with 200 requests a second slows no other: it is refused beyond
   const hostile: Promise<ApiError | null>[] = []
   const attack = (): void => {
     hostile.push(
-      find(game, {}, from('203.0.113.66')).then(
+      game.find({}, from('203.0.113.66')).then(
         () => null,
         (error: ApiError) => error,
       ),

@@ -16,7 +16,7 @@ import { cpuMsOf } from '../support/cpu-time.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
-import { LONG_MS, ready, setLimits, starting, TRUSTING, UNKNOWN_ID } from './steps.ts'
+import { LONG_MS, TRUSTING, UNKNOWN_ID } from './steps.ts'
 import { CALLERS, createWorld } from './world.ts'
 
 const UUID4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -149,7 +149,7 @@ test('captcha, verification and the wait for a lobby of somebody else are phases
   const services = ['edge', 'matchmaker']
 
   const first = findThrough(platform.edge_url, game, solved())
-  const [lobby_id] = await starting(platform, game)
+  const [lobby_id] = await platform.startingLobbies(game)
   const second = findThrough(platform.edge_url, game)
   await until('two players who wait', () =>
     platform.ctx.db
@@ -158,7 +158,7 @@ test('captcha, verification and the wait for a lobby of somebody else are phases
       .execute()
       .then((rows) => rows.length === 2),
   )
-  await ready(platform, game, lobby_id!)
+  await platform.makeReady(game, lobby_id!)
   const [started, waited] = [await first, await second]
   const checked = ['http', 'auth', 'http', 'handle', 'captcha', 'choose', 'commit', 'verification', 'choose', 'commit']
   const { matchmaker: starter } = await perfFrom(platform, rayOf(started), services)
@@ -253,7 +253,7 @@ function upgradeAt(t: TestContext, url: string): Promise<{ status: number; ray_i
 test('a ray is shown to owners of the request and to administrators; for all others there is none', async (t) => {
   const platform = await startPlatform(t, { env: { MUSTER_RAYS_PER_SECOND: '100' } })
   const world = await createWorld(platform)
-  await setLimits(platform, world.game, { max_players_per_client: 0 })
+  await platform.setLimits(world.game, { max_players_per_client: 0 })
   const refused = await findThrough(platform.matchmaker_url, world.game)
   const games = await ask(`${platform.api_url}${getGames.path}`, { headers: bearer(world.tokens.owner!) })
   const strange = await ask(`${platform.api_url}/cloud/nothing`)

@@ -16,8 +16,9 @@ import {
   setupIdentity,
 } from '@musterhost/contract'
 import type { Platform, TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
-import { find, LONG_MS, MODES, type Seat } from './steps.ts'
+import { LONG_MS, MODES } from './steps.ts'
 
 export type World = {
   platform: Platform
@@ -71,7 +72,7 @@ export async function createWorld(platform: Platform): Promise<World> {
   platform.playServers()
   const { ctx, client } = platform
   const [game, other] = [await gameOf(platform), await gameOf(platform)]
-  const [seat, other_seat] = [await find(game), await find(other)]
+  const [seat, other_seat] = [await game.find(), await other.find()]
   const params = { game_id: game.game_id }
   const site = await client.call(createGameCdnSite, {
     params,

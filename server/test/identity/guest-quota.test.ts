@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ApiError, findLobby, getSelfProfile, setupIdentity } from '@musterhost/contract'
 import { removeOld } from '../../src/database/remove-old.ts'
 import { UNUSED_GUESTS } from '../../src/database/unused-guests.ts'
-import { from, LONG_MS, refused, TRUSTING } from '../http/steps.ts'
+import { from, LONG_MS, TRUSTING } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 
@@ -68,7 +68,7 @@ test('a namespace full of unused guests makes room for new ones, and keeps guest
   })
   const attack = Array.from({ length: 30 }, (_, i) => guest(game, `198.51.100.${i % 3}`))
   assert.equal(await made(attack, 'QUOTA_REACHED'), GUESTS - 1)
-  const refusal = await refused(platform, 'QUOTA_REACHED', () => guest(game, '203.0.113.8'))
+  const refusal = await platform.refuses('QUOTA_REACHED', () => guest(game, '203.0.113.8'))
   assert.deepEqual(refusal.metadata, { quota: 'guests', limit: GUESTS, used: GUESTS })
   platform.advance(HOUR_MS + 1)
   const late = await guest(game, '203.0.113.8')

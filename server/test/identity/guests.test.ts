@@ -10,7 +10,7 @@ import {
   updateProfile,
   validateProfile,
 } from '@musterhost/contract'
-import { deployUnchecked, LONG_MS, refused } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -127,13 +127,13 @@ test('a guest changes its name, and has the members that known clients require',
   assert.equal((await setUp(game, own.identity_token)).identity.display_name, 'Ada')
   assert.equal((await setUp(game, other.identity_token)).identity.display_name, 'Guest', 'nobody else is renamed')
   for (const display_name of ['', 'x'.repeat(25), ' ', 'a\u202eb']) {
-    await refused(platform, 'VALIDATION_ERROR', () => player.call(updateProfile, { body: { display_name } }))
+    await platform.refuses('VALIDATION_ERROR', () => player.call(updateProfile, { body: { display_name } }))
   }
   assert.equal((await player.call(validateProfile, { body: { display_name: 'x'.repeat(25) } })).errors.length, 1)
   assert.equal((await player.call(getSelfProfile, {})).identity.display_name, 'Ada')
 
   await platform.ctx.db.deleteFrom('identities').where('identity_id', '=', identity_id).execute()
-  await refused(platform, 'IDENTITY_NOT_FOUND', () => player.call(updateProfile, { body: { display_name: 'Bob' } }))
+  await platform.refuses('IDENTITY_NOT_FOUND', () => player.call(updateProfile, { body: { display_name: 'Bob' } }))
 })
 
 test('the token of an identity is valid for its namespace', async (t) => {
@@ -147,7 +147,7 @@ test('the token of an identity is valid for its namespace', async (t) => {
     [seat.lobby.lobby_id],
   )
   const stranger = platform.as((await setUp(other)).identity_token)
-  await refused(platform, 'MATCHMAKER_LOBBY_NOT_FOUND', () =>
+  await platform.refuses('MATCHMAKER_LOBBY_NOT_FOUND', () =>
     stranger.call(joinLobby, { body: { lobby_id: seat.lobby.lobby_id } }),
   )
 })
@@ -156,22 +156,22 @@ test('a game mode that requires an identity refuses players without one; the str
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await deployUnchecked(platform, game, { members: MEMBERS })
+  await platform.deployUnchecked(game, { members: MEMBERS })
   const guest = platform.as((await setUp(game)).identity_token)
   const find = (client: typeof guest, ...game_modes: string[]) => client.call(findLobby, { body: { game_modes } })
 
-  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'guests'))
-  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'open', 'guests'))
-  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'members'))
-  await refused(platform, 'MATCHMAKER_REGISTRATION_REQUIRED', () => find(guest, 'members'))
-  await refused(platform, 'MATCHMAKER_REGISTRATION_REQUIRED', () => find(guest, 'guests', 'members'))
+  await platform.refuses('MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'guests'))
+  await platform.refuses('MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'open', 'guests'))
+  await platform.refuses('MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'members'))
+  await platform.refuses('MATCHMAKER_REGISTRATION_REQUIRED', () => find(guest, 'members'))
+  await platform.refuses('MATCHMAKER_REGISTRATION_REQUIRED', () => find(guest, 'guests', 'members'))
   const { lobby } = await find(guest, 'guests')
   const { lobby_id } = lobby
-  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => game.player.call(joinLobby, { body: { lobby_id } }))
+  await platform.refuses('MATCHMAKER_IDENTITY_REQUIRED', () => game.player.call(joinLobby, { body: { lobby_id } }))
   await guest.call(joinLobby, { body: { lobby_id } })
   const create = (client: typeof guest, game_mode: string) => client.call(createLobby, { body: { game_mode } })
-  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => create(game.player, 'guests'))
-  await refused(platform, 'MATCHMAKER_REGISTRATION_REQUIRED', () => create(guest, 'members'))
+  await platform.refuses('MATCHMAKER_IDENTITY_REQUIRED', () => create(game.player, 'guests'))
+  await platform.refuses('MATCHMAKER_REGISTRATION_REQUIRED', () => create(guest, 'members'))
   await find(game.player, 'open')
 })
 
@@ -184,6 +184,6 @@ test('one identity has at most its number of custom lobbies under concurrent req
   const [one, another] = [(await setUp(game)).identity_token, (await setUp(game)).identity_token]
   const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(one)))
   assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 2)
-  await refused(platform, 'MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED', () => create(one))
+  await platform.refuses('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED', () => create(one))
   await create(another)
 })

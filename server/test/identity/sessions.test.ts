@@ -15,9 +15,9 @@ import {
   revokeToken,
 } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
-import { failureOf } from '../http/steps.ts'
 import { personOf } from '../http/world.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { startMailServer } from './mail-server.ts'
 import { hub, logIn, refresh, say } from './people.ts'

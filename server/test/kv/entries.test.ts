@@ -21,7 +21,7 @@ import type { Client } from '@musterhost/contract/client'
 import fc from 'fast-check'
 import { refused } from '../cloud/steps.ts'
 import { ask, bearer } from '../http/ask.ts'
-import { find } from '../http/steps.ts'
+
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
 type World = { platform: Platform; game: TestGame; backend: Client; namespace_id: string }
@@ -45,7 +45,7 @@ test('a stored entry is read by every token of its namespace, and by no other', 
   const { platform, game, backend, namespace_id } = world
   const other = await platform.game()
   platform.playServers()
-  const seat = await find(game)
+  const seat = await game.find()
   const lobby = platform.as(platform.lobbyToken({ lobby_id: seat.lobby.lobby_id, namespace_id }))
   const { identity_token } = await game.player.call(setupIdentity, { body: {} })
   const identity = platform.as(identity_token)
@@ -303,7 +303,7 @@ test('entries are kept where the version has kv, and are deleted with their name
 test('a lobby writes until its process has ended, and not after', async (t) => {
   const { platform, game, namespace_id } = await start(t)
   platform.playServers()
-  const { lobby } = await find(game)
+  const { lobby } = await game.find()
   const { lobby_id } = lobby
   const { ctx } = platform
   const server = platform.as(platform.lobbyToken({ lobby_id, namespace_id }))

@@ -8,8 +8,9 @@ import {
   findLobby,
   joinLobby,
 } from '@musterhost/contract'
-import { failureOf, find, MODES, outcomesOf, refused, seatsTaken, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
+import { MODES, outcomesOf, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 
 const CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
 
@@ -31,7 +32,7 @@ test("a game's backend finds, joins and creates for its players, whose addresses
   await backend.call(joinLobby, { body: { lobby_id: first.lobby.lobby_id, ...on(game) } })
   // Other spellings of the address are the same client.
   for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:C000:201']) {
-    const error = await refused(platform, CODE, () =>
+    const error = await platform.refuses(CODE, () =>
       backend.call(findLobby, { body: { ...WISH, ...on(game, address) } }),
     )
     assert.deepEqual(error.metadata, { limit: 'max_players_per_client', players_max: 2 })
@@ -42,11 +43,11 @@ test("a game's backend finds, joins and creates for its players, whose addresses
   assert.equal(created.lobby.ports.game !== undefined, true)
   // A /64 is one client.
   await backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::2') } })
-  await refused(platform, CODE, () => backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::3') } }))
+  await platform.refuses(CODE, () => backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::3') } }))
   // A find by the player counts for the very same address; the backend's own address counts for nobody.
-  await find(game)
-  await find(game)
-  assert.equal(await seatsTaken(game), 6)
+  await game.find()
+  await game.find()
+  assert.equal(await game.seatsTaken(), 6)
 })
 
 test('of fifty finds of a backend for one player at one below the limit exactly one gets a seat', async (t) => {
@@ -114,19 +115,19 @@ test("another game's namespace is one that does not exist", async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const [game, other] = [await platform.game(), await platform.game()]
-  const seat = await find(other)
+  const seat = await other.find()
   const backend = await backendOf(platform, game)
   for (const wish of [on(other), { ...on(other), namespace_id: UNKNOWN_ID }]) {
     const code = 'NAMESPACE_NOT_FOUND'
-    await refused(platform, code, () => backend.call(findLobby, { body: { ...WISH, ...wish } }))
-    await refused(platform, code, () => backend.call(createLobby, { body: { game_mode: 'default', ...wish } }))
+    await platform.refuses(code, () => backend.call(findLobby, { body: { ...WISH, ...wish } }))
+    await platform.refuses(code, () => backend.call(createLobby, { body: { game_mode: 'default', ...wish } }))
     const body = { lobby_id: seat.lobby.lobby_id, ...wish }
-    const error = await refused(platform, code, () => backend.call(joinLobby, { body }))
+    const error = await platform.refuses(code, () => backend.call(joinLobby, { body }))
     assert.equal(error.status, 404)
   }
   // Nor is its lobby one of ours.
   const body = { lobby_id: seat.lobby.lobby_id, ...on(game) }
-  await refused(platform, 'MATCHMAKER_LOBBY_NOT_FOUND', () => backend.call(joinLobby, { body }))
+  await platform.refuses('MATCHMAKER_LOBBY_NOT_FOUND', () => backend.call(joinLobby, { body }))
 })
 
 test("the Idempotency-Key of a backend is good for one of its players, and is not the player's own", async (t) => {
@@ -140,7 +141,7 @@ test("the Idempotency-Key of a backend is good for one of its players, and is no
   const [first, again] = [await seat('192.0.2.1'), await seat('192.0.2.1')]
   assert.deepEqual(again, first)
   assert.notEqual((await seat('192.0.2.2')).player.token, first.player.token)
-  const own = await find(game, {}, { headers: { ...headers, 'x-forwarded-for': '192.0.2.1' } })
+  const own = await game.find({}, { headers: { ...headers, 'x-forwarded-for': '192.0.2.1' } })
   assert.notEqual(own.player.token, first.player.token)
 })
 
@@ -153,6 +154,6 @@ test("a backend's calls are limited like its other calls, not like those of one 
   for (let host = 1; host <= 5; host++) {
     await backend.call(findLobby, { body: { ...WISH, ...on(game, `192.0.2.${host}`) } })
   }
-  const finds = [find(game), find(game), find(game)]
+  const finds = [game.find(), game.find(), game.find()]
   assert.deepEqual(await outcomesOf(finds), { answered: 2, API_RATE_LIMIT: 1 })
 })

@@ -4,8 +4,9 @@ import type { ServerResponse } from 'node:http'
 import { test } from 'node:test'
 import { createGameNamespaceTokenDevelopment, revokeToken } from '@musterhost/contract'
 import { newId } from '../../src/ids.ts'
-import { failureOf, find, from, refused, TRUSTING, withKey } from '../http/steps.ts'
+import { from, TRUSTING, withKey } from '../http/steps.ts'
 import { startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { gameWith, KEYS, MANY, settings, startWithCaptcha, turnstile } from './captcha-games.ts'
 import { HCAPTCHA_KEYS, HCAPTCHA_TEST, SITE_KEY, startCaptchaServer, startHcaptchaServer } from './captcha-server.ts'
 
@@ -23,10 +24,10 @@ const failures: [string, (res: ServerResponse) => void][] = [
 test('a provider that fails lets nobody in and takes nobody out, and is left alone after a while', async (t) => {
   const { platform, server } = await startWithCaptcha(t)
   const game = await gameWith(platform, { requests_before_reverify: 100 })
-  await find(game, turnstile(server.solve()), from('192.0.2.1'))
+  await game.find(turnstile(server.solve()), from('192.0.2.1'))
   const refusedWith = async (what: string) => {
-    const error = await refused(platform, 'CAPTCHA_PROVIDER_FAILED', () =>
-      find(game, turnstile(`x${server.asked.length}`)),
+    const error = await platform.refuses('CAPTCHA_PROVIDER_FAILED', () =>
+      game.find(turnstile(`x${server.asked.length}`)),
     )
     assert.equal(error.status, 503, what)
     assert.ok(error.retry_after_s! >= 1 && error.retry_after_s! <= 10, what)
@@ -36,9 +37,9 @@ test('a provider that fails lets nobody in and takes nobody out, and is left alo
     await refusedWith(what)
     // An answer in between: it is not yet left alone.
     server.misbehave(null)
-    await failureOf(find(game, turnstile(`y${server.asked.length}`)))
+    await failureOf(game.find(turnstile(`y${server.asked.length}`)))
   }
-  await find(game, {}, from('192.0.2.1'))
+  await game.find({}, from('192.0.2.1'))
   server.misbehave((res) => res.writeHead(500).end())
   for (let count = 0; count < 5; count++) await refusedWith('five in a row')
   const asked = server.asked.length
@@ -46,7 +47,7 @@ test('a provider that fails lets nobody in and takes nobody out, and is left alo
   assert.equal(server.asked.length, asked)
   server.misbehave(null)
   platform.advance(10_000)
-  await find(game, turnstile(server.solve()))
+  await game.find(turnstile(server.solve()))
   assert.equal(server.asked.length, asked + 1)
 })
 
@@ -65,8 +66,8 @@ test('a provider that says nothing, or a byte a second, is waited for for five s
   const key = withKey()
   const response = server.solve()
   const errors = await Promise.all([
-    failureOf(find(game, turnstile(response), key)),
-    failureOf(find(game, turnstile('b'))),
+    failureOf(game.find(turnstile(response), key)),
+    failureOf(game.find(turnstile('b'))),
   ])
   assert.deepEqual(
     errors.map((error) => error.code),
@@ -75,26 +76,26 @@ test('a provider that says nothing, or a byte a second, is waited for for five s
   assert.ok(performance.now() - begin < 8_000)
   // The provider did not check the response: the same request may come with it again, and no other.
   server.misbehave(null)
-  await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, turnstile(response)))
-  await find(game, turnstile(response), key)
+  await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(turnstile(response)))
+  await game.find(turnstile(response), key)
 })
 
 test('a secret that the provider does not accept lets nobody in, and leaves the provider to the other games', async (t) => {
   const { platform, server } = await startWithCaptcha(t)
   const wrong = await gameWith(platform, { turnstile: { site_key: SITE_KEY, secret_key: 'wrong' } })
   for (let count = 0; count < 6; count++) {
-    const error = await refused(platform, 'CAPTCHA_PROVIDER_FAILED', () => find(wrong, turnstile(`z${count}`)))
+    const error = await platform.refuses('CAPTCHA_PROVIDER_FAILED', () => wrong.find(turnstile(`z${count}`)))
     assert.equal(error.retry_after_s, 60)
   }
-  await find(await gameWith(platform), turnstile(server.solve()))
+  await (await gameWith(platform)).find(turnstile(server.solve()))
 })
 
 test('published test keys pass in development, with a response that is always the same', async (t) => {
   const { platform } = await startWithCaptcha(t)
   const secret_key = '1x0000000000000000000000000000000AA'
   const game = await gameWith(platform, { requests_before_reverify: 0, turnstile: { site_key: SITE_KEY, secret_key } })
-  for (let count = 0; count < 3; count++) await find(game, turnstile('XXXX.DUMMY.TOKEN.XXXX'))
-  await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+  for (let count = 0; count < 3; count++) await game.find(turnstile('XXXX.DUMMY.TOKEN.XXXX'))
+  await platform.refuses('CAPTCHA_CAPTCHA_REQUIRED', () => game.find())
 })
 
 /** In production, where no page is on this machine. */
@@ -133,9 +134,9 @@ test('a captcha that was solved on a page of somebody else is refused, and is sp
   ]
   for (const hostname of [...strangers, undefined]) {
     const wish = solvedOn(hostname)
-    const error = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish))
+    const error = await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(wish))
     assert.deepEqual(error.metadata, { turnstile: { site_key: SITE_KEY }, reason: 'hostname' }, String(hostname))
-    const again = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish))
+    const again = await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(wish))
     assert.equal(again.metadata.reason, 'response', String(hostname))
   }
 
@@ -143,10 +144,10 @@ test('a captcha that was solved on a page of somebody else is refused, and is sp
     ...[`${game.name_id}.sites.test`, `${game.name_id}--prod.sites.test`, 'play.example.com', 'PLAY.example.com'],
     'dev.example.com',
   ]
-  for (const [index, hostname] of own.entries()) await find(game, solvedOn(hostname), from(`192.0.2.${index}`))
+  for (const [index, hostname] of own.entries()) await game.find(solvedOn(hostname), from(`192.0.2.${index}`))
 
   await client.call(revokeToken, { params: { token_id: ctx.keys.verify(token, ctx.now()).token_id } })
-  await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, solvedOn('dev.example.com'), from('192.0.2.99')))
+  await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(solvedOn('dev.example.com'), from('192.0.2.99')))
 })
 
 test('on a laptop a captcha may be solved on its own pages, and on no others', async (t) => {
@@ -154,26 +155,26 @@ test('on a laptop a captcha may be solved on its own pages, and on no others', a
   const game = await gameWith(platform)
   const local = ['localhost', '127.0.0.1', `${game.name_id}.cdn.localhost`, 'app.localhost']
   for (const [index, hostname] of local.entries())
-    await find(game, turnstile(server.solve({ hostname })), from(`192.0.2.${index}`))
+    await game.find(turnstile(server.solve({ hostname })), from(`192.0.2.${index}`))
   for (const hostname of ['evil.example', 'localhost.evil.example', '127.0.0.2', 'xlocalhost']) {
     const wish = turnstile(server.solve({ hostname }))
-    await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish, from('192.0.2.99')))
+    await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(wish, from('192.0.2.99')))
   }
 })
 
 test('where the version names an action, a captcha that was solved for another one is refused', async (t) => {
   const { platform, server } = await startWithCaptcha(t)
   const game = await gameWith(platform, { turnstile: { ...KEYS, action: 'find-seat' } })
-  const required = await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+  const required = await platform.refuses('CAPTCHA_CAPTCHA_REQUIRED', () => game.find())
   assert.deepEqual(required.metadata, { turnstile: { site_key: SITE_KEY, action: 'find-seat' } })
   for (const action of ['login', 'Find-Seat', '', undefined]) {
     const wish = turnstile(server.solve({ hostname: 'localhost', ...(action !== undefined && { action }) }))
-    const error = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish))
+    const error = await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(wish))
     assert.equal(error.metadata.reason, 'action')
   }
-  await find(game, turnstile(server.solve({ hostname: 'localhost', action: 'find-seat' })))
+  await game.find(turnstile(server.solve({ hostname: 'localhost', action: 'find-seat' })))
   const any = await gameWith(platform)
-  await find(any, turnstile(server.solve({ hostname: 'localhost', action: 'login' })))
+  await any.find(turnstile(server.solve({ hostname: 'localhost', action: 'login' })))
   const invalid = await failureOf(gameWith(platform, { turnstile: { ...KEYS, action: 'find seat' } }))
   assert.equal(invalid.code, 'VALIDATION_ERROR')
 })
@@ -183,10 +184,10 @@ test('a response of more than 2,048 characters is refused, and its provider is n
   const game = await gameWith(platform)
   for (const provider of ['turnstile', 'hcaptcha']) {
     const wish = { captcha: { [provider]: { client_response: 'x'.repeat(2_049) } } }
-    await refused(platform, 'VALIDATION_ERROR', () => find(game, wish))
+    await platform.refuses('VALIDATION_ERROR', () => game.find(wish))
   }
   assert.equal(server.asked.length, 0)
-  await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, turnstile('x'.repeat(2_048))))
+  await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(turnstile('x'.repeat(2_048))))
   assert.equal(server.asked.length, 1)
 })
 
@@ -200,17 +201,17 @@ test('an hCaptcha lets in who solved it on a page of the namespace, and nobody e
   }
   const hcaptcha = (client_response: string) => ({ captcha: { hcaptcha: { client_response } } })
   const reasonOf = async (game: TestGame, response: string) => {
-    const error = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, hcaptcha(response)))
+    const error = await platform.refuses('CAPTCHA_CAPTCHA_FAILED', () => game.find(hcaptcha(response)))
     return error.metadata.reason
   }
 
   await t.test("the provider's test keys take its test response", async () => {
     const { site_key, secret_key, response } = HCAPTCHA_TEST
     const game = await gameOf({ site_key, secret_key })
-    const required = await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+    const required = await platform.refuses('CAPTCHA_CAPTCHA_REQUIRED', () => game.find())
     assert.deepEqual(required.metadata, { hcaptcha: { site_id: site_key, site_key } })
     assert.equal(await reasonOf(game, 'of-a-robot'), 'response')
-    await find(game, hcaptcha(response), from('192.0.2.7'))
+    await game.find(hcaptcha(response), from('192.0.2.7'))
     const form = { secret: secret_key, response, remoteip: '192.0.2.7', sitekey: site_key }
     assert.deepEqual(server.received.at(-1), form)
   })
@@ -218,7 +219,7 @@ test('an hCaptcha lets in who solved it on a page of the namespace, and nobody e
   await t.test('a response of keys of its own counts once, before it expires, for its page', async () => {
     const game = await gameOf(HCAPTCHA_KEYS)
     const solved = server.solve('localhost')
-    await find(game, hcaptcha(solved), from('192.0.2.8'))
+    await game.find(hcaptcha(solved), from('192.0.2.8'))
     const count = server.received.length
     assert.equal(await reasonOf(game, solved), 'response', 'it is used up')
     assert.equal(server.received.length, count, 'a used response is not sent again')
@@ -227,13 +228,13 @@ test('an hCaptcha lets in who solved it on a page of the namespace, and nobody e
     assert.equal(await reasonOf(game, late), 'response')
     assert.equal(await reasonOf(game, 'P1_unknown'), 'response')
     assert.equal(await reasonOf(game, server.solve('game.example')), 'hostname')
-    await find(game, hcaptcha(server.solve('localhost')))
+    await game.find(hcaptcha(server.solve('localhost')))
   })
 
   await t.test('keys that do not belong together are the fault of the game, not of the player', async () => {
     const game = await gameOf({ ...HCAPTCHA_KEYS, site_key: HCAPTCHA_TEST.site_key })
-    const error = await refused(platform, 'CAPTCHA_PROVIDER_FAILED', () =>
-      find(game, hcaptcha(server.solve('localhost'))),
+    const error = await platform.refuses('CAPTCHA_PROVIDER_FAILED', () =>
+      game.find(hcaptcha(server.solve('localhost'))),
     )
     assert.equal(error.status, 503)
   })

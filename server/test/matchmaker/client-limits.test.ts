@@ -5,20 +5,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@musterhost/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
-import {
-  create,
-  failureOf,
-  find,
-  from,
-  idOf,
-  join as joinLobby,
-  outcomesOf,
-  refused,
-  seatsTaken,
-  setLimits,
-  TRUSTING,
-} from '../http/steps.ts'
+import { from, outcomesOf, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 
@@ -80,7 +69,7 @@ const LIMITS = {
 
 test('the strictest limit of all classes that an address is in holds, for find, join and create', async (t) => {
   const { platform, game } = await start(t, LIMITS)
-  const { lobby } = await find(game, {}, from('203.0.113.77'))
+  const { lobby } = await game.find({}, from('203.0.113.77'))
   const places = [
     ['192.0.2.1', 5],
     ['198.51.100.1', 1],
@@ -91,38 +80,38 @@ test('the strictest limit of all classes that an address is in holds, for find, 
     ['198.51.100.9', 1],
   ] as const
   for (const [address, seats] of places) {
-    for (let seat = 0; seat < seats; seat++) await find(game, {}, from(address))
-    const error = await refused(platform, CODE, () => find(game, {}, from(address)))
+    for (let seat = 0; seat < seats; seat++) await game.find({}, from(address))
+    const error = await platform.refuses(CODE, () => game.find({}, from(address)))
     // A player must not learn what is known of an address, or they would try others until one is not known.
     assert.deepEqual(error.metadata, {})
-    await refused(platform, CODE, () => joinLobby(game, lobby.lobby_id, from(address)))
-    await refused(platform, CODE, () => create(game, {}, from(address)))
+    await platform.refuses(CODE, () => game.join(lobby.lobby_id, from(address)))
+    await platform.refuses(CODE, () => game.create({}, from(address)))
   }
 })
 
 test('0 lets nobody of a class in, and nobody at all when it is the limit of everybody', async (t) => {
   const { platform, game } = await start(t, { ...LIMITS, max_players_per_client_tor: 0 })
-  await refused(platform, CODE, () => find(game, {}, from('198.51.100.3')))
-  await refused(platform, CODE, () => find(game, {}, from('198.51.100.9')))
-  await find(game, {}, from('198.51.100.1'))
-  await find(game, {}, from('192.0.2.1'))
-  await setLimits(platform, game, { max_players_per_client: 0 })
-  await refused(platform, CODE, () => find(game, {}, from('192.0.2.1')))
+  await platform.refuses(CODE, () => game.find({}, from('198.51.100.3')))
+  await platform.refuses(CODE, () => game.find({}, from('198.51.100.9')))
+  await game.find({}, from('198.51.100.1'))
+  await game.find({}, from('192.0.2.1'))
+  await platform.setLimits(game, { max_players_per_client: 0 })
+  await platform.refuses(CODE, () => game.find({}, from('192.0.2.1')))
 })
 
 test('an IPv6 network is one client, and in each class that one of its addresses is in', async (t) => {
   const { platform, game } = await start(t, LIMITS)
-  for (let host = 1; host <= 3; host++) await find(game, {}, from(`2001:db8:7::${host}00`))
-  await refused(platform, CODE, () => find(game, {}, from('2001:db8:7::ffff')))
-  await find(game, {}, from('2001:db8:7:1::1'))
-  const many = Array.from({ length: 200 }, (_, host) => find(game, {}, from(`2001:db8:8::${(host * 31).toString(16)}`)))
+  for (let host = 1; host <= 3; host++) await game.find({}, from(`2001:db8:7::${host}00`))
+  await platform.refuses(CODE, () => game.find({}, from('2001:db8:7::ffff')))
+  await game.find({}, from('2001:db8:7:1::1'))
+  const many = Array.from({ length: 200 }, (_, host) => game.find({}, from(`2001:db8:8::${(host * 31).toString(16)}`)))
   assert.deepEqual(await outcomesOf(many), { answered: 5, [CODE]: 195 })
 })
 
 test('of a hundred finds at one below the limit exactly one gets a seat', async (t) => {
   const { game } = await start(t, LIMITS)
-  for (let seat = 0; seat < 2; seat++) await find(game, {}, from('198.51.100.3'))
-  const finds = Array.from({ length: 100 }, () => find(game, {}, from('198.51.100.3')))
+  for (let seat = 0; seat < 2; seat++) await game.find({}, from('198.51.100.3'))
+  const finds = Array.from({ length: 100 }, () => game.find({}, from('198.51.100.3')))
   assert.deepEqual(await outcomesOf(finds), { answered: 1, [CODE]: 99 })
 })
 
@@ -133,16 +122,16 @@ test('class data that change count for the next seat, and take none away', async
     max_players_per_client_tor: 0,
   })
   const [player, probe] = ['192.0.2.1', '192.0.2.2']
-  for (let seat = 0; seat < 3; seat++) await find(game, {}, from(player))
+  for (let seat = 0; seat < 3; seat++) await game.find({}, from(player))
   await writeFile(join(folder, 'proxy.txt'), `${player}\n`)
   await writeFile(join(folder, 'tor.txt'), `${probe}\n`)
   // In the order of their names: when the second is in force, the first is.
-  await until('the new data', () => isRefused(find(game, {}, from(probe))))
-  const taken = await seatsTaken(game)
-  await refused(platform, CODE, () => find(game, {}, from(player)))
-  assert.equal(await seatsTaken(game), taken)
+  await until('the new data', () => isRefused(game.find({}, from(probe))))
+  const taken = await game.seatsTaken()
+  await platform.refuses(CODE, () => game.find({}, from(player)))
+  assert.equal(await game.seatsTaken(), taken)
   // Nor is anybody in a class who is in no list any more.
-  await find(game, {}, from('198.51.100.3'))
+  await game.find({}, from('198.51.100.3'))
 })
 
 test('what becomes known of an address while its captcha is checked counts', async (t) => {
@@ -162,10 +151,10 @@ test('what becomes known of an address while its captcha is checked counts', asy
     })
   })
   const client_response = server.solve()
-  const seat = failureOf(find(guarded, { captcha: { turnstile: { client_response } } }, from('192.0.2.3')))
+  const seat = failureOf(guarded.find({ captcha: { turnstile: { client_response } } }, from('192.0.2.3')))
   await asked
   await writeFile(join(folder, 'tor.txt'), '192.0.2.3\n')
-  await until('the new data', () => isRefused(find(game, {}, from('192.0.2.3'))))
+  await until('the new data', () => isRefused(game.find({}, from('192.0.2.3'))))
   pass()
   assert.equal((await seat).code, CODE)
 })
@@ -181,17 +170,17 @@ function isRefused(call: Promise<unknown>): Promise<boolean> {
 test('a seat is in the nearest region that the game mode runs in', async (t) => {
   const { platform, game } = await start(t, LIMITS)
   const regionFor = async (address: string, game_mode = 'default') =>
-    (await find(game, { game_modes: [game_mode] }, from(address))).lobby.region.region_id
+    (await game.find({ game_modes: [game_mode] }, from(address))).lobby.region.region_id
   assert.equal(await regionFor('81.2.69.142'), 'fra')
   assert.equal(await regionFor('203.0.113.7'), 'syd')
   assert.equal(await regionFor('203.0.113.7', 'west'), 'atl')
   assert.equal(await regionFor('2a02:da00::1'), 'syd')
   // The place of that address is unknown.
   assert.equal(await regionFor('1.1.1.1'), 'atl')
-  const created = await create(game, {}, from('81.2.69.142'))
+  const created = await game.create({}, from('81.2.69.142'))
   assert.equal(created.lobby.region.region_id, 'fra')
-  assert.notEqual(idOf(platform, created), '')
+  assert.notEqual(platform.playerIdOf(created), '')
   // What the game says decides.
-  const seat = await find(game, { regions: ['syd'] }, from('81.2.69.9'))
+  const seat = await game.find({ regions: ['syd'] }, from('81.2.69.9'))
   assert.equal(seat.lobby.region.region_id, 'syd')
 })

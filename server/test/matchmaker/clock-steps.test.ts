@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { playerConnected } from '@musterhost/contract'
-import { failureOf, find, idOf, LONG_MS, refused, removeReasonOf, type Seat, serverOf } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
+import { failureOf } from '../support/refusal.ts'
 
 const MINUTE_MS = 60_000
 const STEPS_MS = [10 * MINUTE_MS, -10 * MINUTE_MS, 60 * MINUTE_MS, -60 * MINUTE_MS]
@@ -18,15 +20,15 @@ test('a step of the wall clock by ten minutes or an hour neither expires a seat 
     limits: { max_players_per_client: 100 },
   })
   const connect = (seat: Seat) =>
-    serverOf(platform, game, seat.lobby.lobby_id).call(playerConnected, { body: { player_token: seat.player.token } })
+    platform.serverOf(game, seat.lobby.lobby_id).call(playerConnected, { body: { player_token: seat.player.token } })
   for (const step_ms of STEPS_MS) {
-    const [punctual, late] = [await find(game), await find(game)]
+    const [punctual, late] = [await game.find(), await game.find()]
     platform.stepWallClock(step_ms)
     platform.advance(DEADLINE_MS - 1)
     await connect(punctual)
     platform.advance(1)
     assert.equal((await failureOf(connect(late))).code, 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED')
-    assert.equal(await removeReasonOf(platform, idOf(platform, late)), 'expired')
+    assert.equal(await platform.removeReasonOf(platform.playerIdOf(late)), 'expired')
   }
 })
 
@@ -35,11 +37,11 @@ test('a step back of the wall clock by an hour does not lock out a client who ha
   platform.playServers()
   platform.holdClock()
   const game = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } } })
-  await find(game)
+  await game.find()
   for (const step_ms of STEPS_MS) {
     platform.stepWallClock(step_ms)
-    await refused(platform, 'API_RATE_LIMIT', () => find(game))
+    await platform.refuses('API_RATE_LIMIT', () => game.find())
     platform.advance(MINUTE_MS)
-    await find(game)
+    await game.find()
   }
 })

@@ -12,27 +12,10 @@ import {
   setupIdentity,
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import {
-  closeRegion,
-  create,
-  deployUnchecked,
-  endRun,
-  failureOf,
-  find,
-  type GameModes,
-  join,
-  LONG_MS,
-  MODES,
-  ready,
-  type Seat,
-  serverOf,
-  stallRun,
-  starting,
-  stopReasonOf,
-  tooManyTags,
-  UNKNOWN_ID,
-} from '../http/steps.ts'
+import { LONG_MS, MODES, tooManyTags, UNKNOWN_ID } from '../http/steps.ts'
 import { type GameOptions, type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { GameModes, Seat } from '../support/platform-verbs.ts'
+import { failureOf } from '../support/refusal.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 
 type MatchmakerCode = Extract<ErrorCode, `MATCHMAKER_${string}`>
@@ -73,13 +56,13 @@ async function guestOf({ platform }: World, game: TestGame): Promise<TestGame> {
 /** A seat in a lobby that is ready, and the client of its server. */
 async function seated({ platform, ownGame }: World): Promise<{ game: TestGame; seat: Seat; server: Client }> {
   const game = await ownGame({ matchmaker: { game_modes: ONE_SEAT } })
-  const seat = await startedFor(platform, game, find(game))
-  return { game, seat, server: serverOf(platform, game, seat.lobby.lobby_id) }
+  const seat = await startedFor(platform, game, game.find())
+  return { game, seat, server: platform.serverOf(game, seat.lobby.lobby_id) }
 }
 
 async function startedFor(platform: Platform, game: TestGame, asked: Promise<Seat>): Promise<Seat> {
-  const [lobby_id] = await starting(platform, game)
-  await ready(platform, game, lobby_id!)
+  const [lobby_id] = await platform.startingLobbies(game)
+  await platform.makeReady(game, lobby_id!)
   return asked
 }
 
@@ -89,83 +72,84 @@ const disconnect = (server: Client, { player }: Seat) =>
   server.call(playerDisconnected, { body: { player_token: player.token } })
 
 const CASES: Record<MatchmakerCode, Case> = {
-  MATCHMAKER_NO_GAME_MODE_PROVIDED: ({ game }) => find(game, { game_modes: [] }),
-  MATCHMAKER_GAME_MODE_NOT_FOUND: ({ game }) => find(game, { game_modes: ['nothing'] }),
-  MATCHMAKER_REGION_NOT_FOUND: ({ game }) => find(game, { regions: ['mars'] }),
-  MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: ({ game }) => create(game, { game_mode: 'nowhere', region: 'local' }),
-  MATCHMAKER_REGION_FULL: async ({ ownGame }) => find(await ownGame()),
-  MATCHMAKER_NO_PORTS: async ({ ownGame }) => find(await ownGame({ docker: { ports: { raw: { protocol: 'tcp' } } } })),
-  MATCHMAKER_FIND_DISABLED: ({ game }) => find(game, { game_modes: ['unfindable'] }),
+  MATCHMAKER_NO_GAME_MODE_PROVIDED: ({ game }) => game.find({ game_modes: [] }),
+  MATCHMAKER_GAME_MODE_NOT_FOUND: ({ game }) => game.find({ game_modes: ['nothing'] }),
+  MATCHMAKER_REGION_NOT_FOUND: ({ game }) => game.find({ regions: ['mars'] }),
+  MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: ({ game }) => game.create({ game_mode: 'nowhere', region: 'local' }),
+  MATCHMAKER_REGION_FULL: async ({ ownGame }) => (await ownGame()).find(),
+  MATCHMAKER_NO_PORTS: async ({ ownGame }) =>
+    (await ownGame({ docker: { ports: { raw: { protocol: 'tcp' } } } })).find(),
+  MATCHMAKER_FIND_DISABLED: ({ game }) => game.find({ game_modes: ['unfindable'] }),
   MATCHMAKER_JOIN_DISABLED: async ({ platform, ownGame }) => {
     const game = await ownGame({ matchmaker: { game_modes: MODES } })
-    const { lobby } = await startedFor(platform, game, find(game, { game_modes: ['unjoinable'] }))
-    return join(game, lobby.lobby_id)
+    const { lobby } = await startedFor(platform, game, game.find({ game_modes: ['unjoinable'] }))
+    return game.join(lobby.lobby_id)
   },
-  MATCHMAKER_CUSTOM_LOBBIES_DISABLED: ({ game }) => create(game, { game_mode: 'default' }),
-  MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: ({ game }) => create(game, { game_mode: 'secret', publicity: 'public' }),
+  MATCHMAKER_CUSTOM_LOBBIES_DISABLED: ({ game }) => game.create({ game_mode: 'default' }),
+  MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: ({ game }) => game.create({ game_mode: 'secret', publicity: 'public' }),
   MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED: async (world) => {
     const game = await guestOf(world, await world.ownGame({ matchmaker: { game_modes: ONE_SEAT } }))
-    await startedFor(world.platform, game, create(game))
-    return create(game)
+    await startedFor(world.platform, game, game.create())
+    return game.create()
   },
   MATCHMAKER_IDENTITY_REQUIRED: async ({ ownGame }) =>
-    find(await ownGame({ matchmaker: { game_modes: asking('guest') } })),
+    (await ownGame({ matchmaker: { game_modes: asking('guest') } })).find(),
   MATCHMAKER_REGISTRATION_REQUIRED: async (world) => {
     const game = await world.ownGame()
-    await deployUnchecked(world.platform, game, asking('registered'))
-    return find(await guestOf(world, game))
+    await world.platform.deployUnchecked(game, asking('registered'))
+    return (await guestOf(world, game)).find()
   },
   MATCHMAKER_PARTY_TOO_LARGE: async (world) => {
     const game = await world.ownGame({ matchmaker: { game_modes: { default: { max_players: 1 } } } })
     const [leader, other] = [await guestOf(world, game), await guestOf(world, game)]
     const { party } = await leader.player.call(createParty, {})
     await other.player.call(joinParty, { body: { code: party.code } })
-    return find(leader, { party: true })
+    return leader.find({ party: true })
   },
-  MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: ({ game }) => find(game, { max_players: 4 }),
-  MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: ({ game }) => find(game, { game_modes: ['sized'], max_players: 9 }),
-  MATCHMAKER_TAGS_DISABLED: ({ game }) => find(game, { tags: { a: 'b' } }),
-  MATCHMAKER_TOO_MANY_TAGS: ({ game }) => find(game, { game_modes: ['tagged'], tags: tooManyTags() }),
-  MATCHMAKER_TAG_NAME_TOO_LONG: ({ game }) => find(game, { game_modes: ['tagged'], tags: { ['x'.repeat(129)]: 'x' } }),
-  MATCHMAKER_TAG_TOO_LONG: ({ game }) => find(game, { game_modes: ['tagged'], tags: { a: 'x'.repeat(513) } }),
-  MATCHMAKER_NO_AVAILABLE_LOBBIES: ({ game }) => find(game, { prevent_auto_create_lobby: true }),
-  MATCHMAKER_AUTO_CREATE_FAILED: ({ game }) => find(game, { game_modes: ['nowhere'] }),
+  MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: ({ game }) => game.find({ max_players: 4 }),
+  MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: ({ game }) => game.find({ game_modes: ['sized'], max_players: 9 }),
+  MATCHMAKER_TAGS_DISABLED: ({ game }) => game.find({ tags: { a: 'b' } }),
+  MATCHMAKER_TOO_MANY_TAGS: ({ game }) => game.find({ game_modes: ['tagged'], tags: tooManyTags() }),
+  MATCHMAKER_TAG_NAME_TOO_LONG: ({ game }) => game.find({ game_modes: ['tagged'], tags: { ['x'.repeat(129)]: 'x' } }),
+  MATCHMAKER_TAG_TOO_LONG: ({ game }) => game.find({ game_modes: ['tagged'], tags: { a: 'x'.repeat(513) } }),
+  MATCHMAKER_NO_AVAILABLE_LOBBIES: ({ game }) => game.find({ prevent_auto_create_lobby: true }),
+  MATCHMAKER_AUTO_CREATE_FAILED: ({ game }) => game.find({ game_modes: ['nowhere'] }),
   MATCHMAKER_VERSION_DRAINING: async ({ platform, ownGame }) => {
     const game = await ownGame()
     const { game_id, namespace_id, version_id } = game
     const params = { game_id, namespace_id, version_id }
     await platform.client.call(setMatchmakerVersionDraining, { params, body: { is_draining: true } })
-    return find(game)
+    return game.find()
   },
-  MATCHMAKER_TOO_MANY_LOBBIES: async ({ ownGame }) => find(await ownGame({ limits: { lobby_count_max: 0 } })),
+  MATCHMAKER_TOO_MANY_LOBBIES: async ({ ownGame }) => (await ownGame({ limits: { lobby_count_max: 0 } })).find(),
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: async ({ ownGame }) =>
-    find(await ownGame({ limits: { max_players_per_client: 0 } })),
+    (await ownGame({ limits: { max_players_per_client: 0 } })).find(),
   MATCHMAKER_VERIFICATION_FAILED: async ({ ownGame, no_url }) =>
-    find(await ownGame({ matchmaker: { game_modes: verified(no_url) } })),
+    (await ownGame({ matchmaker: { game_modes: verified(no_url) } })).find(),
   MATCHMAKER_VERIFICATION_REQUEST_FAILED: async ({ ownGame, gone_url }) =>
-    find(await ownGame({ matchmaker: { game_modes: verified(gone_url) } })),
-  MATCHMAKER_LOBBY_NOT_FOUND: ({ game }) => join(game, UNKNOWN_ID),
+    (await ownGame({ matchmaker: { game_modes: verified(gone_url) } })).find(),
+  MATCHMAKER_LOBBY_NOT_FOUND: ({ game }) => game.join(UNKNOWN_ID),
   MATCHMAKER_LOBBY_FULL: async (world) => {
     const { game, seat } = await seated(world)
-    return join(game, seat.lobby.lobby_id)
+    return game.join(seat.lobby.lobby_id)
   },
   MATCHMAKER_LOBBY_CLOSED: async (world) => {
     const { game, seat } = await seated(world)
-    await stallRun(world.platform, seat.lobby.lobby_id)
-    return join(game, seat.lobby.lobby_id)
+    await world.platform.stallRun(seat.lobby.lobby_id)
+    return game.join(seat.lobby.lobby_id)
   },
   MATCHMAKER_LOBBY_STOPPED: async (world) => {
     const { game, seat } = await seated(world)
     const { lobby_id } = seat.lobby
-    await endRun(world.platform, lobby_id)
-    await stopReasonOf(world.platform, lobby_id)
-    return join(game, lobby_id)
+    await world.platform.endRun(lobby_id)
+    await world.platform.stopReasonOf(lobby_id)
+    return game.join(lobby_id)
   },
   MATCHMAKER_LOBBY_NOT_STARTED: async ({ platform, ownGame }) => {
     const game = await ownGame({ limits: { lobby_count_max: 1 } })
-    const asked = find(game)
+    const asked = game.find()
     asked.catch(() => {})
-    await starting(platform, game)
+    await platform.startingLobbies(game)
     platform.advance(51_000)
     return asked
   },
@@ -200,7 +184,7 @@ test('every code of the matchmaker is answered to somebody', async (t) => {
   gone.answer((res) => res.destroy())
   const worldOf = async (platform: Platform): Promise<World> => {
     const game = await platform.game({ matchmaker: { game_modes: MODES } })
-    await closeRegion(platform, game)
+    await platform.closeRegion(game)
     return { platform, game, ownGame: (options) => platform.game(options), no_url: no.url, gone_url: gone.url }
   }
   const world = await worldOf(await startPlatform(t, { env: SETTINGS }))

@@ -7,7 +7,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
-import { LONG_MS, seatsTaken } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { inOwnNetwork, ip } from '../support/own-network.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 
@@ -41,7 +41,7 @@ inOwnNetwork(import.meta.filename, () => {
     // As many networks are as many clients.
     const networks = await findFromEach(platform, game, NETWORKS, (host) => `2001:db8:55:${host}::1`)
     assert.deepEqual(networks, { answered: NETWORKS })
-    assert.equal(await seatsTaken(game), 8 + NETWORKS)
+    assert.equal(await game.seatsTaken(), 8 + NETWORKS)
   })
 })
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { listMatchmakerLobbyPlayers } from '@musterhost/contract'
-import { find, idOf, type Seat } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
 
 const SEAT_HOLD_MS = 60_000
@@ -49,7 +49,7 @@ class PlayedEdge {
   /** The first connection of the player, or the end of the last one. Resolves when the matchmaker has read it. */
   async set(seat: Seat, is_open: boolean): Promise<void> {
     const { pool, listener } = this.#platform.ctx
-    const player_id = idOf(this.#platform, seat)
+    const player_id = this.#platform.playerIdOf(seat)
     await pool.query(
       `insert into edge_players (edge_id, player_id, lobby_id, namespace_id, is_open, change_seq)
         values ($1, $2, $3, $4, $5, $6)
@@ -71,7 +71,7 @@ class PlayedEdge {
    * third one is read after the pass of the second one.
    */
   async pass(): Promise<void> {
-    for (let read = 0; read < 3; read++) await this.set(await find(this.#game), true)
+    for (let read = 0; read < 3; read++) await this.set(await this.#game.find(), true)
   }
 }
 
@@ -79,7 +79,7 @@ class PlayedEdge {
 async function hasSeat({ platform, game, seat }: Hold): Promise<boolean> {
   const params = { game_id: game.game_id, lobby_id: seat.lobby.lobby_id }
   const { players } = await platform.client.call(listMatchmakerLobbyPlayers, { params })
-  return players.some(({ player_id }) => player_id === idOf(platform, seat))
+  return players.some(({ player_id }) => player_id === platform.playerIdOf(seat))
 }
 
 /** A player who was connected and is not any more, to a platform whose clock stands. */
@@ -94,7 +94,7 @@ async function startHold(t: TestContext): Promise<Hold> {
   platform.holdClock()
   const edge = new PlayedEdge(platform, game)
   await edge.register()
-  const seat = await find(game)
+  const seat = await game.find()
   await edge.set(seat, true)
   await edge.set(seat, false)
   return { platform, game, edge, seat }

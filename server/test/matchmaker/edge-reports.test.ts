@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { LobbyConnections } from '../../src/edge/presence/lobby-connections.ts'
 import { reportConnections } from '../../src/edge/presence/report-connections.ts'
-import { find, stopReasonOf } from '../http/steps.ts'
+
 import { type Platform, startPlatform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 
@@ -47,7 +47,7 @@ test('connections over several edges are added up, and are known again after the
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   const [one, other] = [await reportFrom(t, platform, 'one'), await reportFrom(t, platform, 'other')]
   one.connections.enter(lobby_id, CONNECTION)
   for (const { connections } of [other, other]) connections.enter(lobby_id, CONNECTION)
@@ -75,14 +75,14 @@ test('connections over several edges are added up, and are known again after the
   one.connections.leave(lobby_id, CONNECTION)
   await told(platform, 0)
   platform.advance(IDLE_MS)
-  assert.equal(await stopReasonOf(platform, lobby_id), 'idle')
+  assert.equal(await platform.stopReasonOf(lobby_id), 'idle')
 })
 
 test('an edge that was killed is replaced by the next one of its node, and one that is silent for eight hours is taken for gone', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   const { pool } = platform.ctx
   // What is left of two edges that were killed.
   for (const node_id of ['restarted', 'removed']) {
@@ -109,5 +109,5 @@ test('an edge that was killed is replaced by the next one of its node, and one t
   )
   platform.advance(SEAT_MS)
   platform.advance(IDLE_MS)
-  assert.equal(await stopReasonOf(platform, lobby_id), 'idle')
+  assert.equal(await platform.stopReasonOf(lobby_id), 'idle')
 })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { type Explanation, explainRay, findLobby, setLobbyClosed } from '@musterhost/contract'
 import { createExplanationStore, NAMESPACE_EXPLANATIONS_MAX } from '../../src/matchmaker/explanations/store.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
-import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'
+import { LONG_MS, MODES, UNKNOWN_ID } from '../http/steps.ts'
 import { CALLERS, createWorld } from '../http/world.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
@@ -36,14 +36,14 @@ test('a refusal explains which lobbies were there, why each was passed over, and
     custom: { ...MODES.custom!, max_players: 1 },
   }
   const game = await platform.game({ matchmaker: { game_modes: modes }, limits: { lobby_count_max: 5 } })
-  const full = await find(game)
-  const closed = await find(game, { tags: { map: 'dune' } })
-  const stalled = await find(game, { tags: { map: 'hill' } })
-  const other_mode = await find(game, { game_modes: ['unlisted'] })
-  const hidden = await create(game, { game_mode: 'custom', publicity: 'private' })
-  await serverOf(platform, game, closed.lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
+  const full = await game.find()
+  const closed = await game.find({ tags: { map: 'dune' } })
+  const stalled = await game.find({ tags: { map: 'hill' } })
+  const other_mode = await game.find({ game_modes: ['unlisted'] })
+  const hidden = await game.create({ game_mode: 'custom', publicity: 'private' })
+  await platform.serverOf(game, closed.lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
 
-  await stallRun(platform, stalled.lobby.lobby_id)
+  await platform.stallRun(stalled.lobby.lobby_id)
 
   const wish = { tags: { map: 'hill' }, captcha: { hcaptcha: { client_response: 'of-a-person' } } }
   const { code, ray_id } = await refusedFind(platform, game, wish)
@@ -109,7 +109,7 @@ test('a seat that is explained says which lobby it is in and why, and most seats
 test("a ray is shown to the game's developers and administrators; for all others there is none", async (t) => {
   const platform = await startPlatform(t)
   const world = await createWorld(platform)
-  await setLimits(platform, world.game, { max_players_per_client: 0 })
+  await platform.setLimits(world.game, { max_players_per_client: 0 })
   const { code, ray_id } = await refusedFind(platform, world.game, {})
   assert.equal(code, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   const in_words: Record<string, string> = {}

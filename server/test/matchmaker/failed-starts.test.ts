@@ -3,20 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCloudToken, explainRay, findLobby, playerConnected, playerDisconnected } from '@musterhost/contract'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
-import {
-  deploy,
-  endRun,
-  failureOf,
-  find,
-  LONG_MS,
-  MODES,
-  ready,
-  refused,
-  serverOf,
-  starting,
-  stopReasonOf,
-} from '../http/steps.ts'
+import { LONG_MS, MODES } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 
 const EXITS =
@@ -158,22 +147,22 @@ function serversOf(platform: Platform, game: TestGame) {
   const seen = new Set<string>()
   async function next(): Promise<string> {
     const lobby_id = await until('another starting lobby', async () =>
-      (await starting(platform, game, 0)).find((id) => !seen.has(id)),
+      (await platform.startingLobbies(game, 0)).find((id) => !seen.has(id)),
     )
     seen.add(lobby_id)
     return lobby_id
   }
   return {
-    async fail(count: number, end?: Parameters<typeof endRun>[2]): Promise<void> {
+    async fail(count: number, end?: Parameters<Platform['endRun']>[1]): Promise<void> {
       for (let failed = 0; failed < count; failed++) {
         const lobby_id = await next()
-        await endRun(platform, lobby_id, end)
-        assert.equal(await stopReasonOf(platform, lobby_id), 'exited')
+        await platform.endRun(lobby_id, end)
+        assert.equal(await platform.stopReasonOf(lobby_id), 'exited')
       }
     },
     async ready(): Promise<string> {
       const lobby_id = await next()
-      await ready(platform, game, lobby_id)
+      await platform.makeReady(game, lobby_id)
       return lobby_id
     },
   }
@@ -184,12 +173,12 @@ test('starts of a failing version pause twice as long each time; a new version b
   const game = await platform.game()
   const servers = serversOf(platform, game)
   const failedFind = async (start_count: number): Promise<void> => {
-    const failure = failureOf(find(game))
+    const failure = failureOf(game.find())
     await servers.fail(start_count)
     assert.equal((await failure).code, 'MATCHMAKER_LOBBY_STOPPED')
   }
   const pausedFind = async (): Promise<number | undefined> => {
-    const error = await refused(platform, 'MATCHMAKER_LOBBY_STOPPED', () => find(game))
+    const error = await platform.refuses('MATCHMAKER_LOBBY_STOPPED', () => game.find())
     return error.retry_after_s
   }
   await failedFind(3)
@@ -200,19 +189,19 @@ test('starts of a failing version pause twice as long each time; a new version b
     await failedFind(1)
   }
   assert.equal(await pausedFind(), 8)
-  await deploy(platform, game, MODES)
-  const [{ lobby }, lobby_id] = await Promise.all([find(game), servers.ready()])
+  await platform.deploy(game, MODES)
+  const [{ lobby }, lobby_id] = await Promise.all([game.find(), servers.ready()])
   assert.equal(lobby.lobby_id, lobby_id)
 
   // What the platform lost is no fault of the version: no pause follows.
   const mode = { game_modes: ['unlisted'] }
-  const lost = failureOf(find(game, mode))
+  const lost = failureOf(game.find(mode))
   await servers.fail(3, { exit_code: null, exit_reason: 'lost' })
   assert.deepEqual((await lost).metadata.exit_code, -1)
-  const again = failureOf(find(game, mode))
+  const again = failureOf(game.find(mode))
   await servers.fail(3, { exit_code: null, exit_reason: 'lost' })
   assert.equal((await again).code, 'MATCHMAKER_LOBBY_STOPPED')
-  await Promise.all([find(game, mode), servers.ready()])
+  await Promise.all([game.find(mode), servers.ready()])
 })
 
 test('a start that succeeds ends the pauses, and lobbies that run are found during one', async (t) => {
@@ -220,25 +209,25 @@ test('a start that succeeds ends the pauses, and lobbies that run are found duri
   const game_modes = { default: { max_players: 2, idle_grace_ms: LONG_MS } }
   const game = await platform.game({ matchmaker: { game_modes } })
   const servers = serversOf(platform, game)
-  const full = await Promise.all([find(game), servers.ready()])
-  assert.equal((await find(game)).lobby.lobby_id, full[1])
+  const full = await Promise.all([game.find(), servers.ready()])
+  assert.equal((await game.find()).lobby.lobby_id, full[1])
   const failedFind = async (start_count: number): Promise<void> => {
-    const failure = failureOf(find(game))
+    const failure = failureOf(game.find())
     await servers.fail(start_count)
     assert.equal((await failure).code, 'MATCHMAKER_LOBBY_STOPPED')
   }
   await failedFind(3)
   await failedFind(1)
   const player_token = full[0].player.token
-  const server = serverOf(platform, game, full[1])
+  const server = platform.serverOf(game, full[1])
   await server.call(playerConnected, { body: { player_token } })
   await server.call(playerDisconnected, { body: { player_token } })
-  assert.equal((await find(game)).lobby.lobby_id, full[1], 'the pause keeps nobody out of a lobby that runs')
-  assert.equal((await failureOf(find(game))).retry_after_s, 1)
+  assert.equal((await game.find()).lobby.lobby_id, full[1], 'the pause keeps nobody out of a lobby that runs')
+  assert.equal((await failureOf(game.find())).retry_after_s, 1)
   platform.advance(1_000)
-  const [{ lobby }, fresh_id] = await Promise.all([find(game), servers.ready()])
+  const [{ lobby }, fresh_id] = await Promise.all([game.find(), servers.ready()])
   assert.equal(lobby.lobby_id, fresh_id)
-  assert.equal((await find(game)).lobby.lobby_id, fresh_id)
+  assert.equal((await game.find()).lobby.lobby_id, fresh_id)
   // Forgotten: one request makes three attempts again.
   await failedFind(3)
 })

@@ -11,37 +11,11 @@ import {
   playerConnected,
   playerDisconnected,
 } from '@musterhost/contract'
-import {
-  closeRegion,
-  create,
-  deploy,
-  failureOf,
-  find,
-  from,
-  idOf,
-  join,
-  journal,
-  LONG_MS,
-  listed,
-  MODES,
-  outcomesOf,
-  ready,
-  refused,
-  removeReasonOf,
-  type Seat,
-  seatsTaken,
-  serverOf,
-  setLimits,
-  starting,
-  stopReasonOf,
-  TRUSTING,
-  tooManyTags,
-  UNKNOWN_ID,
-  unshown,
-  withKey,
-} from '../http/steps.ts'
+import { from, LONG_MS, MODES, outcomesOf, TRUSTING, tooManyTags, UNKNOWN_ID, unshown, withKey } from '../http/steps.ts'
 import { createDatabase } from '../support/database.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
+import { failureOf } from '../support/refusal.ts'
 
 const MANY = { max_players_per_client: 1_000_000, lobby_count_max: 1_000 }
 
@@ -49,7 +23,7 @@ test('every refusal of find has its code, and changes nothing', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await closeRegion(platform, game)
+  await platform.closeRegion(game)
   const cases: [ErrorCode, Partial<BodyOf<typeof findLobby>>][] = [
     ['MATCHMAKER_NO_GAME_MODE_PROVIDED', { game_modes: [] }],
     ['MATCHMAKER_GAME_MODE_NOT_FOUND', { game_modes: ['default', 'nothing'] }],
@@ -67,14 +41,14 @@ test('every refusal of find has its code, and changes nothing', async (t) => {
     ['MATCHMAKER_AUTO_CREATE_FAILED', { game_modes: ['nowhere'] }],
   ]
   for (const [code, body] of cases) {
-    const error = await refused(platform, code, () => find(game, body))
+    const error = await platform.refuses(code, () => game.find(body))
     assert.equal(error.status, 400)
   }
-  await setLimits(platform, game, { max_players_per_client: 0 })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => find(game))
-  await setLimits(platform, game, { max_players_per_client: 8, lobby_count_max: 0 })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game))
-  assert.deepEqual(await listed(game), [])
+  await platform.setLimits(game, { max_players_per_client: 0 })
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.find())
+  await platform.setLimits(game, { max_players_per_client: 8, lobby_count_max: 0 })
+  await platform.refuses('MATCHMAKER_TOO_MANY_LOBBIES', () => game.find())
+  assert.deepEqual(await game.listedLobbies(), [])
 
   const shown = cases.map(([code]) => code as string)
   shown.push('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', 'MATCHMAKER_TOO_MANY_LOBBIES')
@@ -99,7 +73,7 @@ test('the same key gets the same answer word for word, also from a matchmaker th
   const restarted = await startPlatform(t, options)
   assert.equal(await answerTo(restarted, game, headers), first)
   const { player, lobby } = JSON.parse(first) as Seat
-  const server = serverOf(restarted, game, lobby.lobby_id)
+  const server = restarted.serverOf(game, lobby.lobby_id)
   await server.call(playerConnected, { body: { player_token: player.token } })
   assert.equal(await answerTo(restarted, game, headers), first)
 })
@@ -109,14 +83,14 @@ test('a key is good for its client and its action alone, and for ten minutes', a
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const headers = { ...withKey().headers, ...from('203.0.113.1').headers }
-  const mine = await find(game, {}, { headers })
-  const foreign = await find(game, {}, { headers: { ...headers, ...from('203.0.113.2').headers } })
-  const joined = await join(game, mine.lobby.lobby_id, { headers })
+  const mine = await game.find({}, { headers })
+  const foreign = await game.find({}, { headers: { ...headers, ...from('203.0.113.2').headers } })
+  const joined = await game.join(mine.lobby.lobby_id, { headers })
   assert.equal(new Set([mine, foreign, joined].map((seat) => seat.player.token)).size, 3)
   platform.advance(10 * 60_000 - 5_000)
-  assert.deepEqual(await find(game, {}, { headers }), mine)
+  assert.deepEqual(await game.find({}, { headers }), mine)
   platform.advance(5_001)
-  const later = await find(game, {}, { headers })
+  const later = await game.find({}, { headers })
   assert.notEqual(later.player.token, mine.player.token)
 })
 
@@ -124,8 +98,8 @@ test('a key that is not one is refused, and takes no seat', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
   for (const key of ['', 'two words', 'x'.repeat(129), 'ümlaut']) {
-    const error = await refused(platform, 'VALIDATION_ERROR', () =>
-      find(game, {}, { headers: { 'idempotency-key': Buffer.from(key).toString('latin1') } }),
+    const error = await platform.refuses('VALIDATION_ERROR', () =>
+      game.find({}, { headers: { 'idempotency-key': Buffer.from(key).toString('latin1') } }),
     )
     assert.deepEqual((error.metadata.errors as { path: string[] }[])[0]?.path, ['headers', 'idempotency_key'])
   }
@@ -135,34 +109,34 @@ test('the limit of players per client is exact under concurrent finds, and count
   const platform = await startPlatform(t, { env: TRUSTING })
   platform.playServers()
   const game = await platform.game({ limits: { max_players_per_client: 5 } })
-  const burst = (address: string) => outcomesOf(Array.from({ length: 50 }, () => find(game, {}, from(address))))
+  const burst = (address: string) => outcomesOf(Array.from({ length: 50 }, () => game.find({}, from(address))))
   const expected = { answered: 5, MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: 45 }
   assert.deepEqual(await Promise.all([burst('203.0.113.1'), burst('203.0.113.2')]), [expected, expected])
-  assert.equal(await seatsTaken(game), 10)
+  assert.equal(await game.seatsTaken(), 10)
 })
 
 test('limits that are lowered remove nobody, and are in force from the next call on', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const seats = [await find(game), await find(game), await find(game)]
+  const seats = [await game.find(), await game.find(), await game.find()]
   const { lobby_id } = seats[0]!.lobby
-  const server = serverOf(platform, game, lobby_id)
-  await setLimits(platform, game, { max_players_per_client: 2, lobby_count_max: 0 })
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 3 }])
+  const server = platform.serverOf(game, lobby_id)
+  await platform.setLimits(game, { max_players_per_client: 2, lobby_count_max: 0 })
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id, total_player_count: 3 }])
   await server.call(playerConnected, { body: { player_token: seats[0]!.player.token } })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => find(game))
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.find())
   for (const seat of seats.slice(1)) {
     await server.call(playerDisconnected, { body: { player_token: seat.player.token } })
   }
   // One place below the limit, in the lobby that is there: a new one may not be made.
-  assert.equal((await find(game)).lobby.lobby_id, lobby_id)
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => find(game))
-  await setLimits(platform, game, { max_players_per_client: 0 })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => find(game))
-  await setLimits(platform, game, { max_players_per_client: 4_294_967_295 })
-  assert.equal((await find(game)).lobby.lobby_id, lobby_id)
-  assert.equal(await seatsTaken(game), 3)
+  assert.equal((await game.find()).lobby.lobby_id, lobby_id)
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.find())
+  await platform.setLimits(game, { max_players_per_client: 0 })
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.find())
+  await platform.setLimits(game, { max_players_per_client: 4_294_967_295 })
+  assert.equal((await game.find()).lobby.lobby_id, lobby_id)
+  assert.equal(await game.seatsTaken(), 3)
 })
 
 test('a find by tags gets a lobby that has all of them, and a lobby that it starts has them', async (t) => {
@@ -170,7 +144,7 @@ test('a find by tags gets a lobby that has all of them, and a lobby that it star
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: MANY })
   const lobbyOf = async (tags: Record<string, string>) =>
-    (await find(game, { game_modes: ['tagged'], tags })).lobby.lobby_id
+    (await game.find({ game_modes: ['tagged'], tags })).lobby.lobby_id
   const both = await lobbyOf({ map: 'moon', mood: 'calm' })
   assert.equal(await lobbyOf({ map: 'moon' }), both)
   assert.equal(await lobbyOf({ mood: 'calm', map: 'moon' }), both)
@@ -184,7 +158,7 @@ test('a find by tags gets a lobby that has all of them, and a lobby that it star
   assert.equal(await lobbyOf({ constructor: 'x' }), odd)
   for (const tags of [{ 'a\nb': 5 }, { 'a\u2028b': {} }, { a: 5 }, { a: null }]) {
     const body = { game_modes: ['tagged'], tags: tags as unknown as Record<string, string> }
-    await refused(platform, 'VALIDATION_ERROR', () => find(game, body))
+    await platform.refuses('VALIDATION_ERROR', () => game.find(body))
   }
   const longest = { ['ä'.repeat(64)]: 'ä'.repeat(256) }
   assert.equal(await lobbyOf(longest), await lobbyOf(longest))
@@ -194,7 +168,7 @@ test('max_players of a find is the limit of the lobby it starts', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const lobbyOf = async () => (await find(game, { game_modes: ['sized'], max_players: 2 })).lobby.lobby_id
+  const lobbyOf = async () => (await game.find({ game_modes: ['sized'], max_players: 2 })).lobby.lobby_id
   const lobbies = [await lobbyOf(), await lobbyOf(), await lobbyOf()]
   assert.equal(lobbies[1], lobbies[0])
   assert.notEqual(lobbies[2], lobbies[0])
@@ -206,41 +180,41 @@ test('max_players of a find is the limit of the lobby it starts', async (t) => {
       [2, 2, 1],
     ],
   )
-  await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => join(game, lobbies[0]!))
+  await platform.refuses('MATCHMAKER_LOBBY_FULL', () => game.join(lobbies[0]!))
 })
 
 test('max_players is a whole number from 1 to what the game mode has, and else a refusal that starts nothing', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: MANY })
-  const ask = (max_players: unknown) => find(game, { game_modes: ['sized'], max_players: max_players as number })
-  const open = (max_players: unknown) => create(game, { game_mode: 'custom', max_players: max_players as number })
+  const ask = (max_players: unknown) => game.find({ game_modes: ['sized'], max_players: max_players as number })
+  const open = (max_players: unknown) => game.create({ game_mode: 'custom', max_players: max_players as number })
   const codes = ['VALIDATION_ERROR', 'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID']
   for (const value of [0, -1, 9, 1.5, 2 ** 32 - 1, 2 ** 32, 2 ** 53, '5', [5], true]) {
-    const before = await journal(platform)
+    const before = await platform.journalEnds()
     for (const call of [ask, open]) {
       const { code, status } = await failureOf(call(value))
       assert.ok(codes.includes(code) && status === 400, `${String(value)}: ${code}`)
     }
-    assert.equal(await journal(platform), before)
+    assert.equal(await platform.journalEnds(), before)
   }
   const [one, eight] = [await ask(1), await ask(8)]
   assert.notEqual(one.lobby.lobby_id, eight.lobby.lobby_id)
-  assert.equal((await failureOf(join(game, one.lobby.lobby_id))).code, 'MATCHMAKER_LOBBY_FULL')
+  assert.equal((await failureOf(game.join(one.lobby.lobby_id))).code, 'MATCHMAKER_LOBBY_FULL')
 })
 
 test('of several game modes and regions the fullest lobby is found, and the first is started', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await closeRegion(platform, game)
-  const tagged = await find(game, { game_modes: ['tagged', 'default'], regions: ['local'] })
+  await platform.closeRegion(game)
+  const tagged = await game.find({ game_modes: ['tagged', 'default'], regions: ['local'] })
   const [info] = (await game.player.call(listLobbies, {})).lobbies
   assert.deepEqual(
     [info?.game_mode_name_id, info?.region_id, info?.lobby_id],
     ['tagged', 'local', tagged.lobby.lobby_id],
   )
-  const found = await find(game, { game_modes: ['nowhere', 'default', 'tagged', 'tagged'] })
+  const found = await game.find({ game_modes: ['nowhere', 'default', 'tagged', 'tagged'] })
   assert.equal(found.lobby.lobby_id, tagged.lobby.lobby_id)
   assert.equal(found.lobby.version_id, game.version_id)
   assert.deepEqual(found.lobby.region, { region_id: 'local', display_name: 'Local' })
@@ -252,14 +226,14 @@ test('after a deploy lobbies of the version before are joined, but not found or 
   const game = await platform.game({
     matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS }, retired: { idle_grace_ms: LONG_MS } } },
   })
-  const [old, retired] = [await find(game), await find(game, { game_modes: ['retired'] })]
-  await deploy(platform, game, { default: { idle_grace_ms: LONG_MS } })
-  await refused(platform, 'MATCHMAKER_GAME_MODE_NOT_FOUND', () => find(game, { game_modes: ['retired'] }))
-  const fresh = await find(game)
+  const [old, retired] = [await game.find(), await game.find({ game_modes: ['retired'] })]
+  await platform.deploy(game, { default: { idle_grace_ms: LONG_MS } })
+  await platform.refuses('MATCHMAKER_GAME_MODE_NOT_FOUND', () => game.find({ game_modes: ['retired'] }))
+  const fresh = await game.find()
   assert.notEqual(fresh.lobby.lobby_id, old.lobby.lobby_id)
-  assert.deepEqual(await listed(game), [{ lobby_id: fresh.lobby.lobby_id, total_player_count: 1 }])
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id: fresh.lobby.lobby_id, total_player_count: 1 }])
   for (const before of [old, retired]) {
-    const seat = await join(game, before.lobby.lobby_id)
+    const seat = await game.join(before.lobby.lobby_id)
     assert.equal(seat.lobby.lobby_id, before.lobby.lobby_id)
     assert.deepEqual(Object.keys(seat.ports), ['game'])
   }
@@ -270,18 +244,18 @@ test('a reservation that nobody uses is free again after its time, which counts 
   const game = await platform.game({
     matchmaker: { game_modes: { default: { player_deadline_ms: 60_000, idle_grace_ms: LONG_MS } } },
   })
-  const answer = find(game)
-  const [lobby_id] = await starting(platform, game)
+  const answer = game.find()
+  const [lobby_id] = await platform.startingLobbies(game)
   platform.advance(40_000)
-  await ready(platform, game, lobby_id!)
+  await platform.makeReady(game, lobby_id!)
   const seat = await answer
   platform.advance(50_000)
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 1 }])
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id, total_player_count: 1 }])
   platform.advance(10_000)
-  assert.equal(await removeReasonOf(platform, idOf(platform, seat)), 'expired')
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 0 }])
-  const server = serverOf(platform, game, lobby_id!)
-  await refused(platform, 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', () =>
+  assert.equal(await platform.removeReasonOf(platform.playerIdOf(seat)), 'expired')
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id, total_player_count: 0 }])
+  const server = platform.serverOf(game, lobby_id!)
+  await platform.refuses('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', () =>
     server.call(playerConnected, { body: { player_token: seat.player.token } }),
   )
 })
@@ -290,25 +264,25 @@ test('a lobby without players is stopped after its grace', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const seat = await find(game)
+  const seat = await game.find()
   const { lobby_id } = seat.lobby
   const body = { player_token: seat.player.token }
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   await server.call(playerConnected, { body })
   platform.advance(LONG_MS)
   await server.call(playerDisconnected, { body })
   platform.advance(14_000)
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 0 }])
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id, total_player_count: 0 }])
   platform.advance(1_000)
-  assert.equal(await stopReasonOf(platform, lobby_id), 'idle')
-  assert.deepEqual(await listed(game), [])
-  assert.notEqual((await find(game)).lobby.lobby_id, lobby_id)
+  assert.equal(await platform.stopReasonOf(lobby_id), 'idle')
+  assert.deepEqual(await game.listedLobbies(), [])
+  assert.notEqual((await game.find()).lobby.lobby_id, lobby_id)
 })
 
 test('ids that are nobody’s are not found', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  await refused(platform, 'MATCHMAKER_LOBBY_NOT_FOUND', () => join(game, UNKNOWN_ID))
+  await platform.refuses('MATCHMAKER_LOBBY_NOT_FOUND', () => game.join(UNKNOWN_ID))
 })
 
 async function answerTo(platform: Platform, game: TestGame, headers: Record<string, string>): Promise<string> {

@@ -12,22 +12,10 @@ import {
   validateGameVersion,
 } from '@musterhost/contract'
 import { PAUSE_MS_FIRST } from '../../src/matchmaker/watch/start-pauses.ts'
-import {
-  deploy,
-  endRun,
-  find,
-  type GameModes,
-  join,
-  journal,
-  LONG_MS,
-  serverOf,
-  setLimits,
-  stallRun,
-  starting,
-  stopReasonOf,
-} from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { createDatabase } from '../support/database.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { GameModes } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
 
 const idle = (min: number, max: number): GameModes => ({
@@ -77,14 +65,14 @@ test('idle lobbies are started ahead, replaced when players take them, kept, and
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  await deploy(platform, game, idle(1, 2))
+  await platform.deploy(game, idle(1, 2))
   const [ahead] = await running(platform, game, 1)
-  const seat = await find(game)
+  const seat = await game.find()
   assert.equal(seat.lobby.lobby_id, ahead!.lobby_id, 'a player gets the lobby that waits for one')
   await running(platform, game, 2)
 
   // Nobody plays in either now: two may stay, however long.
-  const server = serverOf(platform, game, ahead!.lobby_id)
+  const server = platform.serverOf(game, ahead!.lobby_id)
   const body = { player_token: seat.player.token }
   await server.call(playerConnected, { body })
   await server.call(playerDisconnected, { body })
@@ -93,14 +81,14 @@ test('idle lobbies are started ahead, replaced when players take them, kept, and
   assert.ok(two.some(({ lobby_id }) => lobby_id === ahead!.lobby_id))
 
   // A third is one too many, and the one that has stood empty longest goes.
-  await deploy(platform, game, idle(3, 3))
+  await platform.deploy(game, idle(3, 3))
   const three = await running(platform, game, 3)
-  for (const { lobby_id } of two) assert.equal(await stopReasonOf(platform, lobby_id), 'outdated')
-  const version_id = await deploy(platform, game, idle(0, 1))
-  for (const { lobby_id } of three) assert.equal(await stopReasonOf(platform, lobby_id), 'outdated')
-  const seats = [await find(game)]
+  for (const { lobby_id } of two) assert.equal(await platform.stopReasonOf(lobby_id), 'outdated')
+  const version_id = await platform.deploy(game, idle(0, 1))
+  for (const { lobby_id } of three) assert.equal(await platform.stopReasonOf(lobby_id), 'outdated')
+  const seats = [await game.find()]
   const first_id = seats[0]!.lobby.lobby_id
-  const other = serverOf(platform, game, first_id)
+  const other = platform.serverOf(game, first_id)
   await other.call(playerConnected, { body: { player_token: seats[0]!.player.token } })
   assert.equal((await live(platform, game)).length, 1, 'min 0 starts none')
   await other.call(playerDisconnected, { body: { player_token: seats[0]!.player.token } })
@@ -111,24 +99,24 @@ test('idle lobbies are started ahead, replaced when players take them, kept, and
   // A version that drains keeps none.
   const params = { game_id: game.game_id, namespace_id: game.namespace_id, version_id }
   await platform.client.call(setMatchmakerVersionDraining, { params, body: { is_draining: true } })
-  assert.equal(await stopReasonOf(platform, first_id), 'idle')
+  assert.equal(await platform.stopReasonOf(first_id), 'idle')
 })
 
 test('lobbies of a version that was replaced are joined by id, not found, and end when they are empty', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } } })
-  const seat = await find(game)
+  const seat = await game.find()
   const { lobby_id } = seat.lobby
-  await deploy(platform, game, idle(1, 1))
+  await platform.deploy(game, idle(1, 1))
   const [, current] = await running(platform, game, 2)
-  assert.equal((await find(game)).lobby.lobby_id, current!.lobby_id)
-  assert.equal((await join(game, lobby_id)).lobby.lobby_id, lobby_id)
+  assert.equal((await game.find()).lobby.lobby_id, current!.lobby_id)
+  assert.equal((await game.join(lobby_id)).lobby.lobby_id, lobby_id)
   const params = { game_id: game.game_id, lobby_id }
   assert.equal((await platform.client.call(listMatchmakerLobbyPlayers, { params })).players.length, 2)
   // Neither connects in time.
   platform.advance(121_000)
-  assert.equal(await stopReasonOf(platform, lobby_id), 'outdated')
+  assert.equal(await platform.stopReasonOf(lobby_id), 'outdated')
   assert.deepEqual(await platform.client.call(deleteMatchmakerLobby, { params }), { did_remove: false })
 })
 
@@ -137,13 +125,13 @@ test('idle lobbies stay within lobby_count_max, start when it is raised, and a r
   const platform = await startPlatform(t, { database_url })
   platform.playServers()
   const game = await platform.game({ limits: { lobby_count_max: 1 } })
-  await deploy(platform, game, idle(3, 3))
+  await platform.deploy(game, idle(3, 3))
   await running(platform, game, 1)
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   platform.advance(10_000)
-  await setLimits(platform, game, { lobby_count_max: 1 })
-  assert.equal(await journal(platform), before, 'what may not be started is not tried in the journal')
-  await setLimits(platform, game, { lobby_count_max: 128 })
+  await platform.setLimits(game, { lobby_count_max: 1 })
+  assert.equal(await platform.journalEnds(), before, 'what may not be started is not tried in the journal')
+  await platform.setLimits(game, { lobby_count_max: 128 })
   const lobbies = await running(platform, game, 3)
 
   await platform.close()
@@ -166,15 +154,15 @@ test('idle lobbies stay within lobby_count_max, start when it is raised, and a r
 test('a game mode whose servers end at once is given longer and longer rests', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  await deploy(platform, game, idle(1, 1))
+  await platform.deploy(game, idle(1, 1))
   let rest_ms = PAUSE_MS_FIRST
   let rested_ms = 0
   for (let count = 1; count <= 6; count++) {
-    const [lobby_id] = await starting(platform, game)
+    const [lobby_id] = await platform.startingLobbies(game)
     const [row] = await live(platform, game)
     assert.ok(row!.create_ts.getTime() >= rested_ms, 'not before the rest is over')
-    await endRun(platform, lobby_id!)
-    assert.equal(await stopReasonOf(platform, lobby_id!), 'exited')
+    await platform.endRun(lobby_id!)
+    assert.equal(await platform.stopReasonOf(lobby_id!), 'exited')
     assert.equal(await lobbiesEver(platform, game), count)
     rested_ms = (await stopTime(platform, lobby_id!)) + rest_ms
     platform.advance(rest_ms)
@@ -214,12 +202,12 @@ test('another lobby is started in the place of one that stands ready and does no
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  await deploy(platform, game, idle(1, 1))
+  await platform.deploy(game, idle(1, 1))
   const [ahead] = await running(platform, game, 1)
   platform.advance(60_000)
-  await stallRun(platform, ahead!.lobby_id)
+  await platform.stallRun(ahead!.lobby_id)
   const [, other] = await running(platform, game, 2)
-  assert.equal((await find(game)).lobby.lobby_id, other!.lobby_id, 'no player is sent to it')
+  assert.equal((await game.find()).lobby.lobby_id, other!.lobby_id, 'no player is sent to it')
   platform.advance(1_000)
-  assert.equal(await stopReasonOf(platform, ahead!.lobby_id), 'idle')
+  assert.equal(await platform.stopReasonOf(ahead!.lobby_id), 'idle')
 })

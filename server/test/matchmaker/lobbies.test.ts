@@ -11,50 +11,35 @@ import {
 } from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import { ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
-import {
-  closeRegion,
-  create,
-  endRun,
-  failureOf,
-  find,
-  join,
-  journal,
-  listed,
-  MODES,
-  refused,
-  serverOf,
-  starting,
-  stopReasonOf,
-  UNKNOWN_ID,
-  unshown,
-} from '../http/steps.ts'
+import { MODES, UNKNOWN_ID, unshown } from '../http/steps.ts'
 import { startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 
 test('a lobby calls ready once; again changes nothing', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  const seat = find(game)
-  const [lobby_id] = await starting(platform, game)
-  const server = serverOf(platform, game, lobby_id!)
+  const seat = game.find()
+  const [lobby_id] = await platform.startingLobbies(game)
+  const server = platform.serverOf(game, lobby_id!)
   assert.deepEqual(await server.call(setLobbyReady, {}), {})
   await seat
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   assert.deepEqual(await server.call(setLobbyReady, {}), {})
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
 })
 
 test('what a lobby that has stopped says of itself is refused, and changes nothing', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const { lobby } = await find(game)
-  await endRun(platform, lobby.lobby_id)
-  await stopReasonOf(platform, lobby.lobby_id)
+  const { lobby } = await game.find()
+  await platform.endRun(lobby.lobby_id)
+  await platform.stopReasonOf(lobby.lobby_id)
   const code: ErrorCode = 'MATCHMAKER_LOBBY_STOPPED'
-  for (const server of [serverOf(platform, game, lobby.lobby_id), serverOf(platform, game, UNKNOWN_ID)]) {
-    await refused(platform, code, () => server.call(setLobbyReady, {}))
-    await refused(platform, code, () => server.call(setLobbyClosed, { body: { is_closed: true } }))
-    await refused(platform, code, () => server.call(setLobbyState, { body: 'x' }))
+  for (const server of [platform.serverOf(game, lobby.lobby_id), platform.serverOf(game, UNKNOWN_ID)]) {
+    await platform.refuses(code, () => server.call(setLobbyReady, {}))
+    await platform.refuses(code, () => server.call(setLobbyClosed, { body: { is_closed: true } }))
+    await platform.refuses(code, () => server.call(setLobbyState, { body: 'x' }))
   }
   assert.deepEqual(unshown(setLobbyReady, [code]), [])
   assert.deepEqual(unshown(setLobbyClosed, [code]), [])
@@ -65,16 +50,16 @@ test('a closed lobby is not found until it is opened again', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const { lobby } = await find(game)
-  const server = serverOf(platform, game, lobby.lobby_id)
+  const { lobby } = await game.find()
+  const server = platform.serverOf(game, lobby.lobby_id)
   await server.call(setLobbyClosed, { body: { is_closed: true } })
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   await server.call(setLobbyClosed, { body: { is_closed: true } })
-  assert.equal(await journal(platform), before)
-  await refused(platform, 'MATCHMAKER_NO_AVAILABLE_LOBBIES', () => find(game, { prevent_auto_create_lobby: true }))
-  assert.equal((await join(game, lobby.lobby_id)).lobby.lobby_id, lobby.lobby_id)
+  assert.equal(await platform.journalEnds(), before)
+  await platform.refuses('MATCHMAKER_NO_AVAILABLE_LOBBIES', () => game.find({ prevent_auto_create_lobby: true }))
+  assert.equal((await game.join(lobby.lobby_id)).lobby.lobby_id, lobby.lobby_id)
   await server.call(setLobbyClosed, { body: { is_closed: false } })
-  const seat = await find(game, { prevent_auto_create_lobby: true })
+  const seat = await game.find({ prevent_auto_create_lobby: true })
   assert.equal(seat.lobby.lobby_id, lobby.lobby_id)
 })
 
@@ -82,9 +67,9 @@ test('the state of a lobby is any JSON, and comes back as it was set', async (t)
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const { lobby } = await find(game)
+  const { lobby } = await game.find()
   const params = { lobby_id: lobby.lobby_id }
-  const server = serverOf(platform, game, lobby.lobby_id)
+  const server = platform.serverOf(game, lobby.lobby_id)
   assert.equal(await game.player.call(getLobbyState, { params }), null)
   const states = [
     { a: [1, null, { b: 'ü"\\\n' }] },
@@ -124,7 +109,7 @@ test('the state and the config of a lobby keep every number to its last digit, a
     (await ask(`${platform.matchmaker_url}${path}`, { headers: bearer(game.public_token) })).text
   const createWith = (config: string) =>
     send('POST', createLobby.path, game.public_token, `{"game_mode":"custom","lobby_config":${config}}`)
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   const server_token = platform.lobbyToken({ lobby_id, namespace_id: game.namespace_id })
   const setState = (state: string) => send('PUT', setLobbyState.path, server_token, state)
   const exact = [
@@ -164,11 +149,11 @@ test('a state has at most 16 KiB', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game()
-  const { lobby } = await find(game)
-  const server = serverOf(platform, game, lobby.lobby_id)
+  const { lobby } = await game.find()
+  const server = platform.serverOf(game, lobby.lobby_id)
   const largest = 'ä'.repeat(8 * 1024 - 1)
   await server.call(setLobbyState, { body: largest })
-  const error = await refused(platform, 'API_BODY_TOO_LARGE', () => server.call(setLobbyState, { body: `${largest}a` }))
+  const error = await platform.refuses('API_BODY_TOO_LARGE', () => server.call(setLobbyState, { body: `${largest}a` }))
   assert.equal(error.status, 413)
   assert.equal(await game.player.call(getLobbyState, { params: { lobby_id: lobby.lobby_id } }), largest)
 })
@@ -178,22 +163,22 @@ test('the state of a lobby is read within its namespace, while it lives', async 
   platform.playServers()
   const game = await platform.game()
   const stranger = await platform.game()
-  const [{ lobby }, other] = [await find(game), await find(stranger)]
+  const [{ lobby }, other] = [await game.find(), await stranger.find()]
   const params = { lobby_id: lobby.lobby_id }
-  await serverOf(platform, game, lobby.lobby_id).call(setLobbyState, { body: 'secret' })
-  const foreign_server = serverOf(platform, stranger, other.lobby.lobby_id)
+  await platform.serverOf(game, lobby.lobby_id).call(setLobbyState, { body: 'secret' })
+  const foreign_server = platform.serverOf(stranger, other.lobby.lobby_id)
   const tell = ({ message, metadata }: { message: string; metadata: unknown }) => ({ message, metadata })
   const code: ErrorCode = 'MATCHMAKER_LOBBY_NOT_FOUND'
-  const none = await refused(platform, code, () =>
+  const none = await platform.refuses(code, () =>
     stranger.player.call(getLobbyState, { params: { lobby_id: UNKNOWN_ID } }),
   )
   for (const client of [stranger.player, foreign_server]) {
-    const error = await refused(platform, code, () => client.call(getLobbyState, { params }))
+    const error = await platform.refuses(code, () => client.call(getLobbyState, { params }))
     assert.deepEqual(tell(error), tell(none))
   }
-  await endRun(platform, lobby.lobby_id)
-  await stopReasonOf(platform, lobby.lobby_id)
-  await refused(platform, code, () => game.player.call(getLobbyState, { params }))
+  await platform.endRun(lobby.lobby_id)
+  await platform.stopReasonOf(lobby.lobby_id)
+  await platform.refuses(code, () => game.player.call(getLobbyState, { params }))
   assert.deepEqual(unshown(getLobbyState, [code]), [])
 })
 
@@ -201,12 +186,12 @@ test('the token of a lobby dies with it', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const [{ lobby }, other] = [await find(game), await find(game, { game_modes: ['tagged'] })]
-  const server = serverOf(platform, game, lobby.lobby_id)
+  const [{ lobby }, other] = [await game.find(), await game.find({ game_modes: ['tagged'] })]
+  const server = platform.serverOf(game, lobby.lobby_id)
   const params = { lobby_id: other.lobby.lobby_id }
   assert.equal(await server.call(getLobbyState, { params }), null)
-  await endRun(platform, lobby.lobby_id)
-  await stopReasonOf(platform, lobby.lobby_id)
+  await platform.endRun(lobby.lobby_id)
+  await platform.stopReasonOf(lobby.lobby_id)
   const error = await failureOf(server.call(getLobbyState, { params }))
   assert.equal(error.code, 'TOKEN_REVOKED')
   assert.equal(error.status, 401)
@@ -226,24 +211,24 @@ test('find and create take a game mode by the id that list returns, and by its n
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const { game_modes } = await game.player.call(listLobbies, {})
   const idOf = (name: string) => game_modes.find((mode) => mode.game_mode_name_id === name)?.game_mode_id ?? ''
-  const { lobby } = await find(game, { game_modes: [idOf('tagged')] })
-  assert.equal((await find(game, { game_modes: ['tagged'] })).lobby.lobby_id, lobby.lobby_id)
-  await create(game, { game_mode: idOf('custom') })
-  await refused(platform, 'MATCHMAKER_GAME_MODE_NOT_FOUND', () => find(game, { game_modes: [UNKNOWN_ID] }))
+  const { lobby } = await game.find({ game_modes: [idOf('tagged')] })
+  assert.equal((await game.find({ game_modes: ['tagged'] })).lobby.lobby_id, lobby.lobby_id)
+  await game.create({ game_mode: idOf('custom') })
+  await platform.refuses('MATCHMAKER_GAME_MODE_NOT_FOUND', () => game.find({ game_modes: [UNKNOWN_ID] }))
 })
 
 test('list names the game modes and regions, and the public lobbies that are not hidden', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await closeRegion(platform, game)
-  const { lobby } = await find(game)
-  await find(game, { game_modes: ['unlisted'] })
-  await create(game, { game_mode: 'secret' })
-  await serverOf(platform, game, lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
-  const before = await journal(platform)
+  await platform.closeRegion(game)
+  const { lobby } = await game.find()
+  await game.find({ game_modes: ['unlisted'] })
+  await game.create({ game_mode: 'secret' })
+  await platform.serverOf(game, lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
+  const before = await platform.journalEnds()
   const list = await game.player.call(listLobbies, {})
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
   const game_modes = Object.keys(MODES).map((name) => namesOf(game, name))
   assert.deepEqual(list.game_modes.toSorted(byName), game_modes.toSorted(byName))
   assert.deepEqual(list.regions, [
@@ -268,7 +253,7 @@ test('list comes in pages of 256, oldest first, each lobby once', async (t) => {
     matchmaker: { game_modes: { ...MODES, default: { max_players: 1 } } },
     limits: { lobby_count_max: 1_000, max_players_per_client: 1_000 },
   })
-  await Promise.all(Array.from({ length: 300 }, () => find(game)))
+  await Promise.all(Array.from({ length: 300 }, () => game.find()))
   const page = await game.player.call(listLobbies, {})
   assert.equal(page.lobbies.length, 256)
   assert.equal(page.anchor, page.lobbies.at(-1)?.lobby_id)
@@ -280,5 +265,5 @@ test('list comes in pages of 256, oldest first, each lobby once', async (t) => {
   // An id begins with its millisecond; within one there is no older.
   const moments = ids.map((id) => id.slice(0, 13))
   assert.deepEqual(moments, moments.toSorted())
-  assert.equal((await listed(game)).length, 256)
+  assert.equal((await game.listedLobbies()).length, 256)
 })

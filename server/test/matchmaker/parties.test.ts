@@ -19,22 +19,10 @@ import {
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
 import { idOfName } from '../../src/ids.ts'
-import {
-  failureOf,
-  from,
-  type GameModes,
-  idOf,
-  journal,
-  LONG_MS,
-  ready,
-  refused,
-  seatsTaken,
-  serverOf,
-  starting,
-  TRUSTING,
-  withKey,
-} from '../http/steps.ts'
+import { from, LONG_MS, TRUSTING, withKey } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { GameModes } from '../support/platform-verbs.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 
@@ -90,13 +78,13 @@ test('a party is made, joined by its code, led by another, and left', async (t) 
     await memberOf(platform, game, 3),
   ]
   const stranger = await memberOf(platform, other_game, 4)
-  await refused(platform, 'PARTY_NOT_FOUND', () => ada.client.call(getParty, {}))
+  await platform.refuses('PARTY_NOT_FOUND', () => ada.client.call(getParty, {}))
   const { party } = await ada.client.call(createParty, {})
   assert.match(party.code, /^[A-Z2-9]{8}$/)
   assert.deepEqual(await ada.client.call(createParty, {}), { party }, 'asked again, it is the same')
 
-  await refused(platform, 'PARTY_CODE_INVALID', () => grace.client.call(joinParty, { body: { code: 'AAAAAAAA' } }))
-  await refused(platform, 'PARTY_CODE_INVALID', () => stranger.client.call(joinParty, { body: { code: party.code } }))
+  await platform.refuses('PARTY_CODE_INVALID', () => grace.client.call(joinParty, { body: { code: 'AAAAAAAA' } }))
+  await platform.refuses('PARTY_CODE_INVALID', () => stranger.client.call(joinParty, { body: { code: party.code } }))
   const watch = await ada.client.call(getParty, {})
   const told = ada.client.call(getParty, { query: { watch_index: watch.watch.index } })
   // As a player types a code that they heard.
@@ -112,13 +100,13 @@ test('a party is made, joined by its code, led by another, and left', async (t) 
 
   for (const by of [grace, joan]) {
     const body = { identity_id: by.identity_id }
-    await refused(platform, 'PARTY_LEADER_REQUIRED', () => by.client.call(setPartyLeader, { body }))
+    await platform.refuses('PARTY_LEADER_REQUIRED', () => by.client.call(setPartyLeader, { body }))
     const params = { identity_id: ada.identity_id }
-    await refused(platform, 'PARTY_LEADER_REQUIRED', () => by.client.call(removePartyMember, { params }))
-    await refused(platform, 'PARTY_LEADER_REQUIRED', () => by.client.call(find, { body: { ...WISH, party: true } }))
+    await platform.refuses('PARTY_LEADER_REQUIRED', () => by.client.call(removePartyMember, { params }))
+    await platform.refuses('PARTY_LEADER_REQUIRED', () => by.client.call(find, { body: { ...WISH, party: true } }))
   }
   const to_stranger = { body: { identity_id: stranger.identity_id } }
-  await refused(platform, 'PARTY_MEMBER_NOT_FOUND', () => ada.client.call(setPartyLeader, to_stranger))
+  await platform.refuses('PARTY_MEMBER_NOT_FOUND', () => ada.client.call(setPartyLeader, to_stranger))
   const led = await ada.client.call(setPartyLeader, { body: { identity_id: grace.identity_id } })
   assert.equal(led.party.leader_identity_id, grace.identity_id)
 
@@ -128,17 +116,17 @@ test('a party is made, joined by its code, led by another, and left', async (t) 
   const without = await grace.client.call(removePartyMember, { params: { identity_id: joan.identity_id } })
   assert.equal((await joan_told).code, 'PARTY_NOT_FOUND')
   assert.notEqual(without.party.code, party.code)
-  await refused(platform, 'PARTY_CODE_INVALID', () => joan.client.call(joinParty, { body: { code: party.code } }))
+  await platform.refuses('PARTY_CODE_INVALID', () => joan.client.call(joinParty, { body: { code: party.code } }))
 
   await joan.client.call(createParty, {})
-  await refused(platform, 'PARTY_ALREADY_MEMBER', () =>
+  await platform.refuses('PARTY_ALREADY_MEMBER', () =>
     joan.client.call(joinParty, { body: { code: without.party.code } }),
   )
   await grace.client.call(leaveParty, {})
   assert.equal((await ada.client.call(getParty, {})).party.leader_identity_id, ada.identity_id)
   await ada.client.call(leaveParty, {})
   await ada.client.call(leaveParty, {})
-  await refused(platform, 'PARTY_NOT_FOUND', () => ada.client.call(getParty, {}))
+  await platform.refuses('PARTY_NOT_FOUND', () => ada.client.call(getParty, {}))
 })
 
 test('a party has 32 members at most, and a member is never in two of them', async (t) => {
@@ -147,8 +135,8 @@ test('a party has 32 members at most, and a member is never in two of them', asy
   const { party } = await leader!.client.call(getParty, {})
   assert.equal(party.members.length, 32)
   const late = await memberOf(platform, game, 99)
-  await refused(platform, 'PARTY_FULL', () => late.client.call(joinParty, { body: { code: party.code } }))
-  await refused(platform, 'PARTY_ALREADY_MEMBER', () => others[0]!.client.call(createParty, {}))
+  await platform.refuses('PARTY_FULL', () => late.client.call(joinParty, { body: { code: party.code } }))
+  await platform.refuses('PARTY_ALREADY_MEMBER', () => others[0]!.client.call(createParty, {}))
   platform.advance(24 * 60 * 60_000)
   assert.equal((await failureOf(leader!.client.call(getParty, {}))).code, 'PARTY_NOT_FOUND')
 })
@@ -161,15 +149,15 @@ test('each member receives an own seat in the one lobby, once it is ready', asyn
   assert.ok(starts.every(({ seats }) => seats.length === 0))
   const waiting = members.map((member, number) => toldTo(member, starts[number]!.index))
   const found = leader!.client.call(find, { body: { ...WISH, party: true }, headers: leader!.headers })
-  const [lobby_id] = (await starting(platform, game)) as [string]
+  const [lobby_id] = (await platform.startingLobbies(game)) as [string]
   // A seat in a lobby that is not ready is not told of.
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 0)
-  await ready(platform, game, lobby_id)
+  await platform.makeReady(game, lobby_id)
   const answer = await found
   const told = await Promise.all(waiting)
   const seats = told.map(({ seats: [only, ...more] }) => {
     assert.equal(more.length, 0)
-    assert.equal(only?.event_id, idOf(platform, only!.seat))
+    assert.equal(only?.event_id, platform.playerIdOf(only!.seat))
     return only!.seat
   })
   assert.deepEqual(seats[0], answer, "the leader's event is the leader's answer")
@@ -179,7 +167,7 @@ test('each member receives an own seat in the one lobby, once it is ready', asyn
   // It is reported again until an index from behind it is shown, and is no longer open once its token is used.
   assert.deepEqual((await toldTo(members[1]!)).seats, told[1]!.seats)
   assert.deepEqual((await toldTo(members[1]!, starts[1]!.index)).seats, told[1]!.seats)
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   for (const { player } of seats) await server.call(playerConnected, { body: { player_token: player.token } })
   assert.equal((await toldTo(members[1]!)).seats.length, 0)
   assert.deepEqual((await toldTo(members[1]!, starts[1]!.index)).seats, told[1]!.seats)
@@ -200,10 +188,10 @@ test('of a party of five with four places free nobody gets a seat; where there i
   const { lobby_id } = lobby
   const [five, also_five] = [await partyOf(platform, game, 5, 10), await partyOf(platform, game, 5, 20)]
   const [one, two] = [five[0]!.client, also_five[0]!.client]
-  await refused(platform, 'MATCHMAKER_NO_AVAILABLE_LOBBIES', () =>
+  await platform.refuses('MATCHMAKER_NO_AVAILABLE_LOBBIES', () =>
     one.call(find, { body: { ...WISH, party: true, prevent_auto_create_lobby: true } }),
   )
-  await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => one.call(joinLobby, { body: { lobby_id, party: true } }))
+  await platform.refuses('MATCHMAKER_LOBBY_FULL', () => one.call(joinLobby, { body: { lobby_id, party: true } }))
   for (const member of five) assert.equal((await toldTo(member)).seats.length, 0)
   const elsewhere = await one.call(find, { body: { ...WISH, party: true } })
   assert.notEqual(elsewhere.lobby.lobby_id, lobby_id)
@@ -219,7 +207,7 @@ test('of a party of five with four places free nobody gets a seat; where there i
   assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
   const told = await Promise.all([...four, ...also_four].map((member) => toldTo(member)))
   assert.equal(told.filter(({ seats }) => seats.length === 1).length, 4)
-  await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => two.call(joinLobby, { body: { lobby_id, party: true } }))
+  await platform.refuses('MATCHMAKER_LOBBY_FULL', () => two.call(joinLobby, { body: { lobby_id, party: true } }))
   const created = await two.call(createLobby, { body: { game_mode: 'default', party: true } })
   assert.deepEqual((await toldTo(also_five[4]!)).seats[0]!.seat.lobby.lobby_id, created.lobby.lobby_id)
 })
@@ -236,10 +224,10 @@ test('max_players_party bounds all players of a lobby when a party enters', asyn
   const first = await two[0]!.client.call(find, { body: wide })
   // For one player alone it is full.
   const body = { game_modes: ['wide'], prevent_auto_create_lobby: true }
-  await refused(platform, 'MATCHMAKER_NO_AVAILABLE_LOBBIES', () => game.player.call(find, { body }))
+  await platform.refuses('MATCHMAKER_NO_AVAILABLE_LOBBIES', () => game.player.call(find, { body }))
   const second = await three[0]!.client.call(find, { body: wide })
   assert.equal(second.lobby.lobby_id, first.lobby.lobby_id)
-  await refused(platform, 'MATCHMAKER_PARTY_TOO_LARGE', () => six[0]!.client.call(find, { body: wide }))
+  await platform.refuses('MATCHMAKER_PARTY_TOO_LARGE', () => six[0]!.client.call(find, { body: wide }))
 })
 
 test('limits count every member by the address from which they joined', async (t) => {
@@ -250,11 +238,11 @@ test('limits count every member by the address from which they joined', async (t
   const ask = () => leader.client.call(find, { body: { ...WISH, party: true }, headers: leader.headers })
   // The second member joins again, from the address of the third.
   await other.client.call(joinParty, { body: { code: party.code }, ...from('192.0.2.3') })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', ask)
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', ask)
   await other.client.call(joinParty, { body: { code: party.code }, ...from('192.0.2.2') })
   await ask()
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', ask)
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', ask)
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
     game.player.call(find, { body: WISH, ...from('192.0.2.3') }),
   )
 })
@@ -266,9 +254,9 @@ test('a repeated request of the leader is answered the same, and seats nobody tw
   const { headers } = withKey(randomUUID())
   const ask = () => members[0]!.client.call(find, { body: { ...WISH, party: true }, headers })
   const answers = await Promise.all([ask(), ask(), ask()])
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   assert.deepEqual([answers[1], answers[2], await ask()], [answers[0], answers[0], answers[0]])
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 1)
 })
 
@@ -278,7 +266,7 @@ test('a leader who hangs up before the lobby is ready gives all seats back', asy
   const hanging = new AbortController()
   const options = { body: { ...WISH, party: true }, signal: hanging.signal }
   const found = members[0]!.client.call(find, options).catch((error: unknown) => error)
-  const [lobby_id] = (await starting(platform, game)) as [string]
+  const [lobby_id] = (await platform.startingLobbies(game)) as [string]
   hanging.abort()
   await found
   await until('the seats to be given back', async () => {
@@ -286,7 +274,7 @@ test('a leader who hangs up before the lobby is ready gives all seats back', asy
     const rows = await ctx.db.selectFrom('players').select('remove_reason').where('lobby_id', '=', lobby_id).execute()
     return rows.length === 3 && rows.every(({ remove_reason }) => remove_reason === 'unanswered') && rows
   })
-  await ready(platform, game, lobby_id)
+  await platform.makeReady(game, lobby_id)
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 0)
 })
 
@@ -302,14 +290,14 @@ test('where the game verifies it is asked once, about all members, and its no is
   const [leader, second] = members as [Member, Member, Member]
   const ask = () => leader.client.call(find, { body: { ...WISH, party: true }, headers: leader.headers })
   endpoint.answer((res) => res.writeHead(403).end())
-  await refused(platform, 'MATCHMAKER_VERIFICATION_FAILED', ask)
+  await platform.refuses('MATCHMAKER_VERIFICATION_FAILED', ask)
   endpoint.answer(null)
 
   // While the game thinks, their places are held: each counts for its own client, and another party has no room.
   const { waiting, say } = endpoint.think()
   const found = ask()
   await until('the question', () => waiting() === 1)
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
     game.player.call(find, { body: WISH, headers: second.headers }),
   )
   say(200)
@@ -330,7 +318,7 @@ test('where the game verifies it is asked once, about all members, and its no is
     kind: 'find',
   })
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 1)
-  assert.equal(await seatsTaken(game), 3)
+  assert.equal(await game.seatsTaken(), 3)
 
   // A party that is another one when the answer comes is asked about again.
   const others = await partyOf(platform, game, 2, 20)

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { ApiError, createParty, getParty, joinParty } from '@musterhost/contract'
-import { failureOf, from, refused, TRUSTING } from '../http/steps.ts'
+import { from, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 
 const CLIENT_MEMBERS = 512
@@ -39,7 +40,7 @@ test('a client that fills a namespace with parties stops at its share, and they 
   const [honest, friend] = [player(), player()]
   const { party } = await honest.call(createParty, from('203.0.113.7'))
   await friend.call(joinParty, { body: { code: party.code }, ...from('203.0.113.8') })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
     player().call(joinParty, { body: { code: party.code }, ...from('198.51.100.1') }),
   )
 

@@ -2,28 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ErrorCode, playerConnected, playerDisconnected } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
-import {
-  endRun,
-  find,
-  idOf,
-  journal,
-  LONG_MS,
-  listed,
-  MODES,
-  outcomesOf,
-  ready,
-  refused,
-  removeReasonOf,
-  type Seat,
-  seatsTaken,
-  serverOf,
-  starting,
-  stopReasonOf,
-  UNKNOWN_ID,
-  unshown,
-  withKey,
-} from '../http/steps.ts'
+import { LONG_MS, MODES, outcomesOf, UNKNOWN_ID, unshown, withKey } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
 
 type How = { headers?: Record<string, string> }
 
@@ -37,10 +18,10 @@ test('every refusal of connected and disconnected has its code, and changes noth
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const stranger = await platform.game()
-  const [seat, elsewhere] = [await find(game), await find(game, { game_modes: ['tagged'] })]
-  const foreign = await find(stranger)
+  const [seat, elsewhere] = [await game.find(), await game.find({ game_modes: ['tagged'] })]
+  const foreign = await stranger.find()
   const { lobby_id } = seat.lobby
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   const both = [playerConnected, playerDisconnected]
 
   const issued = { now_ms: platform.ctx.now(), lifetime_ms: 60_000 }
@@ -60,33 +41,33 @@ test('every refusal of connected and disconnected has its code, and changes noth
   for (const player_token of invalid) {
     for (const operation of both) {
       const call = () => server.call(operation, { body: { player_token } })
-      assert.equal((await refused(platform, 'PLAYER_TOKEN_INVALID', call)).status, 400)
+      assert.equal((await platform.refuses('PLAYER_TOKEN_INVALID', call)).status, 400)
     }
   }
   for (const other of [elsewhere, foreign]) {
     for (const operation of both) {
       const body = { player_token: other.player.token }
-      await refused(platform, 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => server.call(operation, { body }))
+      await platform.refuses('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => server.call(operation, { body }))
     }
   }
   // Signed by us for this lobby, but of nobody: as if it had left long ago.
   const unknown = platform.ctx.keys.issue({ kind: 'player', player_id: UNKNOWN_ID, ...subject }, issued)
-  await refused(platform, 'MATCHMAKER_PLAYER_REMOVED', () =>
+  await platform.refuses('MATCHMAKER_PLAYER_REMOVED', () =>
     server.call(playerConnected, { body: { player_token: unknown } }),
   )
   assert.deepEqual(await server.call(playerDisconnected, { body: { player_token: unknown } }), {})
 
   await connect(server, seat)
-  await refused(platform, 'MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat))
-  await refused(platform, 'MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat, withKey()))
+  await platform.refuses('MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat))
+  await platform.refuses('MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat, withKey()))
   await disconnect(server, seat)
-  await refused(platform, 'MATCHMAKER_PLAYER_REMOVED', () => connect(server, seat))
-  await refused(platform, 'MATCHMAKER_PLAYER_REMOVED', () => connect(server, seat, withKey()))
+  await platform.refuses('MATCHMAKER_PLAYER_REMOVED', () => connect(server, seat))
+  await platform.refuses('MATCHMAKER_PLAYER_REMOVED', () => connect(server, seat, withKey()))
 
-  const late = await find(game)
+  const late = await game.find()
   platform.advance(120_000)
-  assert.equal(await removeReasonOf(platform, idOf(platform, late)), 'expired')
-  await refused(platform, 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', () => connect(server, late))
+  assert.equal(await platform.removeReasonOf(platform.playerIdOf(late)), 'expired')
+  await platform.refuses('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', () => connect(server, late))
   const shown: ErrorCode[] = [
     'PLAYER_TOKEN_INVALID',
     'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY',
@@ -103,69 +84,69 @@ test('every refusal of connected and disconnected has its code, and changes noth
 test('no player connects before their lobby is ready, or after it has stopped', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  const waiting = find(game)
-  const [lobby_id] = await starting(platform, game)
-  const server = serverOf(platform, game, lobby_id!)
+  const waiting = game.find()
+  const [lobby_id] = await platform.startingLobbies(game)
+  const server = platform.serverOf(game, lobby_id!)
   const { player_id } = await platform.ctx.db.selectFrom('players').select('player_id').executeTakeFirstOrThrow()
   const player_token = platform.ctx.keys.issue(
     { kind: 'player', player_id, lobby_id: lobby_id!, namespace_id: game.namespace_id },
     { now_ms: platform.ctx.now(), lifetime_ms: 60_000 },
   )
   const connectEarly = () => server.call(playerConnected, { body: { player_token } })
-  const error = await refused(platform, 'MATCHMAKER_LOBBY_NOT_STARTED', connectEarly)
+  const error = await platform.refuses('MATCHMAKER_LOBBY_NOT_STARTED', connectEarly)
   assert.equal(error.status, 503)
   assert.equal(error.retry_after_s, 1)
 
-  await ready(platform, game, lobby_id!)
+  await platform.makeReady(game, lobby_id!)
   const seat = await waiting
   await connect(server, seat)
-  const reserved = await find(game)
-  await endRun(platform, lobby_id!)
-  await stopReasonOf(platform, lobby_id!)
+  const reserved = await game.find()
+  await platform.endRun(lobby_id!)
+  await platform.stopReasonOf(lobby_id!)
   for (const gone of [seat, reserved]) {
-    await refused(platform, 'MATCHMAKER_PLAYER_REMOVED', () => connect(server, gone))
-    const before = await journal(platform)
+    await platform.refuses('MATCHMAKER_PLAYER_REMOVED', () => connect(server, gone))
+    const before = await platform.journalEnds()
     assert.deepEqual(await disconnect(server, gone), {})
-    assert.equal(await journal(platform), before)
+    assert.equal(await platform.journalEnds(), before)
   }
-  assert.deepEqual(await listed(game), [])
+  assert.deepEqual(await game.listedLobbies(), [])
 })
 
 test('another lobby that reports a player changes nothing for that player', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const [seat, other] = [await find(game), await find(game, { game_modes: ['tagged'] })]
-  const thief = serverOf(platform, game, other.lobby.lobby_id)
+  const [seat, other] = [await game.find(), await game.find({ game_modes: ['tagged'] })]
+  const thief = platform.serverOf(game, other.lobby.lobby_id)
   const key = withKey()
-  await refused(platform, 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => connect(thief, seat, key))
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  await platform.refuses('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => connect(thief, seat, key))
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
   await connect(server, seat, key)
-  await refused(platform, 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => connect(thief, seat, key))
-  await refused(platform, 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => disconnect(thief, seat, key))
-  assert.equal(await seatsTaken(game), 2)
-  await refused(platform, 'MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat))
+  await platform.refuses('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => connect(thief, seat, key))
+  await platform.refuses('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', () => disconnect(thief, seat, key))
+  assert.equal(await game.seatsTaken(), 2)
+  await platform.refuses('MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat))
 })
 
 test('a repeated connected or disconnected with its key is answered as the first was', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const seat = await find(game)
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  const seat = await game.find()
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
   const [key, other_key] = [withKey(), withKey()]
   const calls = Array.from({ length: 100 }, (_, index) => connect(server, seat, index % 2 === 0 ? key : other_key))
   const outcomes = await outcomesOf(calls)
   assert.deepEqual(outcomes, { answered: 50, MATCHMAKER_PLAYER_ALREADY_CONNECTED: 50 })
-  const before = await journal(platform)
+  const before = await platform.journalEnds()
   const again = await outcomesOf([connect(server, seat, key), connect(server, seat, other_key)])
   assert.deepEqual(again, { answered: 1, MATCHMAKER_PLAYER_ALREADY_CONNECTED: 1 })
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
 
-  const second = await find(game)
+  const second = await game.find()
   assert.deepEqual(await outcomesOf(Array.from({ length: 50 }, () => disconnect(server, seat, key))), { answered: 50 })
   assert.deepEqual(await disconnect(server, seat), {})
-  assert.deepEqual(await listed(game), [{ lobby_id: second.lobby.lobby_id, total_player_count: 1 }])
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id: second.lobby.lobby_id, total_player_count: 1 }])
 })
 
 test('a seat that is given up before its player connected is free, and its token worthless', async (t) => {
@@ -174,13 +155,13 @@ test('a seat that is given up before its player connected is free, and its token
   const game = await platform.game({
     matchmaker: { game_modes: { default: { max_players: 1, idle_grace_ms: LONG_MS } } },
   })
-  const seat = await find(game)
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
-  await refused(platform, 'MATCHMAKER_NO_AVAILABLE_LOBBIES', () => find(game, { prevent_auto_create_lobby: true }))
+  const seat = await game.find()
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
+  await platform.refuses('MATCHMAKER_NO_AVAILABLE_LOBBIES', () => game.find({ prevent_auto_create_lobby: true }))
   await disconnect(server, seat)
-  const next = await find(game, { prevent_auto_create_lobby: true })
+  const next = await game.find({ prevent_auto_create_lobby: true })
   assert.equal(next.lobby.lobby_id, seat.lobby.lobby_id)
-  await refused(platform, 'MATCHMAKER_PLAYER_REMOVED', () => connect(server, seat))
+  await platform.refuses('MATCHMAKER_PLAYER_REMOVED', () => connect(server, seat))
   await connect(server, next)
 })
 
@@ -188,17 +169,17 @@ test('a connected player is taken out after eight hours, if no server has report
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const seat = await find(game)
-  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  const seat = await game.find()
+  const server = platform.serverOf(game, seat.lobby.lobby_id)
   await connect(server, seat)
   platform.advance(8 * LONG_MS - 5_000)
   const { lobby_id } = seat.lobby
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 1 }])
-  await refused(platform, 'MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat))
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id, total_player_count: 1 }])
+  await platform.refuses('MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(server, seat))
   platform.advance(5_000)
-  assert.equal(await removeReasonOf(platform, idOf(platform, seat)), 'too_long')
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 0 }])
-  const before = await journal(platform)
+  assert.equal(await platform.removeReasonOf(platform.playerIdOf(seat)), 'too_long')
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id, total_player_count: 0 }])
+  const before = await platform.journalEnds()
   assert.deepEqual(await disconnect(server, seat), {})
-  assert.equal(await journal(platform), before)
+  assert.equal(await platform.journalEnds(), before)
 })

@@ -10,7 +10,7 @@ import {
   listRegions,
 } from '@musterhost/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
-import { deploy, find, from, LONG_MS, TRUSTING } from '../http/steps.ts'
+import { from, LONG_MS, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
 
 const region = (name: string, latitude: number, longitude: number) =>
@@ -54,7 +54,7 @@ test('regions come nearest first with their distance, in the list of lobbies too
   assert.deepEqual(nearest!.datacenter_coord, { latitude: 50.11, longitude: 8.68 })
   assert.deepEqual([nearest!.region_display_name, nearest!.provider_display_name], ['In fra', 'Someone'])
   assert.deepEqual((await game.player.call(listLobbies, from(LONDON))).regions, regions)
-  assert.equal((await find(game, {}, from(LONDON))).lobby.region.region_id, 'fra')
+  assert.equal((await game.find({}, from(LONDON))).lobby.region.region_id, 'fra')
 
   const unknown = (await game.player.call(listRegions, {})).regions
   assert.deepEqual(
@@ -88,8 +88,8 @@ test('statistics count taken seats by mode and region, over all versions unless 
   }
   const statistics = (query = {}) => game.player.call(getPlayerStatistics, { query })
   assert.deepEqual(await statistics(), none)
-  for (const address of ['192.0.2.1', '192.0.2.2', LONDON]) await find(game, {}, from(address))
-  for (const address of ['192.0.2.1', '192.0.2.2']) await find(game, { game_modes: ['east'] }, from(address))
+  for (const address of ['192.0.2.1', '192.0.2.2', LONDON]) await game.find({}, from(address))
+  for (const address of ['192.0.2.1', '192.0.2.2']) await game.find({ game_modes: ['east'] }, from(address))
   const some = {
     player_count: 5,
     game_modes: {
@@ -99,7 +99,7 @@ test('statistics count taken seats by mode and region, over all versions unless 
   }
   assert.deepEqual(await statistics(), some)
 
-  await deploy(platform, game, { default: { regions: { fra: {} } } })
+  await platform.deploy(game, { default: { regions: { fra: {} } } })
   const current = { default: { player_count: 0, regions: { fra: zero } } }
   assert.deepEqual(await statistics({ exclude_outdated: true }), { player_count: 0, game_modes: current })
   const { player_count, game_modes } = await statistics()

@@ -4,8 +4,10 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { findLobby, playerConnected, playerDisconnected } from '@musterhost/contract'
 import { sql } from 'kysely'
-import { failureOf, find, join, LONG_MS, listed, type Seat, seatsTaken, serverOf } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
+import { failureOf } from '../support/refusal.ts'
 
 const CROWD = 5_000
 /** Requests that are sent over one connection without waiting: a descriptor for each would be more than many machines give. */
@@ -82,10 +84,10 @@ test('of 5,000 finds at once for 100 seats exactly 100 get one', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await gameOf(platform, 100, 1)
-  const first = await find(game)
+  const first = await game.find()
   const { seats, refusals } = await rush(platform, game, true)
   assert.deepEqual([seats, refusals], [99, { MATCHMAKER_NO_AVAILABLE_LOBBIES: CROWD - 99 }])
-  assert.deepEqual(await listed(game), [{ lobby_id: first.lobby.lobby_id, total_player_count: 100 }])
+  assert.deepEqual(await game.listedLobbies(), [{ lobby_id: first.lobby.lobby_id, total_player_count: 100 }])
 })
 
 test('of 5,000 finds at once that may start seven lobbies for ten, exactly 70 get a seat, and there are never eight', async (t) => {
@@ -102,19 +104,19 @@ test('both players of a lobby for two get in, also when one enters while the oth
   platform.playServers()
   const game = await gameOf(platform, 2, 1_000)
   for (let round = 0; round < ROUNDS; round++) {
-    const first = await find(game)
+    const first = await game.find()
     const { lobby_id } = first.lobby
-    const server = serverOf(platform, game, lobby_id)
+    const server = platform.serverOf(game, lobby_id)
     const enter = (seat: Seat) => server.call(playerConnected, { body: { player_token: seat.player.token } })
     const [second] =
       round % 2 === 0
-        ? await Promise.all([join(game, lobby_id), enter(first)])
-        : (await Promise.all([enter(first), join(game, lobby_id)])).toReversed()
+        ? await Promise.all([game.join(lobby_id), enter(first)])
+        : (await Promise.all([enter(first), game.join(lobby_id)])).toReversed()
     await enter(second as Seat)
-    assert.equal((await failureOf(join(game, lobby_id))).code, 'MATCHMAKER_LOBBY_FULL')
+    assert.equal((await failureOf(game.join(lobby_id))).code, 'MATCHMAKER_LOBBY_FULL')
   }
-  assert.equal(new Set((await listed(game)).map(({ total_player_count }) => total_player_count)).size, 1)
-  assert.equal(await seatsTaken(game), 2 * ROUNDS)
+  assert.equal(new Set((await game.listedLobbies()).map(({ total_player_count }) => total_player_count)).size, 1)
+  assert.equal(await game.seatsTaken(), 2 * ROUNDS)
 })
 
 test('of 1,000 calls with one player token exactly one consumes it', async (t) => {

@@ -31,7 +31,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import fc from 'fast-check'
 import { verify } from '../../src/backup/command.ts'
 import { apiAddress, buildBody, newGame, type Presigned, tarGz } from '../cloud/steps.ts'
-import { LONG_MS, told } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
 
 const SEQUENCES = Number(process.env.TEST_SEQUENCES ?? 20)
@@ -186,7 +186,7 @@ async function stepsOf(platform: Platform, archive: Buffer): Promise<Record<stri
       const expected = namespace.is_gone ? 'NAMESPACE_NOT_FOUND' : version.is_gone ? 'VERSION_NOT_FOUND' : 'taken'
       const call_params = { ...params, namespace_id }
       const deployed = call(client, updateGameNamespaceVersion, { params: call_params, body: { version_id } }, expected)
-      await (expected === 'taken' ? told(platform, deployed) : deployed)
+      await (expected === 'taken' ? platform.notified(deployed) : deployed)
       if (expected === 'taken') namespace.version = version
     },
     async find(at) {
@@ -256,7 +256,7 @@ async function stepsOf(platform: Platform, archive: Buffer): Promise<Record<stri
       const expected = namespace.is_gone ? 'NAMESPACE_NOT_FOUND' : is_used ? 'IN_USE' : 'taken'
       const { namespace_id } = namespace
       const removed = call(client, deleteGameNamespace, { params: { ...params, namespace_id } }, expected)
-      await (expected === 'taken' ? told(platform, removed) : removed)
+      await (expected === 'taken' ? platform.notified(removed) : removed)
       namespace.is_gone ||= !is_used
     },
   }

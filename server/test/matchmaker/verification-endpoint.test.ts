@@ -6,9 +6,10 @@ import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { explainRay, findLobby } from '@musterhost/contract'
 import { ask, bearer } from '../http/ask.ts'
-import { failureOf, find, from, LONG_MS, refused, TRUSTING } from '../http/steps.ts'
+import { from, LONG_MS, TRUSTING } from '../http/steps.ts'
 import { startNameServer } from '../outbound/name-server.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 import { MANY, NO, SETTINGS, startVerified, verifiedMode } from './verified-games.ts'
@@ -25,7 +26,7 @@ test('a game that is being written verifies players at http://localhost, where t
   const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_FETCH_LOCALHOST: 'on' } })
   platform.playServers()
   const game = await platform.game(config)
-  await find(game)
+  await game.find()
   assert.equal(endpoint.asked.length, 1)
   const strict = await startPlatform(t, { env: TRUSTING })
   await assert.rejects(strict.game(config), { code: 'VALIDATION_ERROR' })
@@ -82,7 +83,7 @@ test('the status decides, and nothing but the status', async (t) => {
   const game = await platform.game({ matchmaker, limits: MANY })
   for (const [text, code] of ANSWERS) {
     answer = text
-    const outcome = await find(game).then(
+    const outcome = await game.find().then(
       () => null,
       (error: { code: string }) => error.code,
     )
@@ -104,10 +105,10 @@ test('an endpoint that does not answer is given up after ten seconds, and makes 
     timers.push(setInterval(() => socket?.write('x'), 500))
   })
   const begin = performance.now()
-  const stuck = Array.from({ length: 150 }, (_, index) => failureOf(find(game, {}, from(`192.0.2.${index}`))))
+  const stuck = Array.from({ length: 150 }, (_, index) => failureOf(game.find({}, from(`192.0.2.${index}`))))
   await until('the lane to be full', async () => endpoint.asked.length >= 128)
   const other_begin = performance.now()
-  await find(other)
+  await other.find()
   assert.ok(performance.now() - other_begin < 2_000)
   assert.equal(endpoint.asked.length, 128, 'a lane has its calls at once, and no more')
   for (const error of await Promise.all(stuck)) assert.equal(error.code, NO_ANSWER)
@@ -115,7 +116,7 @@ test('an endpoint that does not answer is given up after ten seconds, and makes 
   assert.ok(waited_ms > 9_000 && waited_ms < 15_000, `${waited_ms}`)
   endpoint.answer(null)
   platform.advance(PROBE_EVERY_MS)
-  await find(game)
+  await game.find()
 })
 
 test('an endpoint that keeps failing is left alone: requests are refused at once, and one probe finds that it is back', async (t) => {
@@ -125,10 +126,10 @@ test('an endpoint that keeps failing is left alone: requests are refused at once
   platform.holdClock()
   endpoint.answer((res) => res.destroy())
   for (let count = 0; count < FAILURES_MAX; count++) {
-    assert.equal((await failureOf(find(game))).code, NO_ANSWER)
+    assert.equal((await failureOf(game.find())).code, NO_ANSWER)
   }
   assert.equal(endpoint.asked.length, FAILURES_MAX)
-  const left_alone = await failureOf(find(game))
+  const left_alone = await failureOf(game.find())
   assert.equal(left_alone.code, NO_ANSWER)
   assert.equal(left_alone.retry_after_s, 2)
   assert.equal(endpoint.asked.length, FAILURES_MAX, 'it was not asked')
@@ -141,28 +142,28 @@ test('an endpoint that keeps failing is left alone: requests are refused at once
 
   // Another namespace has a breaker of its own for the same endpoint.
   const thinking = endpoint.think()
-  const elsewhere = find(other)
+  const elsewhere = other.find()
   await until('the other game to be asked', () => thinking.waiting() === 1)
 
   // A probe that hangs keeps nobody from finding that the endpoint is back.
   platform.advance(PROBE_EVERY_MS)
-  const stuck = find(game)
+  const stuck = game.find()
   await until('the probe', () => thinking.waiting() === 2)
-  assert.equal((await failureOf(find(game))).code, NO_ANSWER)
+  assert.equal((await failureOf(game.find())).code, NO_ANSWER)
   endpoint.answer(null)
   platform.advance(PROBE_EVERY_MS)
-  await find(game)
+  await game.find()
   assert.match(await metricsOf(platform), /^muster_verification_endpoints_left_alone 0$/m)
   thinking.say(204)
   await Promise.all([stuck, elsewhere])
-  await Promise.all(Array.from({ length: 20 }, () => find(game)))
+  await Promise.all(Array.from({ length: 20 }, () => game.find()))
 })
 
 test('of many requests that wait for an endpoint that hangs, none is asked about once it is left alone', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
   const thinking = endpoint.think()
   const asked = Array.from({ length: LANE_CALLS_MAX + 50 }, (_, index) =>
-    failureOf(find(game, {}, from(`192.0.2.${index}`))),
+    failureOf(game.find({}, from(`192.0.2.${index}`))),
   )
   await until('the lane to be full', () => thinking.waiting() === LANE_CALLS_MAX)
   endpoint.answer((res) => res.destroy())
@@ -185,7 +186,7 @@ test('what is not a public address is not called, whatever its name', async (t) 
   for (const name of ['inside', 'mixed', 'later', 'unknown']) {
     const url = `http://${name}.example.org:${endpoint.port}/`
     const game = await platform.game({ matchmaker: { game_modes: { default: verifiedMode(url) } } })
-    const error = await refused(platform, NO_ANSWER, () => find(game))
+    const error = await platform.refuses(NO_ANSWER, () => game.find())
     assert.equal(error.status, 400)
   }
   assert.equal(endpoint.asked.length, 0)

@@ -9,22 +9,9 @@ import { findLobby, joinLobby, setLobbyClosed } from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
 import { ask, bearer } from '../http/ask.ts'
-import {
-  create,
-  failureOf,
-  find,
-  from,
-  join,
-  outcomesOf,
-  ready,
-  refused,
-  seatsTaken,
-  serverOf,
-  setLimits,
-  starting,
-  withKey,
-} from '../http/steps.ts'
+import { from, outcomesOf, withKey } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 import { type Asked, startGameEndpoint } from './game-endpoint.ts'
@@ -38,7 +25,7 @@ test('the game receives who asks for which seat, member for member', async (t) =
   const common = { namespace_id: game.namespace_id, game_mode_id: gameModeId(game), game_mode_name_id: 'default' }
   const nowhere = { latitude: null, longitude: null }
   const headers = { ...from('2001:DB8:0::1').headers, 'user-agent': 'Arena/1.0' }
-  const seat = await find(game, { tags: { a: 'b' }, max_players: 3, verification_data }, { headers })
+  const seat = await game.find({ tags: { a: 'b' }, max_players: 3, verification_data }, { headers })
   assert.deepEqual(endpoint.asked[0]?.payload, {
     verification_data,
     game: { ...common, lobby: null, state: null, config: null, tags: { a: 'b' }, dynamic_max_players: 3 },
@@ -49,7 +36,7 @@ test('the game receives who asks for which seat, member for member', async (t) =
   assert.equal(endpoint.asked[0]?.headers['x-gate-key'], 'abc')
   assert.equal(endpoint.asked[0]?.headers['content-type'], 'application/json')
 
-  await join(game, seat.lobby.lobby_id, from('192.0.2.1'))
+  await game.join(seat.lobby.lobby_id, from('192.0.2.1'))
   const { payload } = endpoint.asked[1]!
   const create_ts = String(payload.game.lobby?.create_ts)
   assert.match(create_ts, /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/)
@@ -64,7 +51,7 @@ test('the game receives who asks for which seat, member for member', async (t) =
     kind: 'join',
   })
 
-  await create(game, { lobby_config: { map: 'x' }, tags: { c: 'd' } })
+  await game.create({ lobby_config: { map: 'x' }, tags: { c: 'd' } })
   assert.deepEqual(endpoint.asked[2]?.payload.game, {
     ...common,
     lobby: null,
@@ -75,9 +62,9 @@ test('the game receives who asks for which seat, member for member', async (t) =
   })
   assert.equal(endpoint.asked[2]?.payload.kind, 'create')
 
-  await find(game, { verification_data: 'x' })
+  await game.find({ verification_data: 'x' })
   assert.equal(endpoint.asked[3]?.payload.game.lobby === null, false, 'a find is sent with the lobby that it gets')
-  await find(game, { game_modes: ['plain'] })
+  await game.find({ game_modes: ['plain'] })
   assert.equal(endpoint.asked.length, 4)
 })
 
@@ -137,7 +124,7 @@ test('for a player whose place is unknown the game receives null, and the reques
     ]),
   ]
   for (const [address, latitude, longitude] of places) {
-    await find(game, {}, { headers: { ...from(address).headers, 'user-agent': 'Arena/1.0' } })
+    await game.find({}, { headers: { ...from(address).headers, 'user-agent': 'Arena/1.0' } })
     assert.deepEqual(endpoint.asked.at(-1)?.payload.clients, {
       [address]: { user_agent: 'Arena/1.0', latitude, longitude },
     })
@@ -146,45 +133,45 @@ test('for a player whose place is unknown the game receives null, and the reques
 
 test('a no is a no, for every action, and nothing has happened', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
-  const seat = await find(game)
+  const seat = await game.find()
   endpoint.answer((res) => res.writeHead(403).end())
   const calls = [
-    () => find(game),
-    () => create(game),
+    () => game.find(),
+    () => game.create(),
     () => game.player.call(joinLobby, { body: { lobby_id: seat.lobby.lobby_id } }),
   ]
   for (const call of calls) {
-    const error = await refused(platform, NO, call)
+    const error = await platform.refuses(NO, call)
     assert.deepEqual([error.status, error.metadata], [400, {}])
   }
-  assert.equal(await seatsTaken(game), 1)
+  assert.equal(await game.seatsTaken(), 1)
 })
 
 test('while the game thinks its place is nobody else’s, and a no gives it back', async (t) => {
   const { endpoint, platform, game } = await startVerified(t, { max_players: 2 })
-  const seat = await find(game)
+  const seat = await game.find()
   const thinking = endpoint.think()
-  const pending = failureOf(find(game))
+  const pending = failureOf(game.find())
   await until('the game to be asked', async () => thinking.waiting() === 1)
-  await setLimits(platform, game, { lobby_count_max: 1, max_players_per_client: 3 })
+  await platform.setLimits(game, { lobby_count_max: 1, max_players_per_client: 3 })
   // The lobby is full, with the place that is held; nor may there be another lobby.
-  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game))
-  await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => join(game, seat.lobby.lobby_id))
-  await setLimits(platform, game, { max_players_per_client: 2 })
-  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => find(game))
+  await platform.refuses('MATCHMAKER_TOO_MANY_LOBBIES', () => game.find())
+  await platform.refuses('MATCHMAKER_LOBBY_FULL', () => game.join(seat.lobby.lobby_id))
+  await platform.setLimits(game, { max_players_per_client: 2 })
+  await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.find())
   thinking.say(403)
   assert.equal((await pending).code, NO)
-  assert.equal((await find(game)).lobby.lobby_id, seat.lobby.lobby_id)
+  assert.equal((await game.find()).lobby.lobby_id, seat.lobby.lobby_id)
 })
 
 test('a lobby that is only planned counts as one, and as the room that it will need', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
-  await setLimits(platform, game, { lobby_count_max: 1 })
+  await platform.setLimits(game, { lobby_count_max: 1 })
   const thinking = endpoint.think()
-  const pending = create(game)
+  const pending = game.create()
   await until('the game to be asked', async () => thinking.waiting() === 1)
-  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game, { game_modes: ['plain'] }))
-  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game))
+  await platform.refuses('MATCHMAKER_TOO_MANY_LOBBIES', () => game.find({ game_modes: ['plain'] }))
+  await platform.refuses('MATCHMAKER_TOO_MANY_LOBBIES', () => game.find())
   thinking.say(200)
   assert.ok((await pending).player.token)
 })
@@ -192,7 +179,7 @@ test('a lobby that is only planned counts as one, and as the room that it will n
 test('a burst of verified finds plans one lobby, and all of it is one lobby then', async (t) => {
   const { endpoint, game } = await startVerified(t)
   const thinking = endpoint.think()
-  const finds = Array.from({ length: 20 }, () => find(game))
+  const finds = Array.from({ length: 20 }, () => game.find())
   await until('the game to be asked', async () => thinking.waiting() === 20)
   thinking.say(200)
   const seats = await Promise.all(finds)
@@ -202,19 +189,19 @@ test('a burst of verified finds plans one lobby, and all of it is one lobby then
 
 test('limits that were lowered meanwhile hold for the seat, and a lobby that was closed is not found after all', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
-  const seat = await find(game)
+  const seat = await game.find()
   const thinking = endpoint.think()
-  const late = failureOf(find(game))
+  const late = failureOf(game.find())
   await until('the game to be asked', async () => thinking.waiting() === 1)
-  await setLimits(platform, game, { max_players_per_client: 1 })
+  await platform.setLimits(game, { max_players_per_client: 1 })
   thinking.say(200)
   assert.equal((await late).code, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
 
-  await setLimits(platform, game, { max_players_per_client: 100 })
+  await platform.setLimits(game, { max_players_per_client: 100 })
   const again = endpoint.think()
-  const other = find(game)
+  const other = game.find()
   await until('the game to be asked', async () => again.waiting() === 1)
-  await serverOf(platform, game, seat.lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
+  await platform.serverOf(game, seat.lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
   again.say(200)
   assert.notEqual((await other).lobby.lobby_id, seat.lobby.lobby_id)
   assert.equal(endpoint.asked.at(-1)?.payload.game.lobby, null)
@@ -222,31 +209,31 @@ test('limits that were lowered meanwhile hold for the seat, and a lobby that was
 
 test('a repeated request is one question, one hold and one seat', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
-  await setLimits(platform, game, { max_players_per_client: 1 })
+  await platform.setLimits(game, { max_players_per_client: 1 })
   const thinking = endpoint.think()
   const key = withKey()
-  const finds = [find(game, {}, key), find(game, {}, key)]
+  const finds = [game.find({}, key), game.find({}, key)]
   await until('the game to be asked', async () => thinking.waiting() === 1)
   thinking.say(200)
   const seats = await Promise.all(finds)
-  seats.push(await find(game, {}, key))
+  seats.push(await game.find({}, key))
   assert.equal(new Set(seats.map((seat) => seat.player.token)).size, 1)
   assert.equal(endpoint.asked.length, 1)
 })
 
 test('who hangs up while the game thinks leaves no hold behind', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
-  await setLimits(platform, game, { max_players_per_client: 1 })
+  await platform.setLimits(game, { max_players_per_client: 1 })
   const thinking = endpoint.think()
   const caller = new AbortController()
-  const call = find(game, {}, { signal: caller.signal }).catch((error: Error) => error)
+  const call = game.find({}, { signal: caller.signal }).catch((error: Error) => error)
   await until('the game to be asked', async () => thinking.waiting() === 1)
   caller.abort()
   await call
   await until('the call to the game to end', async () => thinking.waiting() === 0)
   endpoint.answer(null)
-  await find(game)
-  assert.equal(await seatsTaken(game), 1)
+  await game.find()
+  assert.equal(await game.seatsTaken(), 1)
 })
 
 test('a caller who hangs up at the edge frees the held place within 50 ms', async (t) => {
@@ -324,7 +311,7 @@ test('verification_data, state and config arrive as they were sent, to the last 
     },
     body: state,
   })
-  await join(game, lobby_id)
+  await game.join(lobby_id)
   assert.match(endpoint.asked.at(-1)?.text ?? '', /"state":{"seed":18446744073709551616,"scale":1\.0},/)
   const asked = endpoint.asked.length
   for (const data of [
@@ -355,11 +342,11 @@ test('the captcha comes first, and a request whose verification says no counts f
   const captcha = { requests_before_reverify: 2, verification_ttl: 240_000, turnstile }
   const matchmaker = { game_modes: { default: verifiedMode(endpoint.url) }, captcha }
   const game = await platform.game({ matchmaker, limits: MANY })
-  await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+  await platform.refuses('CAPTCHA_CAPTCHA_REQUIRED', () => game.find())
   assert.equal(endpoint.asked.length, 0)
-  await find(game, { captcha: { turnstile: { client_response: provider.solve() } } })
+  await game.find({ captcha: { turnstile: { client_response: provider.solve() } } })
   endpoint.answer((res) => res.writeHead(403).end())
-  assert.deepEqual(await outcomesOf(Array.from({ length: 5 }, () => find(game))), {
+  assert.deepEqual(await outcomesOf(Array.from({ length: 5 }, () => game.find())), {
     [NO]: 2,
     CAPTCHA_CAPTCHA_REQUIRED: 3,
   })
@@ -371,9 +358,9 @@ test('a player has the full time to connect, however long the game has thought',
   const game = await platform.game({
     matchmaker: { game_modes: { default: verifiedMode(endpoint.url, { player_deadline_ms: 60_000 }) } },
   })
-  const first = find(game)
-  const [lobby_id] = await starting(platform, game)
-  await ready(platform, game, lobby_id!)
+  const first = game.find()
+  const [lobby_id] = await platform.startingLobbies(game)
+  await platform.makeReady(game, lobby_id!)
   await first
   const thinking = endpoint.think()
   const pending = game.player.call(joinLobby, { body: { lobby_id: lobby_id! } })

@@ -1,7 +1,8 @@
 // Games whose finds, joins and creates are verified by an endpoint of the game.
 import type { TestContext } from 'node:test'
-import { type GameModes, LONG_MS, TRUSTING } from '../http/steps.ts'
+import { LONG_MS, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
+import type { GameModes } from '../support/platform-verbs.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 
 export const SETTINGS = { ...TRUSTING, MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' }

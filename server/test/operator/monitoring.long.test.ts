@@ -7,12 +7,13 @@ import { playerConnected } from '@musterhost/contract'
 import { readConfig } from '../../src/config/read-config.ts'
 import { ROLES } from '../../src/config/roles.ts'
 import { countLobbies, type LobbyCount } from '../../src/matchmaker/metrics/lobby-counts.ts'
-import { failureOf, find, MODES, serverOf, stallRun } from '../http/steps.ts'
+import { MODES } from '../http/steps.ts'
 import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { createDatabase } from '../support/database.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { DEPLOY, startPrometheus } from './prometheus.ts'
 
@@ -48,12 +49,12 @@ test('Prometheus scrapes the platform and returns the number of players', async 
   const { platform, port } = await startWatched(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const seats = [await find(game), await find(game), await find(game)]
+  const seats = [await game.find(), await game.find(), await game.find()]
   const [first, second] = seats.map(({ player }) => player.token)
   for (const player_token of [first!, second!]) {
-    await serverOf(platform, game, seats[0]!.lobby.lobby_id).call(playerConnected, { body: { player_token } })
+    await platform.serverOf(game, seats[0]!.lobby.lobby_id).call(playerConnected, { body: { player_token } })
   }
-  await failureOf(find(game, { game_modes: ['none'] }))
+  await failureOf(game.find({ game_modes: ['none'] }))
 
   const prometheus = await startPrometheus(t, port, TOKEN)
   const numberOf = async (expression: string): Promise<number | undefined> =>
@@ -125,9 +126,9 @@ test('a lobby is counted as starting, ready, closed or stalled: in one of these'
     const found = (await (await ask('/metrics')).text()).matchAll(/^muster_lobbies\{.*state="(\w+)".*\} (\d+)$/gm)
     return Object.fromEntries([...found].map(([, state, count]) => [state, Number(count)]))
   }
-  const { lobby } = await find(game)
+  const { lobby } = await game.find()
   assert.deepEqual(await lobbies(), { starting: 0, ready: 1, closed: 0, stalled: 0 })
-  await stallRun(platform, lobby.lobby_id)
+  await platform.stallRun(lobby.lobby_id)
   assert.deepEqual(await lobbies(), { starting: 0, ready: 0, closed: 0, stalled: 1 })
 })
 

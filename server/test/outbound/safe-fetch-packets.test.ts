@@ -8,9 +8,9 @@ import fc from 'fast-check'
 import { createDns } from '../../src/outbound/dns.ts'
 import { parseNetworks } from '../../src/outbound/public-address.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../../src/outbound/safe-fetch.ts'
-import { failureOf, find } from '../http/steps.ts'
 import { countConnects, inOwnNetwork, ip } from '../support/own-network.ts'
 import { startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
 import { startNameServer, type Zone } from './name-server.ts'
 
 const PORTS = [80, 443, 4444, 8443]
@@ -149,7 +149,7 @@ inOwnNetwork(import.meta.filename, () => {
     const before = connects()
     for (const zone of zones) {
       names.zones.set('gate.example.org', zone)
-      const { code } = await failureOf(find(game))
+      const { code } = await failureOf(game.find())
       assert.equal(code, 'MATCHMAKER_VERIFICATION_REQUEST_FAILED', JSON.stringify(zone))
       // An endpoint that keeps failing is left alone for a while.
       platform.advance(PROBE_AFTER_MS)

@@ -7,8 +7,9 @@ import { type TestContext, test } from 'node:test'
 import { findLobby, isForLobbies, setLobbyReady } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
-import { LONG_MS, type Seat, UNKNOWN_ID } from '../http/steps.ts'
+import { LONG_MS, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
 
 /** The lobby's server. The body of a request describes a call of the platform; the response is the result of that call. */

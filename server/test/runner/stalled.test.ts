@@ -7,10 +7,11 @@ import { type TestContext, test } from 'node:test'
 import { type ApiError, findLobby, listLobbies, playerConnected } from '@musterhost/contract'
 import { readStat } from '../../src/node/procfs.ts'
 import { startArena } from '../end-to-end/arena.ts'
-import { find, join, LONG_MS, type Seat, serverOf } from '../http/steps.ts'
+import { LONG_MS } from '../http/steps.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { processesOf, roleOf } from '../supervisor/started.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import type { Seat } from '../support/platform-verbs.ts'
 import { until } from '../support/until.ts'
 import { needsOf, SANDBOXES, type Sandbox } from './driver-fixture.ts'
 
@@ -81,9 +82,9 @@ async function play(t: TestContext, sandbox: Sandbox, files?: Record<string, str
   const game = await platform.game(
     files === undefined ? { matchmaker } : { matchmaker, files, docker: { ports: PORTS } },
   )
-  const seat = await find(game)
+  const seat = await game.find()
   const { lobby_id } = seat.lobby
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
   return { platform, game, seat, lobby_id }
 }
@@ -106,10 +107,10 @@ const isListed = ({ player }: Pick<TestGame, 'player'>, lobby_id: string, is_sta
 /** The lobby admits no player, keeps its own, and the next player gets another lobby. */
 async function requireClosed({ game, lobby_id }: Played): Promise<string> {
   const refusal = (error: ApiError) => error.code
-  assert.equal(await join(game, lobby_id).then(() => null, refusal), 'MATCHMAKER_LOBBY_CLOSED')
-  const none = find(game, { prevent_auto_create_lobby: true })
+  assert.equal(await game.join(lobby_id).then(() => null, refusal), 'MATCHMAKER_LOBBY_CLOSED')
+  const none = game.find({ prevent_auto_create_lobby: true })
   assert.equal(await none.then(() => null, refusal), 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
-  const other = await find(game)
+  const other = await game.find()
   assert.notEqual(other.lobby.lobby_id, lobby_id)
   assert.deepEqual(await listOf(game), [
     [lobby_id, 1, true],
@@ -121,8 +122,8 @@ async function requireClosed({ game, lobby_id }: Played): Promise<string> {
 /** The lobby admits players again. */
 async function requireOpen({ platform, game, lobby_id }: Played, other: string): Promise<void> {
   await isListed(game, lobby_id)
-  assert.equal((await join(game, lobby_id)).lobby.lobby_id, lobby_id)
-  assert.equal((await find(game)).lobby.lobby_id, lobby_id, 'the fullest')
+  assert.equal((await game.join(lobby_id)).lobby.lobby_id, lobby_id)
+  assert.equal((await game.find()).lobby.lobby_id, lobby_id, 'the fullest')
   assert.deepEqual(await listOf(game), [
     [lobby_id, 3, undefined],
     [other, 1, undefined],

@@ -26,8 +26,10 @@ import { createClock } from './clock.ts'
 import { readTestConfig } from './config.ts'
 import { createDatabase } from './database.ts'
 import { freePorts } from './free-ports.ts'
+import { GAME_VERBS, type GameVerbs } from './game-verbs.ts'
+import { PLATFORM_VERBS, type PlatformVerbs } from './platform-verbs.ts'
 
-export type Platform = {
+export type Platform = PlatformVerbs & {
   ctx: Context
   /** Addresses of the roles; those that were not asked for are not listened at. */
   api_url: string
@@ -73,7 +75,7 @@ export type GameOptions = {
   limits?: BodyOf<typeof updateGameNamespaceMatchmakerConfig>
 }
 
-export type TestGame = {
+export type TestGame = GameVerbs & {
   group_id: string
   game_id: string
   name_id: string
@@ -143,6 +145,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
   const endings: (() => void)[] = []
 
   const platform: Platform = {
+    ...PLATFORM_VERBS,
     ctx,
     ...urls,
     data_dir,
@@ -213,6 +216,7 @@ export async function createTestGame(
   }
   const { token } = await client.call(createGameNamespaceTokenPublic, { params })
   return {
+    ...GAME_VERBS,
     group_id,
     game_id,
     name_id: game.name_id,

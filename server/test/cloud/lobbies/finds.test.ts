@@ -5,8 +5,9 @@ import { FINDS_MAX, type FindsMessage, getAnalyticsMatchmakerFinds, type LiveFin
 import { WebSocket } from 'ws'
 import { LiveFinds } from '../../../src/cloud/lobbies/find-feeds.ts'
 import { idOfName } from '../../../src/ids.ts'
-import { failureOf, find, join, LONG_MS, UNKNOWN_ID } from '../../http/steps.ts'
+import { LONG_MS, UNKNOWN_ID } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { failureOf } from '../../support/refusal.ts'
 import { until } from '../../support/until.ts'
 
 const GAME_MODES = { default: { idle_grace_ms: LONG_MS, max_players: 8 } }
@@ -38,8 +39,8 @@ test('a page receives each kept request when it ends, and continues after a lost
   const page = openPage(platform, game)
   await until('the snapshot', () => page.kinds.length > 0)
   assert.deepEqual([page.kinds, page.finds], [['snapshot'], []])
-  const seat = await find(game)
-  await find(other)
+  const seat = await game.find()
+  await other.find()
   const end_ms = performance.now()
   const [found] = await until('the seat is shown', () => page.finds.length > 0 && page.finds)
   assert.ok(performance.now() - end_ms < 1_900, 'a notification came, and not the look after two seconds')
@@ -55,7 +56,7 @@ test('a page receives each kept request when it ends, and continues after a lost
   })
   const { index } = page
   page.socket.close()
-  await failureOf(join(game, UNKNOWN_ID))
+  await failureOf(game.join(UNKNOWN_ID))
   const again = openPage(platform, game, index)
   t.after(() => again.socket.close())
   const [refused] = await until('the refusal is shown', () => again.finds.length > 0 && again.finds)

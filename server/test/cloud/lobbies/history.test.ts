@@ -19,8 +19,9 @@ import {
 import { idOfName } from '../../../src/ids.ts'
 import { STEP_MS_MIN } from '../../../src/lobby-logs/lobby-metrics.ts'
 import { unfinishedFolder } from '../../../src/runner/folders/names.ts'
-import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
+import { LONG_MS } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { failureOf } from '../../support/refusal.ts'
 import { until } from '../../support/until.ts'
 import { fetchSigned, talkingGame, talkingLobby, wholeLog } from './talking-server.ts'
 
@@ -260,15 +261,14 @@ test('the history of a game is a CSV file of all its namespaces, in which no wor
     params: { game_id },
     body: { display_name, config: version.config },
   })
-  await told(
-    platform,
+  await platform.notified(
     client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } }),
   )
   const start_ms = ctx.now()
   const tags = { '=1+1': '@SUM(A1)\r\n"x",y' }
-  const seats = [await find(game, { tags }), await find(game, { tags })]
+  const seats = [await game.find({ tags }), await game.find({ tags })]
   const [lobby_id] = seats.map(({ lobby }) => lobby.lobby_id)
-  await endRun(platform, lobby_id!)
+  await platform.endRun(lobby_id!)
   await until('the end is in the tables', async () => (await page(platform, game))[0]?.status.stopped)
   const { rows, text } = await history(platform, game, start_ms, ctx.now() + 1)
   assert.equal(rows.length, 1)

@@ -17,10 +17,11 @@ import { WebSocket } from 'ws'
 import { mainUrl } from '../../../src/config/addresses.ts'
 import { idOfName } from '../../../src/ids.ts'
 import { shardOf } from '../../../src/journal/pages.ts'
-import { deploy, find, LONG_MS, ready, type Seat, serverOf, stallRun } from '../../http/steps.ts'
+import { LONG_MS } from '../../http/steps.ts'
 import { createWorld } from '../../http/world.ts'
 import { LEAST_SERVER } from '../../support/builds.ts'
 import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import type { Seat } from '../../support/platform-verbs.ts'
 import { until } from '../../support/until.ts'
 import { talkingGame, talkingLobby } from './talking-server.ts'
 
@@ -88,7 +89,7 @@ async function requireSame(platform: Platform, game: TestGame, page: Page): Prom
 test('what has been answered is in the list at once: seats, who has connected, ready, closed, outdated, stopped', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  const finding = find(game)
+  const finding = game.find()
   const [starting] = await until('a lobby is there', async () => {
     const lobbies = await list(platform, game)
     return lobbies.length > 0 && lobbies
@@ -116,23 +117,23 @@ test('what has been answered is in the list at once: seats, who has connected, r
     registered_player_count: 0,
   })
   const one = async () => (await list(platform, game)).find((lobby) => lobby.lobby_id === lobby_id)
-  await ready(platform, game, lobby_id)
+  await platform.makeReady(game, lobby_id)
   assert.equal((await one())?.is_ready, true)
   const seat = await finding
-  const server = serverOf(platform, game, lobby_id)
+  const server = platform.serverOf(game, lobby_id)
   const body = { player_token: seat.player.token }
   await server.call(playerConnected, { body })
   assert.equal((await one())?.registered_player_count, 1)
-  await find(game)
+  await game.find()
   assert.equal((await one())?.total_player_count, 2)
   await server.call(setLobbyClosed, { body: { is_closed: true } })
   assert.equal((await one())?.is_closed, true)
   assert.equal((await one())?.is_stalled, false)
-  await stallRun(platform, lobby_id)
+  await platform.stallRun(lobby_id)
   assert.equal((await one())?.is_stalled, true)
   await server.call(playerDisconnected, { body: { ...body, hold_ms: 60_000 } })
   assert.deepEqual([(await one())?.total_player_count, (await one())?.registered_player_count], [2, 0])
-  await deploy(platform, game, MODES)
+  await platform.deploy(game, MODES)
   assert.equal((await one())?.is_outdated, true)
   const { game_id } = game
   await platform.client.call(deleteMatchmakerLobby, { params: { game_id, lobby_id } })
@@ -150,14 +151,14 @@ test('a snapshot and what follows it are what the list says at every quiet momen
   const seats: Seat[] = []
   const seatOf = (pick: number): Seat | undefined => seats[pick % Math.max(1, seats.length)]
   const commands: Record<string, (pick: number) => Promise<unknown>> = {
-    find: async () => void seats.push(await find(game)),
-    elsewhere: () => find(beside),
+    find: async () => void seats.push(await game.find()),
+    elsewhere: () => beside.find(),
     connect: (pick) => onSeat(pick, (server, body) => server.call(playerConnected, { body })),
     hold: (pick) =>
       onSeat(pick, (server, body) => server.call(playerDisconnected, { body: { ...body, hold_ms: 60_000 } })),
     leave: (pick) => onSeat(pick, (server, body) => server.call(playerDisconnected, { body })),
     close: (pick) => onSeat(pick, (server) => server.call(setLobbyClosed, { body: { is_closed: pick % 2 === 0 } })),
-    deploy: () => deploy(platform, game, MODES),
+    deploy: () => platform.deploy(game, MODES),
     stop: async (pick) => {
       const seat = seatOf(pick)
       if (seat === undefined) return
@@ -176,12 +177,12 @@ test('a snapshot and what follows it are what the list says at every quiet momen
   }
   async function onSeat(
     pick: number,
-    act: (server: ReturnType<typeof serverOf>, body: { player_token: string }) => Promise<unknown>,
+    act: (server: ReturnType<Platform['serverOf']>, body: { player_token: string }) => Promise<unknown>,
   ) {
     const seat = seatOf(pick)
     // Who has left, or whose lobby has stopped, is refused: that changes nothing either.
     if (seat !== undefined)
-      await act(serverOf(platform, game, seat.lobby.lobby_id), { player_token: seat.player.token }).catch(() => {})
+      await act(platform.serverOf(game, seat.lobby.lobby_id), { player_token: seat.player.token }).catch(() => {})
   }
   const names = Object.keys(commands)
   const weights = [...names, 'find', 'find', 'find', 'connect', 'connect', 'leave', 'close', 'look']
@@ -195,7 +196,7 @@ test('what a real lobby uses appears within its limits, changes, and is gone wit
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({ matchmaker: { game_modes: MODES }, files: { 'server.mjs': GROWING_SERVER } })
   const page = openPage(address(platform, livePath(game)))
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   const usageOf = () => page.lobbies.get(lobby_id)?.usage
   const first = await until('the first sample is shown', usageOf)
   assert.ok(first.memory_bytes > 2 ** 20, `${first.memory_bytes} bytes`)
@@ -219,12 +220,12 @@ test('a page that comes back receives what changed, or all where that is not kno
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await find(game)
+  await game.find()
   const page = openPage(address(platform, livePath(game)))
   await until('the snapshot', () => page.kinds.length > 0)
   assert.deepEqual(page.kinds[0], 'snapshot')
   const known = page.index
-  await find(game)
+  await game.find()
   await until('the change', () => page.index !== known)
   const again = openPage(address(platform, livePath(game), { watch_index: known }))
   await until('what changed', () => again.kinds.length > 0)
@@ -244,7 +245,7 @@ test('where the journal has no next row any more, all is read anew', async (t) =
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await find(game)
+  await game.find()
   const page = openPage(address(platform, livePath(game)))
   await until('the snapshot', () => page.kinds.length > 0)
   const { pool, listener } = platform.ctx

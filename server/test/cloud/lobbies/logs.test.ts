@@ -9,9 +9,9 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { deleteMatchmakerLobby, getLobbyLogs, writeLobbyInput } from '@musterhost/contract'
 import { KEPT_BYTES_BURST_MAX, LINE_BYTES_MAX } from '../../../src/runner/logs/lines.ts'
-import { failureOf, find } from '../../http/steps.ts'
 import { ROLE_PROGRAM } from '../../run/built-programs.ts'
 import { type Platform, startPlatform } from '../../support/platform.ts'
+import { failureOf } from '../../support/refusal.ts'
 import { until } from '../../support/until.ts'
 import { exportedLog, linesOf, logOf, say, talkingGame, talkingLobby, wholeLog } from './talking-server.ts'
 
@@ -108,7 +108,7 @@ test('logs of servers that end at once are whole, also on the standard error', a
 test('before anything runs a log is empty, and there is no file of it', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
-  const seat = find(game).catch(() => undefined)
+  const seat = game.find().catch(() => undefined)
   const lobby_id = await until('the lobby is wanted', async () => {
     const row = await platform.ctx.db.selectFrom('lobbies').select('lobby_id').executeTakeFirst()
     return row?.lobby_id

@@ -2,7 +2,7 @@
 // by their standard input where that is allowed.
 import assert from 'node:assert/strict'
 import { exportLobbyLogs, getLobbyLogs, type QueryOf, type ResponseOf } from '@musterhost/contract'
-import { create, LONG_MS } from '../../http/steps.ts'
+import { LONG_MS } from '../../http/steps.ts'
 import type { Platform, TestGame } from '../../support/platform.ts'
 import { until } from '../../support/until.ts'
 
@@ -53,7 +53,7 @@ export async function talkingLobby(platform: Platform, game: TestGame, script: S
     ...(exit_code === undefined ? {} : { exit_code }),
   }
   const before = await lobbyIds(platform, game)
-  const seat = create(game, { lobby_config, publicity: 'public' })
+  const seat = game.create({ lobby_config, publicity: 'public' })
   if (exit_code === undefined) return (await seat).lobby.lobby_id
   await assert.rejects(seat)
   const [lobby_id] = (await lobbyIds(platform, game)).filter((id) => !before.includes(id))

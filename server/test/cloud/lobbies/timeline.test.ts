@@ -10,9 +10,10 @@ import {
 } from '@musterhost/contract'
 import type { Client } from '@musterhost/contract/client'
 import { removeOldJournal } from '../../../src/matchmaker/retention.ts'
-import { failureOf, find, idOf, join, LONG_MS, removeReasonOf, serverOf, stallRun } from '../../http/steps.ts'
+import { LONG_MS } from '../../http/steps.ts'
 import { personOf } from '../../http/world.ts'
 import { type Platform, startPlatform, type TestGame } from '../../support/platform.ts'
+import { failureOf } from '../../support/refusal.ts'
 import { until } from '../../support/until.ts'
 import { talkingGame, talkingLobby } from './talking-server.ts'
 
@@ -95,18 +96,18 @@ test('every seat, closing and stall is in the timeline once, on pages of any siz
   const { client, ctx } = platform
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const { game_id } = game
-  const seat = await find(game)
+  const seat = await game.find()
   const { lobby_id } = seat.lobby
   // Another lobby of the namespace: its events are its own.
-  await find(game, { tags: {} })
-  const server = serverOf(platform, game, lobby_id)
+  await game.find({ tags: {} })
+  const server = platform.serverOf(game, lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
   for (const is_closed of [true, false, true, false]) await server.call(setLobbyClosed, { body: { is_closed } })
-  const second = await join(game, lobby_id)
-  const player_id = idOf(platform, second)
+  const second = await game.join(lobby_id)
+  const player_id = platform.playerIdOf(second)
   await client.call(deleteMatchmakerLobbyPlayer, { params: { game_id, lobby_id, player_id } })
-  assert.equal(await removeReasonOf(platform, player_id), 'requested')
-  await stallRun(platform, lobby_id)
+  assert.equal(await platform.removeReasonOf(player_id), 'requested')
+  await platform.stallRun(lobby_id)
   await setStalled(platform, lobby_id, false)
 
   // Later the events of requests would differ from those of now.
@@ -118,7 +119,7 @@ test('every seat, closing and stall is in the timeline once, on pages of any siz
   const { player_reserved, player_connected, player_left, closed, reopened, stalled, responding } = counts
   assert.deepEqual([player_connected, player_left, closed, reopened, stalled, responding], [1, 1, 2, 2, 1, 1])
   assert.ok(player_reserved! >= 2)
-  const first = all.find((event) => event.kind === 'player_reserved' && event.player_id === idOf(platform, seat))
+  const first = all.find((event) => event.kind === 'player_reserved' && event.player_id === platform.playerIdOf(seat))
   assert.equal(first!.operation, 'lobbies.find')
   assert.equal(all.find(({ kind }) => kind === 'player_left')!.reason, 'requested')
   assert.equal(all.find(({ kind }) => kind === 'player_left')!.player_id, player_id)
@@ -149,7 +150,7 @@ test('viewers read a timeline, strangers do not, and the cursor and lobby of ano
   const platform = await startPlatform(t)
   platform.playServers()
   const [game, other] = [await platform.game(), await platform.game()]
-  const { lobby_id } = (await find(game)).lobby
+  const { lobby_id } = (await game.find()).lobby
   await until('the lobby is in the tables', async () => {
     const { rows } = await platform.ctx.pool.query('select from lobbies where lobby_id = $1', [lobby_id])
     return rows.length === 1
