@@ -50,6 +50,8 @@ const SPINNER: OperateStep['figures'] = [
   // Notices about this machine.
   [/^ {2}[·-] .*\n/gm, ''],
   [/^ {2}(?:!|warning) +runner +lobbies .*\n/gm, ''],
+  // On a loaded machine the runner of the start before has been silent for seconds when the new one reports.
+  [/^ {2}(?:!|warning) +matchmaker +a node is silent.*\n/gm, ''],
   [/N m?s/g, 'N s'],
   [/\d+ migrated/g, 'N migrated'],
   [/link=[\w-]+/g, 'link=LINK'],

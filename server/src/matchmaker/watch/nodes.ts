@@ -70,6 +70,17 @@ export async function watchNodes(
   }
 }
 
+const LOG_LINES: Record<NodeState | 'gone', string> = {
+  open: 'a node is open for lobbies',
+  away: 'a node is silent; lobbies start on other nodes, if there are any',
+  draining: 'a node is draining',
+  disk_full: 'a node has too little free disk; no lobby starts there',
+  ports_full: 'a node has too few free ports; no lobby starts there',
+  no_manager: 'a node has lost the managers of its swarm; no lobby starts there',
+  not_available: 'a node is not available in its swarm; no lobby starts there',
+  gone: 'a node is gone',
+}
+
 class Nodes {
   /** Nodes whose lobbies take no new players. */
   shut: readonly string[] = []
@@ -77,7 +88,7 @@ class Nodes {
   readonly #books: Books
   readonly #onShut: () => void
   readonly #silence: NodeSilence
-  #states = new Map<string, string>()
+  #states = new Map<string, NodeState>()
 
   constructor(ctx: Context, books: Books, onShut: () => void) {
     this.#ctx = ctx
@@ -114,14 +125,14 @@ class Nodes {
     return this.#silence.isAway(node_id) ? 'away' : 'open'
   }
 
-  /** Each change is logged once. */
+  /** Logs each change once. A node that is away from the first read on is no warning: its runner may be starting as well. */
   #log(rooms: readonly NodeRoom[]): void {
-    const states = new Map<string, string>(rooms.map(({ node_id, state }) => [node_id, state]))
+    const states = new Map(rooms.map(({ node_id, state }) => [node_id, state]))
     for (const node_id of new Set([...states.keys(), ...this.#states.keys()])) {
       const [before, state = 'gone'] = [this.#states.get(node_id), states.get(node_id)]
       if (before === state || (before === undefined && state === 'open')) continue
-      const level = state === 'open' || state === 'draining' ? 'info' : 'warn'
-      this.#ctx.log[level]({ node_id, state, before }, 'the state of a node has changed')
+      const is_warning = state !== 'open' && state !== 'draining' && !(before === undefined && state === 'away')
+      this.#ctx.log[is_warning ? 'warn' : 'info']({ node_id, state, before }, LOG_LINES[state])
     }
     this.#states = states
   }
