@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -111,13 +112,18 @@ test('two installs at once: one waits, and each package is fetched once', async 
   checkout.registry.hold = promise
   const first = runStep(checkout)
   await until('npm to ask for a package', () => checkout.registry.asked.length > 0)
-  const second = runStep(checkout)
-  const said = await Promise.race([second, new Promise<null>((resolve) => setTimeout(resolve, 300, null))])
-  assert.equal(said, null, 'the second waits')
+  const second = startStep(checkout)
+  const ended = once(second, 'close')
+  let stderr = ''
+  second.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  await until('the second to wait', () => stderr !== '')
+  assert.equal(second.exitCode, null)
   release()
   assert.equal((await first).status, 0)
-  const { status, stderr } = await second
-  assert.deepEqual([status, stderr], [0, 'Another install is under way in this folder; waiting for its end.\n'])
+  assert.deepEqual(await ended, [0, null])
+  assert.equal(stderr, 'Another install is under way in this folder; waiting for its end.\n')
   requireInstalled(checkout)
   assert.deepEqual(checkout.registry.asked.sort(), ['one', 'two'])
 })
