@@ -699,9 +699,9 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   },
   MATCHMAKER_LOBBY_NOT_STARTED: {
     cause:
-      'The server of the lobby did not call ready in time. Before its start, no player connects and no log is exported.',
+      'The server of the lobby was not ready in time. Before its start, no player connects and no log is exported.',
     remedy:
-      'Run the first command, `explain`, and read the log. The server must listen on its ports, and call ready once it accepts players.',
+      'Run the first command, `explain`, and read the log. The server must listen on its ports, and be ready as `ready` of the version says: by a call, by listening, or by a line of its log.',
     command: lines(EXPLAIN, get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_err`)),
   },
   MATCHMAKER_PLAYER_ALREADY_CONNECTED: {

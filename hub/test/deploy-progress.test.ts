@@ -49,6 +49,9 @@ test('the progress of a deploy', async (t) => {
     'a version that crashes is not deployed when a lobby is started first, and the dialog shows its log',
     () => refuseBadVersion(scene),
   )
+  await t.test('a version whose server is never ready is given up after half a minute, and its lobby ends', () =>
+    giveUpSlowVersion(scene),
+  )
   await t.test('on a phone, the longest name of a version fits its button', () => fitLongName(scene))
   assert.deepEqual(view.faults, [])
   await view.context.close()
@@ -71,6 +74,26 @@ async function refuseBadVersion(scene: Scene): Promise<void> {
   await dialog.getByText(/^Nothing was deployed: .* still runs 1\.2\.0\.$/).waitFor()
   assert.equal(await deployed(), before)
   await page.keyboard.press('Escape')
+}
+
+async function giveUpSlowVersion(scene: Scene): Promise<void> {
+  const { hub, game, view } = scene
+  await createVersion(scene, 'slow', PATIENT_SERVER)
+  const running = hub.platform.ctx.db.selectFrom('lobbies').where('stop_ts', 'is', null).select('lobby_id')
+  const before = await running.execute()
+  const page = await view.context.newPage()
+  await page.clock.install()
+  await page.goto(`${hub.url}/games/${game.game_id}/namespaces/${game.namespace_id}`)
+  await page.getByRole('button', { name: 'Deploy a version' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Version').selectOption('slow')
+  await dialog.getByRole('button', { name: 'Deploy slow' }).click()
+  await dialog.getByRole('status').getByText('it has not called ready').waitFor()
+  await page.clock.fastForward(30_000)
+  await dialog.getByText('The first lobby of slow was not ready within 30 s of its start.').waitFor()
+  await dialog.getByText(/^Nothing was deployed: .* still runs 1\.2\.0\.$/).waitFor()
+  await until('the lobby of the check to end', async () => (await running.execute()).length === before.length)
+  await page.close()
 }
 
 /** A version of the game with this server. */
@@ -109,14 +132,14 @@ async function followDeploy(scene: Scene): Promise<void> {
   await steps.filter({ hasText: 'The config is checked. (done)' }).waitFor()
   await steps.filter({ hasText: /The build is stored\. \(done\).* kB|The build is stored\. \(done\).* B/ }).waitFor()
   await steps.filter({ hasText: 'A runner unpacks the build and starts the first server. (not yet)' }).waitFor()
-  await steps.filter({ hasText: 'The first server calls ready. (not yet)' }).waitFor()
+  await steps.filter({ hasText: 'The first server becomes ready. (not yet)' }).waitFor()
   await steps.filter({ hasText: 'older versions end. (now)' }).getByText('1 lobby with 1 player left.').waitFor()
 
   const finding = game.find()
   await steps
     .filter({ hasText: /A runner unpacked the build and started a server\. \(done\).* after its request/ })
     .waitFor()
-  await steps.filter({ hasText: 'The first server calls ready. (now)' }).waitFor()
+  await steps.filter({ hasText: 'The first server becomes ready. (now)' }).waitFor()
   const { port } = await until('the server to listen', async () => {
     const rows = await platform.ctx.db
       .selectFrom('lobby_runs')
@@ -127,7 +150,7 @@ async function followDeploy(scene: Scene): Promise<void> {
   })
   await fetch(`http://127.0.0.1:${port}/`)
   await finding
-  await steps.filter({ hasText: /The first server called ready\. \(done\).* after the deploy/ }).waitFor()
+  await steps.filter({ hasText: /The first server is ready\. \(done\).* after the deploy/ }).waitFor()
   await steps.filter({ hasText: 'older versions end. (now)' }).getByRole('link', { name: 'Show them' }).click()
   await page
     .getByRole('table', { name: 'Running lobbies' })
@@ -149,9 +172,9 @@ async function followFailure(scene: Scene): Promise<void> {
   await createVersion(scene, '1.2.0', CRASHING_SERVER)
   await deploy(scene, '1.2.0')
   const steps = stepsOf(page, '1.2.0')
-  await steps.filter({ hasText: 'The first server calls ready. (not yet)' }).waitFor()
+  await steps.filter({ hasText: 'The first server becomes ready. (not yet)' }).waitFor()
   await assert.rejects(game.find())
-  const step = steps.filter({ hasText: 'The first server calls ready. (failed)' })
+  const step = steps.filter({ hasText: 'The first server becomes ready. (failed)' })
   await step.getByText(/^\d+ servers? failed\. The last: exit code 3\.$/).waitFor()
   await step.getByRole('link', { name: 'Show the failed lobbies' }).click()
   await page.waitForURL(/\/lobbies\/history\?outcome=failed$/)

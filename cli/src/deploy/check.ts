@@ -8,6 +8,7 @@ import {
   type ResponseOf,
   type VersionConfig,
 } from '@musterhost/contract'
+import { CheckWatch, GIVE_UP_MS } from '@musterhost/contract/check-watch'
 import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
@@ -19,10 +20,6 @@ const FIRST_WAIT_MS = 2_000
 const WAIT_MS = 5_000
 /** Calls of one check: more than an hour of them, and no server may take longer to become ready. */
 const CALLS_MAX = 1_000
-/** A server that listens, or that writes nothing, is given up this long after its start. */
-const GIVE_UP_MS = 30_000
-/** How the platform's own line in the log begins that says what a report's message says. */
-const REPORT_LINE = '[muster] The server is not ready: '
 /** Lines of the log in a failure, and in one report. */
 const LOG_LINES_MAX = 10
 /** What is cleaned up is cleaned up after Ctrl-C too. */
@@ -48,70 +45,45 @@ export async function checkVersion(
 ): Promise<ReadyLobby> {
   const begin_ms = performance.now()
   const [game_mode, mode] = Object.entries(config.matchmaker!.game_modes)[0]!
-  const patience = new Patience(mode.ready_deadline_ms !== undefined)
-  const progress = new Progress(terminal)
+  const progress = new Progress(terminal, new CheckWatch(mode.ready_deadline_ms !== undefined))
   let body: { game_mode?: string; lobby_id?: string; wait_ms: number } = { game_mode, wait_ms: FIRST_WAIT_MS }
   for (let calls = 1; calls <= CALLS_MAX; calls++) {
     const report = await callCheck(session, params, body, words, progress)
     const { lobby_id } = report
     if (report.is_ready) return { lobby_id, duration_ms: performance.now() - begin_ms }
     body = { lobby_id, wait_ms: WAIT_MS }
-    const has_written = progress.show(report)
-    if (!patience.isOver(report, has_written)) continue
+    if (!progress.show(report)) continue
     await session.client.call(deleteMatchmakerLobby, { params: { game_id: params.game_id, lobby_id }, signal: ALWAYS })
     throw tooSlow(report, words, progress)
   }
   throw new Error(`a check of a version did not end within ${CALLS_MAX} calls`)
 }
 
-/** How long the command waits: the platform itself ends a server that is not ready at its deadline. */
-class Patience {
-  readonly #has_deadline: boolean
-  #alive_ms: number | null = null
-
-  /** `has_deadline`: the version says how long its server may take. */
-  constructor(has_deadline: boolean) {
-    this.#has_deadline = has_deadline
-  }
-
-  /** An image is pulled before the process starts. After that, lines in the log mean that the server still loads. */
-  isOver({ is_started, is_listening }: Report, has_written: boolean): boolean {
-    if (!is_started || this.#has_deadline) return false
-    const now_ms = performance.now()
-    if (this.#alive_ms === null || (has_written && !is_listening)) this.#alive_ms = now_ms
-    return now_ms - this.#alive_ms >= GIVE_UP_MS
-  }
-}
-
 /** Prints what is new since the last report, so that each line of the log is there once. */
 class Progress {
   readonly #terminal: Terminal
+  readonly #watch: CheckWatch
   #message = ''
-  #last_line: string | null = null
 
-  constructor(terminal: Terminal) {
+  constructor(terminal: Terminal, watch: CheckWatch) {
     this.#terminal = terminal
+    this.#watch = watch
   }
 
-  /** Returns whether the log has new lines. */
-  show({ message, log_lines }: Report): boolean {
+  /** Returns whether to give up. */
+  show(report: Report): boolean {
+    const { message } = report
     if (message !== this.#message) this.#terminal.note(`waiting for the first lobby: ${message}`)
     this.#message = message
-    const lines = this.#newOf(log_lines)
-    this.#last_line = lines.at(-1) ?? this.#last_line
-    for (const line of lines.slice(-LOG_LINES_MAX)) this.#terminal.note(`  log: ${visibleText(line)}`)
-    return lines.length > 0
+    const { new_lines, is_over } = this.#watch.read(report, performance.now())
+    for (const line of new_lines.slice(-LOG_LINES_MAX)) this.#terminal.note(`  log: ${visibleText(line)}`)
+    return is_over
   }
 
   /** The details of a failure. A program reads them from the failure alone, so there they are complete. */
   detailsOf(log_lines: readonly string[]): { path: string; message: string }[] {
-    const lines = this.#terminal.is_json ? log_lines : this.#newOf(log_lines)
+    const lines = this.#terminal.is_json ? log_lines : this.#watch.newLinesOf(log_lines)
     return lines.slice(-LOG_LINES_MAX).map((line) => ({ path: 'log', message: visibleText(line) }))
-  }
-
-  #newOf(log_lines: readonly string[]): string[] {
-    const known = this.#last_line === null ? 0 : log_lines.lastIndexOf(this.#last_line) + 1
-    return log_lines.slice(known).filter((line) => !line.startsWith(REPORT_LINE))
   }
 }
 

@@ -1,12 +1,15 @@
 // A deploy that starts a lobby of the version before the namespace is switched to it, as `muster deploy` does. When its server
 // does not become ready, the namespace keeps its version. A dialog that is closed meanwhile ends the lobby.
 import type { BodyOf, checkMatchmakerVersion, updateGameNamespaceVersion } from '@musterhost/contract'
+import { CheckWatch, GIVE_UP_MS } from '@musterhost/contract/check-watch'
 import { useEffect, useRef, useState } from 'react'
 import { call, type Input } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
 import {
   checkMatchmakerVersion as check,
+  deleteMatchmakerLobby,
   deleteMatchmakerLobbyPlayer,
+  getGameVersionById,
   listMatchmakerLobbyPlayers,
 } from '../../api/operations.gen.ts'
 
@@ -26,8 +29,8 @@ export type CheckedDeploy = {
   start: (input: Deploy) => void
 }
 
-/** `deploy` shows its own failure. */
-export function useCheckedDeploy(deploy: (input: Deploy) => Promise<unknown>): CheckedDeploy {
+/** `name`: of the version. `deploy` shows its own failure. */
+export function useCheckedDeploy(name: string, deploy: (input: Deploy) => Promise<unknown>): CheckedDeploy {
   const [waiting, setWaiting] = useState<CheckedDeploy['waiting']>(null)
   const [error, setError] = useState<CallError | null>(null)
   const ending = useRef(new AbortController())
@@ -40,7 +43,7 @@ export function useCheckedDeploy(deploy: (input: Deploy) => Promise<unknown>): C
     setError(null)
     setWaiting({ message: '', log_lines: [] })
     try {
-      const lobby_id = await waitForServer(input, signal, setWaiting)
+      const lobby_id = await waitForServer(input, name, signal, setWaiting)
       // The dialog closes after a deploy.
       await deploy(input).catch(() => undefined)
       if (lobby_id !== null) await giveSeatBack(input.params.game_id, lobby_id).catch(ignoreRefusal)
@@ -68,24 +71,31 @@ function ignoreRefusal(error: unknown): void {
   if (!(error instanceof CallError)) throw error
 }
 
-/** Returns the lobby; null: the version has none. */
+/** Returns the lobby; null: the version has none. Throws a CallError when its server fails, or is not ready in time. */
 async function waitForServer(
   { params: { game_id, namespace_id }, body: { version_id } }: Deploy,
+  name: string,
   signal: AbortSignal,
   show: (waiting: NonNullable<CheckedDeploy['waiting']>) => void,
 ): Promise<string | null> {
+  const { version } = await call(getGameVersionById, { params: { game_id, version_id } }, signal)
+  const [mode] = Object.values(version.config.matchmaker?.game_modes ?? {})
+  if (mode === undefined) return null
+  const watch = new CheckWatch(mode.ready_deadline_ms !== undefined)
   let body: CheckBody = { wait_ms: WAIT_MS }
   for (let calls = 1; calls <= CALLS_MAX; calls++) {
-    try {
-      const report = await call(check, { params: { game_id, namespace_id, version_id }, body }, signal)
-      if (report.is_ready) return report.lobby_id
-      show(report)
-      body = { lobby_id: report.lobby_id, wait_ms: WAIT_MS }
-    } catch (error) {
-      // A version without game modes has no server.
-      if (error instanceof CallError && error.code === 'MATCHMAKER_GAME_MODE_NOT_FOUND') return null
-      throw error
-    }
+    const report = await call(check, { params: { game_id, namespace_id, version_id }, body }, signal)
+    const { lobby_id, message, log_lines } = report
+    if (report.is_ready) return lobby_id
+    show(report)
+    body = { lobby_id, wait_ms: WAIT_MS }
+    if (!watch.read(report, performance.now()).is_over) continue
+    await call(deleteMatchmakerLobby, { params: { game_id, lobby_id } }).catch(ignoreRefusal)
+    throw new CallError('MATCHMAKER_LOBBY_STOPPED', `${tooSlow(name)} ${message}`, { metadata: { log_lines } })
   }
   throw new Error(`a check of a version did not end within ${CALLS_MAX} calls`)
+}
+
+function tooSlow(name: string): string {
+  return `The first lobby of ${name} was not ready within ${GIVE_UP_MS / 1000} s of its start.`
 }

@@ -46,7 +46,7 @@ export default function DeployDialog(props: DeployDialogProps) {
     },
     shows_errors: true,
   })
-  const checked = useCheckedDeploy((input) => deploy.mutateAsync(input))
+  const checked = useCheckedDeploy(name, (input) => deploy.mutateAsync(input))
   const input = {
     params: { game_id, namespace_id: namespace.namespace_id },
     body: { version_id, ...(message === '' ? {} : { message }), ...(is_rollback ? { is_rollback } : {}) },

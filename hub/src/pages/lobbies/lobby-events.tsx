@@ -79,7 +79,7 @@ const REASONS: Readonly<Record<string, string>> = {
   too_long: 'stayed longer than allowed',
   lobby_stopped: 'the lobby stopped',
   unanswered: 'the request got no response',
-  never_ready: 'the server never called ready',
+  never_ready: 'the server was never ready',
   idle: 'no player had a seat',
   outdated: 'another version is deployed',
   exited: 'its server ended',

@@ -15,7 +15,7 @@ const TONES: Record<LobbyState, Tone> = {
   outdated: 'warn',
 }
 export const STATE_HELP: Record<LobbyState, string> = {
-  starting: 'The server has not called ready yet.',
+  starting: 'The server is not ready yet.',
   ready: 'Players play, or may join.',
   idle: 'The lobby is ready and has no players.',
   closed: 'Find leaves the lobby out.',

@@ -45,7 +45,7 @@ const REASONS: Readonly<Record<string, string>> = {
   no_ports: 'no port was free',
   no_network: 'the lobby got no network of its own, which its fixed ports need',
   not_started: 'the machine could not start it',
-  never_ready: 'never called ready',
+  never_ready: 'never ready',
   lost: 'lost: its machine was restarted or is away',
 }
 

@@ -57,13 +57,13 @@ export function lobbySteps({ deploy_ts, first_ready_ts, lobbies }: LobbySteps): 
       ? step(
           'ready',
           started.length > 0 ? before : 'waits',
-          'The first server calls ready.',
+          'The first server becomes ready.',
           started.length > 0 ? failure : '',
         )
       : step(
           'ready',
           'done',
-          'The first server called ready.',
+          'The first server is ready.',
           took(Date.parse(ready_ts) - Date.parse(deploy_ts), 'the deploy'),
         ),
   ]

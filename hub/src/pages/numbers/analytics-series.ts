@@ -68,7 +68,7 @@ export const SUBJECTS: readonly AnalyticsSubject[] = [
   {
     id: 'ready',
     title: 'Start time',
-    lead: 'Mean time from the creation of a lobby until its server called ready.',
+    lead: 'Mean time from the creation of a lobby until its server was ready.',
     unit: 'duration',
     variant: 'lobby_ready_time',
     member: 'ready_duration',

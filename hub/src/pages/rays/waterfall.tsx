@@ -26,7 +26,7 @@ const STEPS: Record<string, string> = {
   row: 'the run is recorded',
   process: 'the process starts',
   listen: 'until the server listens',
-  ready: 'until the server calls ready',
+  ready: 'until the server is ready',
 }
 
 type Row = {
