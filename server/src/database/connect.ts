@@ -6,6 +6,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { serversOf } from '../text/database-url.ts'
+import { GrowingPool } from './growing-pool.ts'
 import { isUnreplicated, Primary } from './primary.ts'
 import type { Schema } from './schema.ts'
 import { explainTls, readTarget, type UrlSetting } from './tls.ts'
@@ -53,7 +54,7 @@ export type DatabaseConnection = {
  */
 export function connect(options: ConnectOptions): DatabaseConnection {
   const primary = new Primary(options)
-  const config: PrimaryClientConfig & pg.PoolConfig = {
+  const config: PrimaryClientConfig & pg.PoolConfig & { max: number } = {
     ...readTarget(serversOf(options.url)[0]!.url),
     primary,
     application_name: options.application_name,
@@ -70,7 +71,7 @@ export function connect(options: ConnectOptions): DatabaseConnection {
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     types: { getTypeParser },
   }
-  const pool = new pg.Pool(config)
+  const pool = new GrowingPool(config)
   pool.on('error', (error) => {
     if (options.log) options.log.warn({ err: error }, 'a database connection broke')
     else process.emitWarning(`A database connection broke: ${error.message}`)
