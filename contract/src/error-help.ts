@@ -701,7 +701,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     cause:
       'The server of the lobby was not ready in time. Before its start, no player connects and no log is exported.',
     remedy:
-      'Run the first command, `explain`, and read the log. The server must listen on its ports, and be ready as `ready` of the version says: by a call, by listening, or by a line of its log.',
+      'Run the first command, `explain`, and read the log. The server must listen on its ports. `ready` of the version says how it becomes ready: by a call, by listening, or by a line of its log.',
     command: lines(EXPLAIN, get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_err`)),
   },
   MATCHMAKER_PLAYER_ALREADY_CONNECTED: {

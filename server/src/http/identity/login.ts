@@ -46,6 +46,7 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     if (body.logout === true) {
       await closeSession(ctx, refresh_token)
       setCookie(sessionCookie(ctx.config, ''))
+      return {}
     }
     const session = await refreshSession(ctx, refresh_token, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))
