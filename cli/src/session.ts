@@ -11,6 +11,7 @@ import type { GlobalOptions } from './options.ts'
 import { hasPlatform } from './platform-node.ts'
 import { normalUrl, readPlatforms } from './platforms.ts'
 import { type ProjectAddress, readProjectAddress } from './project/address.ts'
+import { send } from './send.ts'
 import type { Terminal } from './terminal.ts'
 
 export type GameFull = ResponseOf<typeof getGameById>['game']
@@ -72,7 +73,7 @@ export async function openSession(terminal: Surroundings, options: GlobalOptions
 
 /** The typed client, whose errors name the platform, and whose calls end at Ctrl-C. */
 export function createCommandClient(url: string, token: string | undefined, signal: AbortSignal): Client {
-  const client = createClient(token === undefined ? { url } : { url, token })
+  const client = createClient(token === undefined ? { url, send } : { url, token, send })
   return {
     async call<O extends Operation>(operation: O, input: CallInput<O>) {
       try {
@@ -92,7 +93,7 @@ function unreachable(url: string, error: unknown): Failure | null {
       cause: error,
     })
   }
-  // fetch throws a TypeError for everything that prevents a response.
+  // Everything that prevents a response.
   if (!(error instanceof TypeError)) return null
   const reason = error.cause instanceof Error ? error.cause : error
   const code = (reason as NodeJS.ErrnoException).code ?? reason.message

@@ -10,7 +10,7 @@ export type CallInput<O extends Operation> = Given<'params', ParamsOf<O>> &
   Given<'body', BodyOf<O>> & { headers?: Record<string, string>; signal?: AbortSignal }
 
 export type Client = {
-  /** Throws an ApiError for an error response, and the error of `fetch` when the platform cannot be reached. */
+  /** Throws an ApiError for an error response, and a TypeError when there is no response. */
   call: <O extends Operation>(operation: O, input: CallInput<O>) => Promise<ResponseOf<O>>
 }
 
@@ -22,7 +22,19 @@ export type ClientOptions = {
   url: string
   token?: string
   headers?: Record<string, string>
+  /** Default: `fetch`. */
+  send?: SendRequest
 }
+
+export type SentRequest = {
+  method: string
+  headers: Record<string, string>
+  body: string | null
+  signal: AbortSignal | null
+}
+export type Received = { status: number; retry_after: string | null; text: string }
+/** Throws a TypeError when there is no response, whose cause says why. A redirect counts as none. */
+export type SendRequest = (url: string, request: SentRequest) => Promise<Received>
 
 /** An unknown code of a newer platform becomes part of the message of an INTERNAL_ERROR. */
 function toApiError(status: number, body: unknown, retry_after: string | null): ApiError {
@@ -37,7 +49,17 @@ function toApiError(status: number, body: unknown, retry_after: string | null): 
   return new ApiError(body.code as ErrorCode, body.metadata, { message: body.message, ...options })
 }
 
+async function sendByFetch(url: string, request: SentRequest): Promise<Received> {
+  const response = await fetch(url, { ...request, redirect: 'error' })
+  return {
+    status: response.status,
+    retry_after: response.headers.get('retry-after'),
+    text: await response.text(),
+  }
+}
+
 export function createClient(options: ClientOptions): Client {
+  const send = options.send ?? sendByFetch
   return {
     async call(operation, input) {
       const given = input as {
@@ -54,7 +76,7 @@ export function createClient(options: ClientOptions): Client {
       for (const [name, value] of Object.entries(given.query ?? {})) {
         for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) query.append(name, String(one))
       }
-      const response = await fetch(`${options.url}${path}${query.size > 0 ? `?${query}` : ''}`, {
+      const { status, retry_after, text } = await send(`${options.url}${path}${query.size > 0 ? `?${query}` : ''}`, {
         method: operation.method,
         headers: {
           ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
@@ -63,12 +85,10 @@ export function createClient(options: ClientOptions): Client {
           ...given.headers,
         },
         body: given.body === undefined ? null : JSON.stringify(given.body),
-        redirect: 'error',
         signal: given.signal ?? null,
       })
-      const text = await response.text()
       const body: unknown = text === '' ? undefined : JSON.parse(text)
-      if (!response.ok) throw toApiError(response.status, body, response.headers.get('retry-after'))
+      if (status < 200 || status > 299) throw toApiError(status, body, retry_after)
       return body as never
     },
   }

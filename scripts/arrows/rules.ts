@@ -168,7 +168,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     // Tools.
     'open-browser': ['terminal'],
     'temporary-token': ['session', 'terminal'],
-    session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'terminal'],
+    session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'send', 'terminal'],
     // It reads muster.yaml, and calls no platform.
     project: ['failure'],
     platforms: ['failure'],
