@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
-import { programDependents } from './program-dependents.ts'
+import { halfOf, programDependents } from './program-dependents.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const ALL = globSync('{contract,server,cli,scripts}/**/*.test.ts', {
@@ -42,4 +42,10 @@ test('files that run the same with and without programs are not repeated', () =>
     assert.ok(ALL.some((path) => nameOf(path) === file) && !found.has(file), file)
   }
   assert.ok(found.size < ALL.length / 2, `${found.size} of ${ALL.length}`)
+})
+
+test('each file is in one of the two halves', () => {
+  const files = ['a', 'b', 'c', 'd', 'e']
+  assert.deepEqual(halfOf(files, 'even'), ['a', 'c', 'e'])
+  assert.deepEqual(halfOf(files, 'odd'), ['b', 'd'])
 })

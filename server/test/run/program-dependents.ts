@@ -1,6 +1,7 @@
 // The test files whose outcome depends on optional programs: a module of the tests that they load asks for one
 // (optional-programs.ts), or starts lobbies, for which the platform uses bubblewrap where it is installed. All other
-// files run the same with the programs and without them, so only these are run once more with the programs hidden.
+// files run the same with the programs and without them, so only these are run once more with the programs hidden. They take
+// two thirds of the processor time of `npm test`, so a run of CI takes one half of them, and another run the other.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { OPTIONAL_PROGRAMS } from './optional-programs.ts'
@@ -21,6 +22,13 @@ const LOBBIES_START =
 export function programDependents(files: readonly string[]): string[] {
   const is_dependent = new Map<string, boolean>()
   return files.filter((file) => [...modulesOf(file)].some((module) => remembered(is_dependent, module)))
+}
+
+export type Half = 'even' | 'odd'
+
+/** Neighbours in the list are alike, so each half has files of every folder. */
+export function halfOf(files: readonly string[], half: Half): string[] {
+  return files.filter((_file, index) => index % 2 === (half === 'even' ? 0 : 1))
 }
 
 function remembered(known: Map<string, boolean>, file: string): boolean {
