@@ -9,39 +9,31 @@ const SILENCE_MS_MAX = 300_000
 
 /** Throws a TypeError when there is no response, as `fetch` does, and the reason of the signal when it aborts. */
 export async function send(url: string, request: SentRequest): Promise<Received> {
-  try {
-    return await sendOnce(url, request)
-  } catch (cause) {
-    if (request.signal?.aborted) throw request.signal.reason
-    throw new TypeError('There is no response.', { cause })
-  }
-}
-
-async function sendOnce(url: string, request: SentRequest): Promise<Received> {
   const { method, headers, body, signal } = request
   const options: RequestOptions = {
     method,
     headers: { accept: 'application/json', 'user-agent': 'muster', ...headers },
   }
-  const { promise, resolve, reject } = Promise.withResolvers<Received>()
   const sent = await open(url, signal === null ? options : { ...options, signal })
-  sent.on('error', (error: NodeJS.ErrnoException) => {
-    // The platform closed the connection between two requests, and has not read this one.
-    if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(sendOnce(url, request))
-    else reject(error)
-  })
-  sent.on('response', (response) => {
-    const { statusCode: status = 0, headers: received } = response
-    if (status > 299 && status < 400 && received.location !== undefined) {
-      sent.destroy(new Error('unexpected redirect'))
-      return
+  return new Promise((resolve, reject) => {
+    const fail = (cause: NodeJS.ErrnoException): void => {
+      // The platform closed the connection between two requests, and has not read this one.
+      if (sent.reusedSocket && cause.code === 'ECONNRESET') resolve(send(url, request))
+      else reject(signal?.aborted ? signal.reason : new TypeError('There is no response.', { cause }))
     }
-    const retry_after = received['retry-after'] ?? null
-    text(response).then((content) => resolve({ status, retry_after, text: content }), reject)
+    sent.on('error', fail)
+    sent.on('response', (response) => {
+      const { statusCode: status = 0, headers: received } = response
+      if (status > 299 && status < 400 && received.location !== undefined) {
+        sent.destroy(new Error('unexpected redirect'))
+        return
+      }
+      const retry_after = received['retry-after'] ?? null
+      text(response).then((content) => resolve({ status, retry_after, text: content }), fail)
+    })
+    limitTime(sent)
+    sent.end(body)
   })
-  limitTime(sent)
-  sent.end(body)
-  return promise
 }
 
 /** A command without TLS does not load it. */
