@@ -151,6 +151,13 @@ async function operator(t: TestContext, { platform, url }: World): Promise<void>
     const in_game = await muster.run(['whoami'], { cwd, env: below })
     assert.match(in_game.stdout, /the operator's token of this machine/, in_game.stderr)
   }
+  // A platform that the checkout ran before is another one, and has stopped.
+  const checkout = mkdtempSync(join(dirname(platform.data_dir), 'checkout-'))
+  t.after(() => rmSync(checkout, { recursive: true }))
+  mkdirSync(join(checkout, below.MUSTER_DATA))
+  writeFileSync(join(checkout, below.MUSTER_DATA, 'admin-token'), 'access.of-another-platform\n')
+  const beside = await muster.run(['whoami'], { cwd: game, env: { ...below, MUSTER_CHECKOUT: checkout } })
+  assert.match(beside.stdout, /the operator's token of this machine/, beside.stderr)
   if (process.getuid?.() !== 0) return
   chownSync(join(platform.data_dir, 'admin-token'), NOBODY_UID, NOBODY_UID)
   const planted = await muster.run(['whoami'], { cwd: game, env: below })
