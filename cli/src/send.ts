@@ -6,6 +6,8 @@ import type { Received, SentRequest } from '@musterhost/contract/client'
 /** The limits of `fetch`. */
 const CONNECT_MS_MAX = 10_000
 const SILENCE_MS_MAX = 300_000
+/** Methods whose request has the same effect when it arrives twice (RFC 9110, 9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'PUT', 'DELETE'])
 
 /** Throws a TypeError when there is no response, as `fetch` does, and the reason of the signal when it aborts. */
 export async function send(url: string, request: SentRequest): Promise<Received> {
@@ -16,13 +18,16 @@ export async function send(url: string, request: SentRequest): Promise<Received>
   }
   const sent = await open(url, signal === null ? options : { ...options, signal })
   return new Promise((resolve, reject) => {
+    let has_begun = false
     const fail = (cause: NodeJS.ErrnoException): void => {
-      // The platform closed the connection between two requests, and has not read this one.
-      if (sent.reusedSocket && cause.code === 'ECONNRESET') resolve(send(url, request))
+      // The platform may have closed the connection between two requests. Each repetition uses up one such connection.
+      const may_repeat = sent.reusedSocket && !has_begun && IDEMPOTENT.has(method) && cause.code === 'ECONNRESET'
+      if (may_repeat) resolve(send(url, request))
       else reject(signal?.aborted ? signal.reason : new TypeError('There is no response.', { cause }))
     }
     sent.on('error', fail)
     sent.on('response', (response) => {
+      has_begun = true
       const { statusCode: status = 0, headers: received } = response
       if (status > 299 && status < 400 && received.location !== undefined) {
         sent.destroy(new Error('unexpected redirect'))

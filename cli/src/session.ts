@@ -203,11 +203,11 @@ export async function localPlatform(terminal: Surroundings): Promise<Credential 
 async function findDataFolder({ env, cwd }: Surroundings): Promise<{ data_dir: string; token: string } | null> {
   const { MUSTER_CHECKOUT: checkout = cwd } = env
   const own_uid = process.getuid?.()
-  // A platform of the checkout may be stopped, and its token of another platform than the one that the person started here.
+  // The checkout comes last: the token of a platform that it ran before is not one of the platform that the person started.
   const candidates = [
     { folder: cwd, uid: undefined },
     ...foldersAbove(cwd).map((folder) => ({ folder, uid: own_uid })),
-    ...[process.cwd(), checkout].map((folder) => ({ folder, uid: undefined })),
+    ...[...new Set([process.cwd(), checkout])].map((folder) => ({ folder, uid: undefined })),
   ]
   for (const { folder, uid } of candidates) {
     const data_dir = resolve(folder, env.MUSTER_DATA || DATA_FOLDER_DEFAULT)

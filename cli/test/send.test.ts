@@ -59,15 +59,24 @@ test('a request without a response fails with the reason: refused, cut off, redi
   await assert.rejects(waiting, /^Error: Ctrl-C$/)
 })
 
-test('a request on a connection that the platform has closed meanwhile is sent again', async (t) => {
-  let count = 0
-  const { url, server } = await serve(t, (request, response) => {
-    count++
+test('on a connection that the platform has closed meanwhile, what may arrive twice is sent again, and nothing else', async (t) => {
+  const counts = { PUT: 0, POST: 0, half: 0 }
+  const { url } = await serve(t, (request, response) => {
+    const kind = request.url === '/half' ? 'half' : (request.method as 'PUT' | 'POST')
+    counts[kind]++
     // The second request on a connection meets its end.
-    if (count === 2) request.socket.resetAndDestroy()
-    else response.end(String(count))
+    if (counts[kind] !== 2) response.end(String(counts[kind]))
+    else if (kind === 'half') response.write('half', () => request.socket.resetAndDestroy())
+    else request.socket.resetAndDestroy()
   })
+  const put = { ...ASK, method: 'PUT' }
+  assert.equal((await send(url, put)).text, '1')
+  assert.equal((await send(url, put)).text, '3')
   assert.equal((await send(url, ASK)).text, '1')
-  assert.equal((await send(url, ASK)).text, '3')
-  assert.ok(server.listening)
+  await assert.rejects(send(url, ASK), TypeError)
+  assert.equal(counts.POST, 2)
+  // A response has begun: the platform has read the request.
+  assert.equal((await send(`${url}/half`, put)).text, '1')
+  await assert.rejects(send(`${url}/half`, put), TypeError)
+  assert.equal(counts.half, 2)
 })
