@@ -1,6 +1,5 @@
 // What a client makes of the reports of `checkMatchmakerVersion`, which starts a lobby of a version before a namespace is switched to
 // it: the lines of the log that are new, and when the client gives up. `muster deploy` and the hub do the same.
-
 import type { checkMatchmakerVersion } from './matchmaker/lobby-admin.ts'
 import type { ResponseOf } from './operation.ts'
 

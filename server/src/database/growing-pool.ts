@@ -1,6 +1,6 @@
 // A pool that opens few connections at first, and more only when those do not suffice: none of them has been free for a moment,
 // or requests have waited for long. A role asks dozens of short questions at once when it starts. The pool of the driver opens
-// a connection for each, and one costs PostgreSQL a process, 90 ms of a processor and some MB.
+// a connection for each, and each is a process of PostgreSQL with some MB.
 import pg from 'pg'
 
 /** Connections that a burst of requests opens. */
