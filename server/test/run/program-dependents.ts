@@ -1,7 +1,7 @@
 // The test files whose outcome depends on optional programs: a module of the tests that they load asks for one
 // (optional-programs.ts), or starts lobbies, for which the platform uses bubblewrap where it is installed. All other
-// files run the same with the programs and without them, so only these are run once more with the programs hidden. They take
-// two thirds of the processor time of `npm test`, so a run of CI takes one half of them, and another run the other.
+// files run the same with the programs and without them, so only these are run once more with the programs hidden. They take two
+// thirds of the processor time of `npm test`: a run of CI whose time is short takes one half of them, and says so.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { OPTIONAL_PROGRAMS } from './optional-programs.ts'
