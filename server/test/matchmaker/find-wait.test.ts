@@ -158,6 +158,7 @@ test('a seat is kept for a client that still waits for it with the same key, whi
   const platform = await startPlatform(t)
   const game = await platform.game({ limits: MANY })
   for (const leaver of [0, 1]) {
+    const newest_before = await newestPlayer(platform)
     const key = withKey()
     const callers = [new AbortController(), new AbortController()]
     const calls: Promise<Seat>[] = []
@@ -167,11 +168,11 @@ test('a seat is kept for a client that still waits for it with the same key, whi
       await until('the seat', async () => (await game.seatsTaken()) === taken + 1)
       await heard(game)
     }
-    const { player_id } = await platform.ctx.db
-      .selectFrom('players')
-      .orderBy('create_ts', 'desc')
-      .select('player_id')
-      .executeTakeFirstOrThrow()
+    // The seat is counted before it is written.
+    const player_id = await until('the player to be written', async () => {
+      const newest = await newestPlayer(platform)
+      return newest === newest_before ? null : newest
+    })
     const [gone, waiting] = leaver === 0 ? calls : calls.toReversed()
     const end = assert.rejects(gone!, { name: 'AbortError' })
     callers[leaver]!.abort()
@@ -237,6 +238,11 @@ test('a client that waits for a lobby when the matchmaker stops is asked at once
 /** Round trips after which what was sent before has been read and carried out. */
 async function heard(game: TestGame): Promise<void> {
   for (let trip = 0; trip < 3; trip++) await game.player.call(listLobbies, {})
+}
+
+async function newestPlayer({ ctx }: Platform): Promise<string | undefined> {
+  const players = ctx.db.selectFrom('players').orderBy('create_ts', 'desc').select('player_id')
+  return (await players.limit(1).executeTakeFirst())?.player_id
 }
 
 /** Takes a seat, hangs up, and waits until it is free: whatever hung up before has been noticed then. */
