@@ -27,6 +27,8 @@ const UNKNOWN_OPTION = /^( *)security_opt:\n([\s\S]*?) *- systempaths=unconfined
 const OPEN_FILES = /^ *ulimits:\n *nofile: \d+\n/m
 /** How often the health of a container is checked, so that a test does not wait for the next check. */
 const HEALTH_INTERVAL = '2s'
+/** How long Compose waits for a response of the engine. Its default is a minute. */
+const ENGINE_SECONDS_MAX = '300'
 /** Compose reads it after compose.yaml. */
 const OFTEN_CHECKED = 'often-checked.yaml'
 const OFTEN_CHECKED_SERVICES = `services:
@@ -90,7 +92,9 @@ async function prepareDeployment(folder: string): Promise<void> {
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
   writeFileSync(join(folder, 'muster.env'), example + lines.join(''))
-  writeFileSync(join(folder, '.env'), 'POSTGRES_PASSWORD=a-password\nCOMPOSE_PROJECT_NAME=muster\n')
+  // The engine starts programs for each published port; two hundred of each kind took it longer than Compose waits.
+  const variables = ['POSTGRES_PASSWORD=a-password', 'COMPOSE_PROJECT_NAME=muster', 'MUSTER_EDGE_PORTS=26000-26007']
+  writeFileSync(join(folder, '.env'), variables.map((line) => `${line}\n`).join(''))
   const compose = readFileSync(join(folder, 'compose.yaml'), 'utf8')
   writeFileSync(
     join(folder, 'compose.yaml'),
@@ -154,7 +158,8 @@ async function runOne(t: TestContext, engine: Engine, browser: Browser): Promise
 
 async function composeTwo(t: TestContext, engine: Engine, browser: Browser, cwd: string): Promise<void> {
   const files = ['-f', 'compose.yaml', '-f', OFTEN_CHECKED]
-  const compose: Compose = (...args) => run('docker-compose', [...files, ...args], { env: engine.env, cwd })
+  const env = { ...engine.env, COMPOSE_HTTP_TIMEOUT: ENGINE_SECONDS_MAX }
+  const compose: Compose = (...args) => run('docker-compose', [...files, ...args], { env, cwd })
   t.after(() => compose('down').catch(() => undefined))
   const first = await startRelease(engine, compose, 'first')
   const readToken = (): Promise<string> => compose('exec', '-T', 'platform', 'cat', '/var/lib/muster/admin-token')
