@@ -50,7 +50,7 @@ function setImage({ write, folder }: DeployedProject, server: string): void {
 test('deploys of container images', async (t) => {
   const missing = lacking(...IMAGE_TOOLS)
   if (missing !== null) return t.skip(missing)
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const folder = makeFolder(t)
   const roots = [busyboxRoot(folder)]
   const saved = buildahImage(folder, roots, OPTIONS, 'docker-archive')

@@ -46,7 +46,7 @@ server.listen(Number(PORT_GAME), '127.0.0.1', async () => console.log('ready: ' 
 `
 
 test('muster dev', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   await t.test('the page gets a seat in the server of this machine, which restarts on a change', (t) =>
     plays(t, platform),
   )

@@ -17,7 +17,7 @@ const COMPRESSED_HEAD_BYTES = 6
 test('Freeciv plays with nothing but its version config, and no stranger reaches it', async (t) => {
   const missing = lacking('freeciv-server')
   if (missing !== null) return t.skip(missing)
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const example = await deployExample(t, platform, 'freeciv')
   const { lobby, ports } = await example.takeSeat()
   const { url } = ports.game!

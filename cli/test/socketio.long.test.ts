@@ -12,7 +12,7 @@ import { copyPackages } from './packages.ts'
 test('a Socket.IO game plays with nothing but its version config, and no stranger reaches it', async (t) => {
   const browser = await openBrowser(t)
   if (browser === null) return
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const example = await deployExample(t, platform, 'socketio', {
     game: 'bubbles',
     prepare: (folder) => copyPackages(['socket.io'], join(folder, 'server', 'node_modules')),

@@ -14,7 +14,7 @@ const SILENCE_MS = 500
 test('Teeworlds plays with nothing but its version config, and no stranger reaches it', async (t) => {
   const missing = lacking('teeworlds-server')
   if (missing !== null) return t.skip(missing)
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const example = await deployExample(t, platform, 'teeworlds')
   const { lobby, ports } = await example.takeSeat()
   const { url } = ports.game!

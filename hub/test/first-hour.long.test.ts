@@ -29,7 +29,7 @@ type Scene = { hub: OpenHub; mail: MailServer; view: View }
 test('the first hour of a person', async (t) => {
   const mail = await startMailServer(t)
   const env = { MUSTER_SMTP_URL: mail.url, MUSTER_ACCESS: 'public' }
-  const hub = await openHub(t, { roles: 'api,matchmaker,runner,edge', env })
+  const hub = await openHub(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true, env })
   if (hub === null) return
   const view = await openView(hub)
   const scene: Scene = { hub, mail, view }

@@ -81,7 +81,7 @@ function gameWithServer(): Promise<TestGame> {
 }
 
 test('secrets of a game', async (t) => {
-  platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
+  platform = await startPlatform(t, { roles: 'api,matchmaker,runner', has_sandboxes: true })
 
   await t.test(
     'a lobby has the secrets of its game and its namespace, the next lobby has a new value, and nothing else has any',

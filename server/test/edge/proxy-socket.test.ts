@@ -223,6 +223,7 @@ test('behind nginx each player is a client of their own, and a forging lobby is 
   const edge_socket = join(closedFolder(t), 'edge.sock')
   const platform = await startPlatform(t, {
     roles: 'api,matchmaker,runner,edge',
+    has_sandboxes: true,
     // In a network of its own it would not reach the edge at all.
     env: { MUSTER_EDGE_SOCKET: edge_socket, MUSTER_LOBBY_NETWORK: 'machine' },
   })

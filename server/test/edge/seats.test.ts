@@ -39,7 +39,7 @@ async function startGame(
   mode = {},
   env: Record<string, string> = {},
 ): Promise<{ platform: Platform; game: TestGame }> {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', env })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true, env })
   const game = await platform.game({
     files: { 'server.mjs': PLAIN_SERVER },
     docker: { ports: PORTS, ready: 'listening', seats: 'edge', ...docker },

@@ -25,7 +25,7 @@ const run = promisify(execFile)
 test('a game made with Godot finds a lobby, and enters it over WebSocket, seen by another player', async (t) => {
   const missing = lacking(GODOT)
   if (missing !== null) return t.skip(missing)
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const built = await buildServer()
   const files = Object.fromEntries(built.map(({ path, content }) => [path, content.toString()]))
   const game = await platform.game({ files: { ...files, 'server.mjs': "import './server/main.js'" } })

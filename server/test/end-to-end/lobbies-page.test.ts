@@ -94,7 +94,7 @@ test('docs/lobbies.md lists every reason of an end, and every operation that a l
 })
 
 test('a real lobby finds the sandbox and the variables of docs/lobbies.md, and its server in Python plays', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
 
   await t.test('folders, user, limits and variables', async (sub_test) => {
     const missing = lacking('bwrap')

@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
 test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const game = await platform.game({
     files: { 'server.mjs': RAW_SERVER },
     docker: { ports: { game: { protocol: 'tcp' }, voice: { protocol: 'udp' } } },
@@ -54,7 +54,7 @@ test('a raw TCP and a raw UDP game are played through the edge at the addresses 
 })
 
 test('a raw TCP game is played over TLS, with a certificate that the client has verified', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const game = await platform.game({
     files: { 'server.mjs': RAW_SERVER },
     docker: { ports: { game: { protocol: 'tcp_tls' }, voice: { protocol: 'udp' } } },
@@ -115,6 +115,7 @@ process.on('SIGTERM', () => process.exit(0))
 test('a lobby in the network of the machine gets numbers of its own, and takes none of the platform', async (t) => {
   const platform = await startPlatform(t, {
     roles: 'api,matchmaker,runner,edge',
+    has_sandboxes: true,
     env: { MUSTER_LOBBY_NETWORK: 'machine' },
   })
   const game = await platform.game({

@@ -131,7 +131,7 @@ async function reportOnce(platform: Platform, game: TestGame, seat: Seat, matchm
 }
 
 test('a lobby whose server never reports players lives while a connection to it is open, and says that seats expired', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const game = await platform.game(OPTIONS)
   const seats: Explained[] = []
   // Of a second the first seat is explained.
@@ -203,7 +203,7 @@ test('neither the death of the edge nor a restart of the matchmaker ends a lobby
     MUSTER_EDGE_HTTP_PORT: String(edge_port),
   }
   const matchmaker_url = `http://127.0.0.1:${matchmaker_port}`
-  const platform = await startPlatform(t, { roles: 'api,runner', database_url, env })
+  const platform = await startPlatform(t, { roles: 'api,runner', has_sandboxes: true, database_url, env })
   const of_platform = { database_url, data_dir: platform.data_dir, env, roles: 'matchmaker' }
   const first = await startPlatform(t, of_platform)
   const edge = await startEdgeProcess(t, platform.data_dir, { DATABASE_URL: database_url, ...env })

@@ -136,7 +136,7 @@ test("a ray is shown to the game's developers and administrators; for all others
 test('a server that does not start is explained with its exit code, its reason and its last lines', async (t) => {
   const how = lacking('bwrap') === null ? 'bubblewrap' : 'no sandbox'
   t.diagnostic(`with ${how}`)
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner', has_sandboxes: true })
   const files = {
     'server.mjs': "console.log('reading the map')\nconsole.error('no map \\u0000 here')\nprocess.exitCode = 3\n",
   }

@@ -75,7 +75,7 @@ test('Prometheus scrapes the platform and returns the number of players', async 
 })
 
 test('the platform exports every metric of the dashboard and the alerts, and Prometheus accepts their files', async (t) => {
-  const { platform, ask } = await startWatched(t, { roles: 'api,matchmaker,runner,edge' })
+  const { platform, ask } = await startWatched(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   await platform.game()
   const told = namesIn(await (await ask('/metrics')).text())
   const rules = readFileSync(join(DEPLOY, 'prometheus', 'muster.rules.yml'), 'utf8')

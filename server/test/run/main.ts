@@ -1,5 +1,4 @@
-// `npm test`, `npm run test:long`, and `npm test -- [--all] [--failed-to LIST] [--seconds-max N]
-// [--without-programs [--half even|odd]] [FILE...]`.
+// `npm test`, `npm run test:long`, and `npm test -- [--all] [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`.
 // A run starts one PostgreSQL, runs the test files of every workspace in batches (batches.ts), and ends the server whatever
 // happens. The proofs that must be undisturbed run first, one at a time; node:test prints its closing lines for these and for
 // the others. A few named files run each in a process of its own. Without names, the run leaves out the long proofs, which `--long`
@@ -7,7 +6,7 @@
 // which all of them passed. `--failed-to` writes the paths of the files that failed, or were under way when the run was ended,
 // to the file LIST, one a line. `--seconds-max` ends the run after N seconds. `--without-programs` hides the optional programs,
 // as hidden-programs.ts describes; without FILE it runs only the files that depend on them, as program-dependents.ts finds
-// them, or the half of these that `--half` names. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
+// them. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
@@ -24,7 +23,7 @@ import { withoutPrograms } from './hidden-programs.ts'
 import { TEST_MS_MAX } from './limits.ts'
 import { type Outcome, sumUp } from './outcome.ts'
 import { readProcessorTimes, USE_VARIABLE } from './processor-time.ts'
-import { type Half, halfOf, programDependents } from './program-dependents.ts'
+import { programDependents } from './program-dependents.ts'
 import { summariseSkips } from './skip-summary.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
 
@@ -47,7 +46,6 @@ type Options = {
   failed_to: string | null
   seconds_max: number | null
   without_programs: boolean
-  half: Half | null
 }
 
 const { values, positionals } = parseArgs({
@@ -57,7 +55,6 @@ const { values, positionals } = parseArgs({
     'failed-to': { type: 'string' },
     'seconds-max': { type: 'string' },
     'without-programs': { type: 'boolean', default: false },
-    half: { type: 'string' },
   },
   allowPositionals: true,
 })
@@ -67,12 +64,11 @@ process.exitCode = await runTests(positionals, {
   failed_to: values['failed-to'] ?? null,
   seconds_max: values['seconds-max'] === undefined ? null : Number(values['seconds-max']),
   without_programs: values['without-programs'],
-  half: values.half === 'even' || values.half === 'odd' ? values.half : null,
 })
 
 async function runTests(asked: readonly string[], options: Options): Promise<number> {
   const found = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles(options)
-  const files = options.without_programs && asked.length === 0 ? dependentsOf(found, options.half) : found
+  const files = options.without_programs && asked.length === 0 ? programDependents(found) : found
   if (files.length === 0) {
     console.error('There is no test file.')
     return 1
@@ -96,11 +92,6 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
     clearTimeout(bound)
     for (const signal of SIGNALS) process.off(signal, onSignal)
   }
-}
-
-function dependentsOf(files: readonly string[], half: Half | null): string[] {
-  const dependents = programDependents(files)
-  return half === null ? dependents : halfOf(dependents, half)
 }
 
 /** The long proofs are in files of their own: kills, faults, long fuzzing, engines, upgrades, clusters. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
-import { halfOf, programDependents } from './program-dependents.ts'
+import { programDependents } from './program-dependents.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const ALL = globSync('{contract,server,cli,scripts}/**/*.test.ts', {
@@ -31,21 +31,21 @@ test('files that ask for a program, that start lobbies, and that start the whole
     // Lobbies with nothing skipped.
     'server/test/runner/retention.test.ts',
     'server/test/supervisor/start.test.ts',
-    'cli/test/deploy.test.ts',
+    'server/test/edge/proxy-socket.test.ts',
   ]) {
     assert.ok(found.has(file), file)
   }
 })
 
 test('files that run the same with and without programs are not repeated', () => {
-  for (const file of ['server/test/matchmaker/join.test.ts', 'contract/src/formats.test.ts']) {
+  for (const file of [
+    'server/test/matchmaker/join.test.ts',
+    'contract/src/formats.test.ts',
+    // Lobbies of the platform of the tests, without sandboxes.
+    'cli/test/deploy.test.ts',
+    'cli/test/commands.test.ts',
+  ]) {
     assert.ok(ALL.some((path) => nameOf(path) === file) && !found.has(file), file)
   }
   assert.ok(found.size < ALL.length / 2, `${found.size} of ${ALL.length}`)
-})
-
-test('each file is in one of the two halves', () => {
-  const files = ['a', 'b', 'c', 'd', 'e']
-  assert.deepEqual(halfOf(files, 'even'), ['a', 'c', 'e'])
-  assert.deepEqual(halfOf(files, 'odd'), ['b', 'd'])
 })

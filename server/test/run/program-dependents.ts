@@ -1,7 +1,6 @@
 // The test files whose outcome depends on optional programs: a module of the tests that they load asks for one
-// (optional-programs.ts), or starts lobbies, for which the platform uses bubblewrap where it is installed. All other
-// files run the same with the programs and without them, so only these are run once more with the programs hidden. They take two
-// thirds of the processor time of `npm test`: a run of CI whose time is short takes one half of them, and says so.
+// (optional-programs.ts), or starts lobbies that have sandboxes where bubblewrap is installed. All other files run the same with
+// the programs and without them, so only these are run once more with the programs hidden.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { OPTIONAL_PROGRAMS } from './optional-programs.ts'
@@ -15,20 +14,12 @@ const PROGRAMS = new RegExp(`'(?:${Object.keys(OPTIONAL_PROGRAMS).join('|')})'`)
 const MODULE = /(?:from|import\(|new URL\()\s*'(?<path>\.[^']+\.ts)'/g
 /** Only modules of tests are followed: the platform itself loads the runner always, and runs it when a test asks for that. */
 const OF_TESTS = /\/(?:test|examples)\/|\.test\.ts$/
-/** A role in a list of roles, or the whole platform as `muster start` runs it. */
-const LOBBIES_START =
-  /roles: ['`][\w,]*\brunner\b|(?<!function )\b(?:startMuster|openRunner|openDriver)\(|\['(?:start|runner)'/
+/** A platform of the tests with sandboxes, a runner of its own, or the whole platform as `muster start` runs it. */
+const LOBBIES_START = /\bhas_sandboxes:\s*true|(?<!function )\b(?:startMuster|openRunner|openDriver)\(|(?<!\w)\['start'/
 
 export function programDependents(files: readonly string[]): string[] {
   const is_dependent = new Map<string, boolean>()
   return files.filter((file) => [...modulesOf(file)].some((module) => remembered(is_dependent, module)))
-}
-
-export type Half = 'even' | 'odd'
-
-/** Neighbours in the list are alike, so each half has files of every folder. */
-export function halfOf(files: readonly string[], half: Half): string[] {
-  return files.filter((_file, index) => index % 2 === (half === 'even' ? 0 : 1))
 }
 
 function remembered(known: Map<string, boolean>, file: string): boolean {

@@ -38,7 +38,7 @@ type LobbyCall = { method: string; path: string; headers?: Record<string, string
 type CallerFixture = { platform: Platform; game: TestGame; seat: Seat; call: (call: LobbyCall) => Promise<Answer> }
 
 async function startCaller(t: TestContext): Promise<CallerFixture> {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner', has_sandboxes: true })
   const game = await platform.game({
     matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } } },
     files: { 'server.mjs': CALLER },

@@ -178,7 +178,7 @@ test('a line that was written while no runner watched counts for the next one', 
 })
 
 test('players get seats in a lobby whose server never calls the platform', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const game = await platform.game({
     files: { 'server.mjs': UNKNOWING },
     docker: { ports: { game: { protocol: 'http' } }, ready: 'listening' },

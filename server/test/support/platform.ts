@@ -95,6 +95,8 @@ export type PlatformOptions = {
   data_dir?: string
   /** The clock stands at this time, and only `advance` moves it. */
   held_ms?: number
+  /** Lobbies run in sandboxes where bubblewrap is installed. Without it they run as on a machine that has none. */
+  has_sandboxes?: boolean
 }
 
 /** Each retry waits 100 ms longer than the one before. */
@@ -107,10 +109,12 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
   // Lobbies of a real runner run as other users, who must find their builds.
   await chmod(data_dir, 0o711)
   const [api_port, matchmaker_port, lobby_api_port, edge_port, https_port] = await freePorts(5)
+  const { roles = 'api,matchmaker' } = options
   const config = readTestConfig({
     MUSTER_DATA: data_dir,
     DATABASE_URL: database_url,
-    MUSTER_ROLES: options.roles ?? 'api,matchmaker',
+    MUSTER_ROLES: roles,
+    ...(roles.includes('runner') && options.has_sandboxes !== true && { MUSTER_SANDBOX: 'off' }),
     MUSTER_API_PORT: String(api_port),
     MUSTER_MATCHMAKER_PORT: String(matchmaker_port),
     MUSTER_LOBBY_API_PORT: String(lobby_api_port),

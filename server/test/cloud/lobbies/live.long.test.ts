@@ -193,7 +193,7 @@ test('a snapshot and what follows it are what the list says at every quiet momen
 })
 
 test('what a real lobby uses appears within its limits, changes, and is gone with the lobby', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const game = await platform.game({ matchmaker: { game_modes: MODES }, files: { 'server.mjs': GROWING_SERVER } })
   const page = openPage(address(platform, livePath(game)))
   const { lobby_id } = (await game.find()).lobby
@@ -317,7 +317,7 @@ test('only people and tokens of the game may listen, and of pages only the hub',
 })
 
 test('a log is followed by WebSocket to its end, in words that drive no terminal', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true })
   const game = await talkingGame(platform)
   const script = { std_out: `first\u009b31m\0\u202e\n${'more\n'.repeat(300)}last`, exit_code: 0 }
   const lobby_id = await talkingLobby(platform, game, script)
