@@ -16,11 +16,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { endProcessesOf, freeSettings, processesOf } from '../../server/test/supervisor/started.ts'
+import { personsPath } from '../../server/test/support/persons-path.ts'
 import { until } from '../../server/test/support/until.ts'
 import { makeTemplateFiles } from '../src/templates/made-files.ts'
 import { startRegistry } from './loopback-registry.ts'
@@ -269,11 +270,10 @@ async function npm(args: string[], cwd: string): Promise<string> {
 
 /** The environment of a stranger: without the folders that npm adds for scripts of this checkout. */
 function systemEnv(settings: Record<string, string> = {}): Record<string, string> {
-  const { PATH = '', HOME = '' } = process.env
-  const folders = PATH.split(delimiter).filter((path) => !path.includes('node_modules'))
+  const { HOME = '' } = process.env
   // The person who runs the tests may be logged in to a platform.
   const no_contexts = { MUSTER_CONFIG_DIR: join(tmpdir(), 'no-contexts') }
-  return { PATH: folders.join(delimiter), HOME, npm_config_update_notifier: 'false', ...no_contexts, ...settings }
+  return { PATH: personsPath(), HOME, npm_config_update_notifier: 'false', ...no_contexts, ...settings }
 }
 
 /** npm belongs to a Node that is on the PATH. */

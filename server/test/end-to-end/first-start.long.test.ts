@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { get } from '../edge/get.ts'
 import { endProcessesOf, freeSettings, processesOf } from '../supervisor/started.ts'
+import { personsPath } from '../support/persons-path.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
@@ -75,11 +76,10 @@ function cloneOf(t: TestContext): string {
 /** As a person does it, without what npm passes to the scripts of this run. */
 function startAlone(checkout: string, settings: Record<string, string>) {
   const { HOME, npm_config_cache, npm_config_registry } = process.env
-  const PATH = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'))
   const npm_settings = { npm_config_prefer_offline: 'true', npm_config_cache, npm_config_registry }
   const child = spawn('npm', ['start'], {
     cwd: checkout,
-    env: { HOME, PATH: PATH.join(delimiter), ...npm_settings, ...settings },
+    env: { HOME, PATH: personsPath(), ...npm_settings, ...settings },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

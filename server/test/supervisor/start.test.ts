@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { completeLinkVerification } from '@musterhost/contract'
@@ -10,6 +10,7 @@ import { LOBBY_PORTS } from '../../src/config/edge.ts'
 import { platformVersion } from '../../src/wire/platform-version.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { listeningSockets } from '../support/listening-sockets.ts'
+import { personsPath } from '../support/persons-path.ts'
 import { until } from '../support/until.ts'
 import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder } from './started.ts'
 
@@ -61,7 +62,7 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   // Another line puts the command on the PATH of a shell, whose own Node may be as old as 20.19.
   const line = /command +(export PATH="\$PATH:.*") {3}/.exec(output)?.[1]
   const script = `${line}; cd "${folder}"; command -v muster; muster --version; muster config check; echo $?`
-  const typed = await promisify(execFile)('sh', ['-c', script], { env: { PATH: systemPath(), HOME: folder } })
+  const typed = await promisify(execFile)('sh', ['-c', script], { env: { PATH: personsPath(), HOME: folder } })
   const command = join(import.meta.dirname, '../../../node_modules/.bin/muster')
   assert.equal(typed.stdout, `${command}\n${platformVersion()}\n2\n`)
   assert.match(typed.stderr, /There is no muster\.yaml/)
@@ -71,12 +72,6 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   assert.deepEqual(processesOf(folder), [])
   assert.match(muster.output(), /everything has ended/)
 })
-
-/** Without the folders that npm puts before it, so that `node` is the one of the machine. */
-function systemPath(): string {
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  return folders.filter((path) => !path.includes('node_modules')).join(delimiter)
-}
 
 test('a killed role is restarted, and so is PostgreSQL', async (t) => {
   const { folder, settings, muster } = await startOn(t)

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { personsPath } from '../../support/persons-path.ts'
 
 /** A block that waits for what never happens must not hang the test. */
 const BLOCK_MS_MAX = 120_000
@@ -31,7 +32,7 @@ export function openShell(t: TestContext, folder: string, env: Record<string, st
   const blocks = mkdtempSync(join(tmpdir(), 'muster-blocks-'))
   const bash = spawn('bash', ['-euo', 'pipefail'], {
     cwd: folder,
-    env: { PATH: readersPath(), ...REGISTRY, ...env },
+    env: { PATH: personsPath(), ...REGISTRY, ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
     // A group of its own, so that every command that a block started ends with its bash: they share the output, and a
     // block has failed only when that has ended.
@@ -79,10 +80,4 @@ function endGroup(pid: number): void {
     // All of its processes have ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
-}
-
-/** Without the folders that npm puts in front for its scripts: a reader has the Node of the machine. */
-function readersPath(): string {
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  return folders.filter((folder) => !folder.includes('node_modules')).join(delimiter)
 }
