@@ -55,9 +55,9 @@ async function deploy(
   env: Record<string, string> = {},
 ): Promise<string> {
   const token = readFileSync(join(folder, 'admin-token'), 'utf8').trim()
-  const { PATH, HOME } = process.env
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [DEPLOY_EXAMPLE, ...options], {
-    env: { PATH, HOME, MUSTER_URL: url, MUSTER_TOKEN: token, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, MUSTER_URL: url, MUSTER_TOKEN: token, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''

@@ -88,9 +88,9 @@ export async function upgrade(
   folder: string,
   settings: Record<string, string>,
 ): Promise<{ code: number; output: string }> {
-  const { PATH, HOME } = process.env
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [join(folder, 'cli/src/main.ts'), 'upgrade'], {
-    env: { PATH, HOME, ...settings },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
   })
   const output = Promise.all([text(child.stdout), text(child.stderr)])
   const [code] = (await once(child, 'close')) as [number]
