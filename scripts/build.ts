@@ -20,7 +20,13 @@ const SOURCES = [
 const sources = hashOfSources()
 const built_from = join(DIST, BUILT_FROM)
 const is_stale = !existsSync(built_from) || readFileSync(built_from, 'utf8') !== sources
-if (is_stale || !process.argv.includes('--when-stale')) await build()
+/** What this user, this file system or its size does not allow, with the remedy. */
+const OBSTACLES: Readonly<Record<string, string>> = {
+  EACCES: 'run this once as the owner of the checkout, or make the folder writable',
+  EROFS: 'run this once where the checkout can be written',
+  ENOSPC: 'make room on its disk',
+}
+if (is_stale || !process.argv.includes('--when-stale')) await build().catch(reportObstacle)
 
 /** The finished folder replaces the old one at once, so a program that starts meanwhile finds a whole one. */
 async function build(): Promise<void> {
@@ -33,6 +39,14 @@ async function build(): Promise<void> {
   if (existsSync(DIST)) renameSync(DIST, replaced)
   renameSync(join(made, 'dist'), DIST)
   for (const folder of [made, replaced]) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Ends the program with a sentence where the folder cannot be written. */
+function reportObstacle(error: NodeJS.ErrnoException): never {
+  const remedy = OBSTACLES[error.code ?? '']
+  if (remedy === undefined) throw error
+  console.error(`The programs must be built into ${DIST}, which cannot be written (${error.code}): ${remedy}.`)
+  process.exit(1)
 }
 
 /** With the place of the checkout, because the programs contain it. */
