@@ -32,6 +32,9 @@ export class Failure extends Error {
   }
 }
 
+const NOT_LOGGED_IN = 401
+const LOG_IN_AGAIN = 'Log in again: muster login. A token in MUSTER_TOKEN counts before every login.'
+
 /** The members of an ApiError that are shown. Its class is not imported: most commands end before the contract is loaded. */
 type RefusedCall = Error & {
   code: string
@@ -101,6 +104,7 @@ function reportRefusedCall(error: RefusedCall): ErrorReport {
   const held_by = Array.isArray(metadata.held_by) ? (metadata.held_by as { kind?: unknown; id?: unknown }[]) : []
   for (const { kind, id } of held_by) lines.push(`  held by ${String(kind)} ${String(id)}`)
   if (retry_after_s !== undefined) lines.push(`Try again in ${retry_after_s} s.`)
+  if (status === NOT_LOGGED_IN) lines.push(LOG_IN_AGAIN)
   lines.push(documentation === undefined ? `Code: ${code}` : `${code}: ${documentation}`)
   if (ray_id !== undefined) lines.push(`Ray id: ${ray_id}`)
   return {

@@ -224,7 +224,10 @@ async function refusals(t: TestContext, { url }: World): Promise<void> {
   const muster = createMuster(t, { MUSTER_URL: url, MUSTER_TOKEN: 'nonsense' })
   const text = await muster.run(['whoami'])
   assert.equal(text.code, 3)
-  assert.match(text.stderr, /TOKEN_INVALID: http.*\/docs\/errors\/TOKEN_INVALID\nRay id: [0-9a-f-]{36}\n$/)
+  assert.match(
+    text.stderr,
+    /\nLog in again: muster login\. .*MUSTER_TOKEN.*\nTOKEN_INVALID: http.*\/docs\/errors\/TOKEN_INVALID\nRay id: [0-9a-f-]{36}\n$/,
+  )
   const { code, stdout, stderr } = await muster.run(['whoami', '--json'])
   assert.deepEqual([code, stdout], [3, ''])
   const { error } = JSON.parse(stderr) as { error: Record<string, unknown> }
