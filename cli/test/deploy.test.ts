@@ -269,6 +269,7 @@ async function failingServer(t: TestContext, platform: Platform): Promise<void> 
   assert.match(failed.stderr, /The first lobby of version v3 did not start: .* exited with code 3\./)
   assert.match(failed.stderr, /Nothing was switched: prod still runs version v2\./)
   assert.match(failed.stderr, /log: .*the map is missing/)
+  assert.equal(failed.stderr.split('the map is missing').length - 1, 1, 'each line of the log is printed once')
   assert.match(failed.stderr, /muster deploy --no-check\.\nRay id: /)
   assert.equal((await prodOf(platform, project)).version_id, version_id)
   const { lobby } = await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })

@@ -5,10 +5,17 @@ import type { ResponseOf } from './operation.ts'
 
 /** A server that listens, or that writes nothing, is given up this long after its start. */
 export const GIVE_UP_MS = 30_000
+/** The remedy of a server that was given up, beside its correction. */
+export const SLOW_SERVER_REMEDY = 'A server that takes longer to start says so by ready_deadline_ms of its game mode.'
 /** How the platform's own line in the log begins that says what a report's message says. */
 const REPORT_LINE = '[muster] The server is not ready: '
 
 type Report = ResponseOf<typeof checkMatchmakerVersion>
+
+/** The log without the platform's own line that says what the message of the report says. */
+export function withoutReportLines(log_lines: readonly string[]): string[] {
+  return log_lines.filter((line) => !line.startsWith(REPORT_LINE))
+}
 
 export class CheckWatch {
   readonly #has_deadline: boolean
@@ -23,7 +30,7 @@ export class CheckWatch {
   /** The lines after the last report that was read. */
   newLinesOf(log_lines: readonly string[]): string[] {
     const known = this.#last_line === null ? 0 : log_lines.lastIndexOf(this.#last_line) + 1
-    return log_lines.slice(known).filter((line) => !line.startsWith(REPORT_LINE))
+    return withoutReportLines(log_lines.slice(known))
   }
 
   /** `now_ms`: of a monotonic clock. `is_over`: the client ends the lobby, and leaves the namespace as it is. */

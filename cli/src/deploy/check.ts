@@ -8,7 +8,7 @@ import {
   type ResponseOf,
   type VersionConfig,
 } from '@musterhost/contract'
-import { CheckWatch, GIVE_UP_MS } from '@musterhost/contract/check-watch'
+import { CheckWatch, GIVE_UP_MS, SLOW_SERVER_REMEDY } from '@musterhost/contract/check-watch'
 import { visibleText } from '@musterhost/contract/visible-text'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
@@ -128,7 +128,7 @@ function tooSlow({ message, log_lines }: Report, { version, stays }: Words, prog
   return new Failure(`The first lobby of version ${version} was not ready ${within}. ${message} ${stays}`, {
     exit_code: EXIT.timed_out,
     details: progress.detailsOf(log_lines),
-    remedy: `${REMEDY} A server that takes longer to start says so by ready_deadline_ms of its game mode.`,
+    remedy: `${REMEDY} ${SLOW_SERVER_REMEDY}`,
   })
 }
 

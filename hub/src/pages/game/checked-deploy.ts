@@ -1,7 +1,7 @@
 // A deploy that starts a lobby of the version before the namespace is switched to it, as `muster deploy` does. When its server
 // does not become ready, the namespace keeps its version. A dialog that is closed meanwhile ends the lobby.
 import type { BodyOf, checkMatchmakerVersion, updateGameNamespaceVersion } from '@musterhost/contract'
-import { CheckWatch, GIVE_UP_MS } from '@musterhost/contract/check-watch'
+import { CheckWatch, GIVE_UP_MS, SLOW_SERVER_REMEDY, withoutReportLines } from '@musterhost/contract/check-watch'
 import { useEffect, useRef, useState } from 'react'
 import { call, type Input } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
@@ -85,13 +85,15 @@ async function waitForServer(
   let body: CheckBody = { wait_ms: WAIT_MS }
   for (let calls = 1; calls <= CALLS_MAX; calls++) {
     const report = await call(check, { params: { game_id, namespace_id, version_id }, body }, signal)
-    const { lobby_id, message, log_lines } = report
+    const { lobby_id, message } = report
     if (report.is_ready) return lobby_id
-    show(report)
+    const log_lines = withoutReportLines(report.log_lines)
+    show({ message, log_lines })
     body = { lobby_id, wait_ms: WAIT_MS }
     if (!watch.read(report, performance.now()).is_over) continue
     await call(deleteMatchmakerLobby, { params: { game_id, lobby_id } }).catch(ignoreRefusal)
-    throw new CallError('MATCHMAKER_LOBBY_STOPPED', `${tooSlow(name)} ${message}`, { metadata: { log_lines } })
+    const reason = `${tooSlow(name)} ${message} ${SLOW_SERVER_REMEDY}`
+    throw new CallError('MATCHMAKER_LOBBY_STOPPED', reason, { metadata: { log_lines } })
   }
   throw new Error(`a check of a version did not end within ${CALLS_MAX} calls`)
 }

@@ -18,6 +18,8 @@ type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening |
 
 /** Exit codes above it stand for signals. */
 const SIGNAL_CODE = 128
+/** As in the log of the server (runner/listening-advice.ts). */
+const UNCALLED_REMEDY = 'A server that never calls it needs `ready: listening` in its docker section.'
 
 /** Adds to an error that names a lobby how the lobby failed to start. All other errors are returned unchanged. */
 export async function startError(
@@ -177,8 +179,8 @@ function whereListening(run: Run | null): string {
     others === null ? '' : ` It listens on ${others.length === 0 ? 'no other port' : others.join(', ')}.`
   const advice = remedy === undefined ? '' : ` ${remedy}`
   if (shut.length === 0) {
-    const uncalled = run.ready_check === null ? ', but did not call ready' : ''
-    return ` Its server listens on its ports (${namesOf(open)})${uncalled}.${line}${elsewhere}`
+    const uncalled = run.ready_check === null ? `, but did not call ready. ${UNCALLED_REMEDY}` : '.'
+    return ` Its server listens on its ports (${namesOf(open)})${uncalled}${line}${elsewhere}`
   }
   const listed = open.length === 0 ? '' : `, only on ${namesOf(open)}`
   return ` Its server does not listen on ${namesOf(shut)}${listed}.${line}${elsewhere}${advice}`
