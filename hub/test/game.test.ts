@@ -184,15 +184,62 @@ test('the pages of a game', async (t) => {
     await view.context.close()
   })
 
+  await t.test('what a proxy or a bucket refuses is named as its refusal, with the remedy', async (step) => {
+    const folder = await mkdtemp(join(tmpdir(), 'muster-hub-'))
+    step.after(() => rm(folder, { recursive: true, force: true }))
+    await mkdir(join(folder, 'site'))
+    await writeFile(join(folder, 'site/index.html'), 'a site that does not arrive')
+    const view = await openView(hub, { bypassCSP: true })
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/sites`)
+    await page.route(/\/objects\//, (route) => route.fulfill({ status: 413, body: '<html>nginx</html>' }))
+    await page.getByLabel(/^Drop the folder/).setInputFiles(join(folder, 'site'))
+    const { host } = new URL(hub.url)
+    const refusal = `Something in front of the platform at ${host} returned status 413, not Muster.`
+    await page.getByText(`${refusal} Its operator must allow longer bodies (nginx: client_max_body_size 0).`).waitFor()
+    await page.unroute(/\/objects\//)
+
+    // A bucket of another host, which has no rule for the page.
+    const bucket = 'http://bucket.test'
+    await page.route(`${bucket}/**`, (route) => route.abort())
+    await page.route(/\/cdn\/sites$/, async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      const response = await route.fetch()
+      const text = (await response.text()).replaceAll(/"url":"http:\/\/[^/"]+/g, `"url":"${bucket}`)
+      await route.fulfill({ response, body: text })
+    })
+    await page.clock.install()
+    await page.goto(`${address}/sites`)
+    await page.getByLabel(/^Drop the folder/).setInputFiles(join(folder, 'site'))
+    const rule = page.getByText(`The file could not be sent to ${bucket}. It may be unreachable, or the CORS rules`)
+    await until('the bucket to be named', async () => {
+      await page.clock.fastForward(5_000)
+      return rule.isVisible()
+    })
+    await view.context.close()
+  })
+
   await t.test('a cloud token is shown once, listed and revoked', async () => {
     const view = await openView(hub)
     const { page } = view
     await signInAsAdmin(hub, view)
     await page.goto(`${address}/tokens`)
+    const row = page.getByRole('table', { name: 'cloud tokens' }).getByRole('row').filter({ hasText: 'the robot' })
+    await page.getByLabel('Name of the new cloud token').fill('the robot')
     await page.getByRole('button', { name: 'Create a cloud token' }).click()
     const token = (await page.getByRole('dialog').locator('pre').textContent()) ?? ''
     assert.equal((await platform.as(token).call(getGameById, { params })).game.game_id, game.game_id)
     await page.keyboard.press('Escape')
+    const titles = await page.getByRole('table', { name: 'cloud tokens' }).getByRole('columnheader').allTextContents()
+    assert.deepEqual(titles.slice(1, 5), ['Name', 'Created by', 'Created', 'Last used'])
+    const by = await until('the use of the token to be shown', async () => {
+      await page.reload()
+      await row.first().waitFor()
+      const [, , creator, , used] = await row.getByRole('cell').allTextContents()
+      return used !== 'never' && creator
+    })
+    assert.equal(by, 'test', 'the name of the operator’s token')
     await page.getByRole('button', { name: /^Revoke the cloud token/ }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await page.getByText('revoked', { exact: true }).waitFor()

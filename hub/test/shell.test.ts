@@ -57,6 +57,16 @@ test('the frame of the hub', async (t) => {
     await view.context.close()
   })
 
+  await t.test('the header leads to the guides of the platform', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Docs', exact: true }).click()
+    await page.waitForURL(/\/docs\/?$/)
+    await page.getByRole('link', { name: 'Your first game' }).first().waitFor()
+    await view.context.close()
+  })
+
   await t.test('a mistyped address is a page for a browser, and an error of the API for a program', async () => {
     const statusOf = async (path: string, accept: string) => {
       const response = await fetch(`${hub.url}${path}`, { headers: { accept } })
