@@ -89,9 +89,10 @@ export const PROJECT_STEPS: readonly OperateStep[] = [
     cwd: inProject(WITH_SERVER),
     types: async (screen) => {
       await screen.shows('Play: http')
-      await endedByCtrlC('the map is loaded')(screen)
+      await screen.shows('the map is loaded')
+      await endedByCtrlC('lobby: ready')(screen)
     },
-    interrupted_after: /^(?=[\s\S]*Play: http)(?=[\s\S]*the map is loaded)/,
+    interrupted_after: /^(?=[\s\S]*Play: http)(?=[\s\S]*the map is loaded)(?=[\s\S]*lobby: ready)/,
     is_sorted: 'The platform, the server and the page start beside each other.',
   },
 ]
