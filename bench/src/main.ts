@@ -6,6 +6,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   analytics: () => import('./analytics/run.ts'),
   boxes: () => import('./boxes/run.ts'),
   cdn: () => import('./cdn/run.ts'),
+  cost: () => import('./cost/run.ts'),
   crowd: () => import('./crowd/run.ts'),
   edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),

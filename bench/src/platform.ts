@@ -103,7 +103,7 @@ export async function startMatchmaker({ config }: BenchPlatform, number: number)
   return { pid: child.pid!, metrics_port: metrics_port!, stop: () => stopRole(child) }
 }
 
-/** Like the supervisor: ready and stop go over the IPC channel. */
+/** Like the supervisor: ready and stop go over the IPC channel. A role that ends before it is asked to ends the bench. */
 function startRole(role: Role, program: string, env: Record<string, string>): Promise<ChildProcess> {
   const { PATH, HOME } = process.env
   const child = fork(program, [], {
@@ -112,10 +112,17 @@ function startRole(role: Role, program: string, env: Record<string, string>): Pr
     stdio: 'inherit',
   })
   return new Promise((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`${role} ended with ${code}`)))
+    let is_ready = false
+    child.once('exit', (code, signal) => {
+      const error = new Error(`${role} ended with ${signal ?? code}`)
+      if (is_ready) throw error
+      reject(error)
+    })
     child.on('message', (message) => {
       const { kind } = message as { kind: string }
-      if (kind === 'ready') resolve(child)
+      if (kind !== 'ready') return
+      is_ready = true
+      resolve(child)
     })
   })
 }

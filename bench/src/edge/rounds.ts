@@ -46,7 +46,7 @@ export async function datagramsPerSecond(port: number, host = '127.0.0.1'): Prom
   socket.connect(port, host)
   await once(socket, 'connect')
   const started = performance.now()
-  let before = -1
+  let before = 0
   const refill = (): void => {
     if (received === before) for (let count = 0; count < UDP_WINDOW; count++) send()
     before = received
@@ -59,6 +59,7 @@ export async function datagramsPerSecond(port: number, host = '127.0.0.1'): Prom
   socket.removeAllListeners('message')
   const elapsed_ms = Math.max(last, performance.now()) - started
   socket.close()
+  if (received === 0) throw new Error(`nothing came back from udp ${port}`)
   return (received / elapsed_ms) * 1_000
 }
 

@@ -7,6 +7,7 @@
 // - the time to a seat in a lobby that has to start, against the bare start of the same game server
 
 import { fork } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { findLobby } from '@musterhost/contract'
 import { median, postRequest, quantile, runRound, runSteadily, type Target } from '../load.ts'
@@ -29,6 +30,8 @@ const VERIFIED_PER_ROUND = 600
 const CONNECTIONS = [64, 256] as const
 const FEW_LOBBIES = 10
 const MANY_LOBBIES = 10_000
+/** Longer than the intervals of projection and analytics. */
+const SETTLE_MS = 3_000
 const STEADY_PER_SECOND = 500
 const STEADY_SECONDS = 10
 
@@ -137,7 +140,10 @@ async function rateOf(
   if (is_guarded) await freeSeats(platform, game!, requireSeats(await solveCaptchas(platform, game!, connections)))
   const { per_second, answers } = await runRound(target, { count, connections })
   const seats = requireSeats(answers)
-  if (game !== null) await freeSeats(platform, game, seats)
+  if (game === null) return per_second
+  await freeSeats(platform, game, seats)
+  // The platform still writes what followed; the next contender would pay for it.
+  await delay(SETTLE_MS)
   return per_second
 }
 

@@ -5,8 +5,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { archive, type BuiltFile, buildServer } from '@musterhost/arena/build'
-import { findLobby } from '@musterhost/contract'
+import { deleteMatchmakerLobby, findLobby } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { median } from '../load.ts'
 import { startPlatform } from '../platform.ts'
@@ -17,6 +18,7 @@ const ROUNDS = 15
 const RATIO_GOAL = 1.3
 const MORE_MS_GOAL = 40
 const LISTEN_WAIT_MS_MAX = 10_000
+const REST_MS = 1_500
 /** Below the ephemeral ports, of which thousands have just been used, and outside the ports of lobbies. */
 const PORT_MIN = 12_000
 const PORT_COUNT = 8_000
@@ -30,17 +32,22 @@ export async function measureStarts(): Promise<void> {
     const game = await newGame(platform, {
       archive: archive(files),
       docker: { args: ['node', 'server/main.js'], ports: { game: { protocol: 'http' } } },
-      // Each find gets its own lobby, which ends soon after.
-      matchmaker: { max_players: 1, game_modes: { default: { player_deadline_ms: 1_000, idle_grace_ms: 0 } } },
+      matchmaker: { max_players: 1, game_modes: { default: {} } },
     })
     const player = createClient({ url: platform.matchmaker_url, token: game.public_token })
     const bare: number[] = []
     const found: number[] = []
+    const started_ids = new Set<string>()
     for (let round = 0; round <= ROUNDS; round++) {
       const bare_ms = await startBare(folder)
       const started = performance.now()
-      await player.call(findLobby, { body: { game_modes: ['default'] } })
+      const { lobby_id } = (await player.call(findLobby, { body: { game_modes: ['default'] } })).lobby
       const found_ms = performance.now() - started
+      if (started_ids.has(lobby_id)) throw new Error(`A find got the lobby ${lobby_id} again: it started none.`)
+      started_ids.add(lobby_id)
+      await platform.api.call(deleteMatchmakerLobby, { params: { game_id: game.game_id, lobby_id } })
+      // The box is taken down and its parts are made again meanwhile, not during the next bare start.
+      await delay(REST_MS)
       if (round === 0) continue
       bare.push(bare_ms)
       found.push(found_ms)

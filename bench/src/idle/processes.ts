@@ -38,12 +38,25 @@ export function sampleProcesses(words: readonly string[]): Map<number, Sample> {
 
 function sampleOf(pid: number, command: string): Sample {
   const pss_kb = Number(/^Pss:\s+(\d+)/m.exec(read(pid, 'smaps_rollup'))?.[1] ?? 0)
-  const [user = 0, system = 0] = fieldsOf(read(pid, 'stat')).slice(11, 13).map(Number)
+  // A process without memory has ended. The memory of other users' processes is for root with all capabilities.
+  const [state = 'X'] = fieldsOf(read(pid, 'stat'))
+  if (pss_kb === 0 && command !== '' && !/^[ZX]?$/.test(state))
+    throw new Error(`The memory of process ${pid} cannot be read.`)
+  // With the time of children that have ended.
+  const [user = 0, system = 0, user_of_ended = 0, system_of_ended = 0] = fieldsOf(read(pid, 'stat'))
+    .slice(11, 15)
+    .map(Number)
   let wakeups = 0
   for (const thread of listThreads(pid)) {
     wakeups += Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(read(pid, `task/${thread}/status`))?.[1] ?? 0)
   }
-  return { pid, name: nameOf(command), pss_mb: pss_kb / KB_PER_MB, cpu_ms: (user + system) * TICK_MS, wakeups }
+  return {
+    pid,
+    name: nameOf(command),
+    pss_mb: pss_kb / KB_PER_MB,
+    cpu_ms: (user + system + user_of_ended + system_of_ended) * TICK_MS,
+    wakeups,
+  }
 }
 
 /** The shortest text that distinguishes a process from the others of the platform. */

@@ -35,11 +35,16 @@ export async function run(): Promise<void> {
     const words = [folder, lobby_id]
     const [before, begin_ms] = [sampleProcesses(words), performance.now()]
     await delay(seconds * 1_000)
-    report(before, sampleProcesses(words), performance.now() - begin_ms)
+    const after = sampleProcesses(words)
+    if (platform.exitCode !== null || platform.signalCode !== null) throw new Error('the platform has ended')
+    if (sampleProcesses([lobby_id]).size === 0) throw new Error('the lobby has ended')
+    report(before, after, performance.now() - begin_ms)
   } finally {
-    const ended = new Promise((resolve) => platform.once('exit', resolve))
-    platform.kill('SIGINT')
-    await ended
+    if (platform.exitCode === null && platform.signalCode === null) {
+      const ended = new Promise((resolve) => platform.once('exit', resolve))
+      platform.kill('SIGINT')
+      await ended
+    }
     rmSync(folder, { recursive: true, force: true })
   }
 }
