@@ -2,7 +2,17 @@
 // builds only when a source has changed since the last build: the scripts `start` and `muster` call it so. Sources are compared
 // by size and time, which takes a tenth of what reading them takes.
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -17,6 +27,7 @@ const SOURCES = [
   'package-lock.json',
 ]
 
+const began = new Date()
 const sources = hashOfSources()
 const built_from = join(DIST, BUILT_FROM)
 const is_stale = !existsSync(built_from) || readFileSync(built_from, 'utf8') !== sources
@@ -36,6 +47,8 @@ async function build(): Promise<void> {
   mkdirSync(made, { recursive: true })
   await writePrograms(ROOT, made)
   writeFileSync(join(made, 'dist', BUILT_FROM), sources)
+  // A source that is written from now on is newer, for cli/muster.js.
+  utimesSync(join(made, 'dist', BUILT_FROM), began, began)
   if (existsSync(DIST)) renameSync(DIST, replaced)
   renameSync(join(made, 'dist'), DIST)
   for (const folder of [made, replaced]) rmSync(folder, { recursive: true, force: true })

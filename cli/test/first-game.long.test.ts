@@ -18,11 +18,11 @@ const COMMAND_MS_MAX = 120_000
 type Way = { install?: (url: string) => string; line?: string; muster: string }
 
 const WAYS: Record<string, Way> = {
+  'as npm run muster --': { muster: `npm --silent --prefix "${CHECKOUT}" run muster --` },
   'with the line of the start for the PATH': {
     line: `export PATH="$PATH:${CHECKOUT}/node_modules/.bin"`,
     muster: 'muster',
   },
-  'as npm run muster --': { muster: `npm --silent --prefix "${CHECKOUT}" run muster --` },
   'as the file in node_modules/.bin': { muster: `"${CHECKOUT}/node_modules/.bin/muster"` },
   'installed from the platform': {
     install: (url) => `npm install --silent --global "${url}/cli.tgz"`,
