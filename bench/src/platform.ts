@@ -12,6 +12,7 @@ import { readConfig } from '@musterhost/server/config/read-config'
 import { ROLE_FLAGS, ROLES, type Role } from '@musterhost/server/config/roles'
 import { connect } from '@musterhost/server/database/connect'
 import { startEmbedded } from '@musterhost/server/database/embedded/embedded'
+import { sendSignal } from '@musterhost/server/database/embedded/processes'
 import { migrate } from '@musterhost/server/database/migrate'
 import { createLog } from '@musterhost/server/observe/log'
 import { type Keys, openKeys } from '@musterhost/server/tokens/keys'
@@ -31,18 +32,22 @@ export type BenchPlatform = {
   stop: () => Promise<void>
 }
 
-/** `programs`: the programs that run in place of the platform's own, by role. */
+/** `programs`: the programs that run in place of the platform's own, by role. `makeTables`: the migrations of these. */
 export async function startPlatform(
   roles: readonly Role[],
   settings: Record<string, string> = {},
   programs: Partial<Record<Role, string>> = {},
   database_settings: Record<string, string> = {},
+  makeTables: typeof migrate = migrate,
 ): Promise<BenchPlatform> {
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const log = createLog({ who: 'bench', level: 'error' })
   const embedded = await startEmbedded({ data_dir, settings: database_settings, log })
+  // An error that nobody caught ends the bench without `stop`.
+  const endDatabase = (): void => sendSignal(embedded.process_id, 'SIGINT')
+  process.once('exit', endDatabase)
   const database = connect({ url: embedded.url, application_name: 'bench' })
-  await migrate(database.db)
+  await makeTables(database.db)
   const [api, matchmaker, lobby_api, edge, edge_https] = await freePorts(5)
   const env = {
     MUSTER_DATA: data_dir,
@@ -76,6 +81,7 @@ export async function startPlatform(
       for (const child of children.toReversed()) await stopRole(child)
       await database.close()
       await embedded.stop()
+      process.off('exit', endDatabase)
       await rm(data_dir, { recursive: true, force: true })
     },
   }

@@ -4,6 +4,7 @@ import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } 
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import type { migrate } from '@musterhost/server/database/migrate'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
@@ -12,6 +13,7 @@ export type CommitTree = {
   name: string
   /** What a role runs. */
   program: string
+  migrate: typeof migrate
   /** Whether it was made for the libraries of this checkout. */
   has_same_libraries: boolean
   remove: () => void
@@ -28,6 +30,7 @@ export async function openCommitTree(commit: string): Promise<CommitTree> {
   return {
     name,
     program: join(folder, 'server/src/main.ts'),
+    migrate: ((await import(join(folder, 'server/src/database/migrate.ts'))) as { migrate: typeof migrate }).migrate,
     has_same_libraries: changed === '',
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }

@@ -19,7 +19,7 @@ const FINDS_PER_ROUND = 2_400
 /** More than this is creep. */
 const RATIO_MAX = 1.02
 /** Longer than the intervals at which the matchmaker writes what follows a find: that belongs to its cost. */
-const SETTLE_MS = 2_500
+const SETTLE_MS = 1_500
 const CONNECTIONS = 64
 const LOBBIES = 10
 const NS_PER_US = 1_000
@@ -48,11 +48,12 @@ export async function run(): Promise<void> {
   }
 }
 
-async function compare({ name, program }: CommitTree): Promise<void> {
+async function compare({ name, program, migrate }: CommitTree): Promise<void> {
   const trees: Tree[] = []
   try {
-    trees.push(await openTree(name, { api: program, matchmaker: program, edge: program }))
-    trees.push(await openTree('this tree', {}))
+    const programs = { api: program, matchmaker: program, edge: program }
+    trees.push(await openTree(name, await startPlatform(ROLES, {}, programs, {}, migrate)))
+    trees.push(await openTree('this tree', await startPlatform(ROLES)))
     for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {
       for (const way of WAYS) {
         const order = round % 2 === 0 ? trees : trees.toReversed()
@@ -65,8 +66,7 @@ async function compare({ name, program }: CommitTree): Promise<void> {
   }
 }
 
-async function openTree(name: string, programs: Partial<Record<Role, string>>): Promise<Tree> {
-  const platform = await startPlatform(ROLES, {}, programs)
+async function openTree(name: string, platform: BenchPlatform): Promise<Tree> {
   const noRounds = (): Record<Measured, number[]> => ({ edge: [], matchmaker: [] })
   const rounds: Rounds = { direct: noRounds(), 'through the edge': noRounds() }
   return { name, platform, game: await gameWithLobbies(platform, LOBBIES), rounds }
