@@ -44,7 +44,7 @@ export async function startPlatform(
   const log = createLog({ who: 'bench', level: 'error' })
   const embedded = await startEmbedded({ data_dir, settings: database_settings, log })
   // An error that nobody caught ends the bench without `stop`.
-  const endDatabase = (): void => sendSignal(embedded.process_id, 'SIGINT')
+  const endDatabase = (): void => void sendSignal(embedded.process_id, 'SIGINT')
   process.once('exit', endDatabase)
   const database = connect({ url: embedded.url, application_name: 'bench' })
   await makeTables(database.db)
