@@ -122,6 +122,14 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
 }
 
+/** The rank interval of the median (binomial, 95 %). A noisy machine makes it wider. */
+export function boundsOfMedian(values: readonly number[]): [least: number, most: number] {
+  const sorted = values.toSorted((a, b) => a - b)
+  const reach = Math.ceil(0.98 * Math.sqrt(sorted.length))
+  const middle = Math.floor(sorted.length / 2)
+  return [sorted[middle - reach] ?? Number.NaN, sorted[middle + reach] ?? Number.NaN]
+}
+
 export const median = (values: readonly number[]): number => quantile(values, 0.5)
 
 export function postRequest(path: string, headers: Record<string, string>, body: unknown): Buffer {

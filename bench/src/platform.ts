@@ -25,6 +25,8 @@ export type BenchPlatform = {
   config: Config
   database: ReturnType<typeof connect>
   keys: Keys
+  /** The operator's. */
+  token: string
   api: Client
   matchmaker_url: string
   /** The process id of each role that runs. */
@@ -74,6 +76,7 @@ export async function startPlatform(
     config: readConfig(env),
     database,
     keys,
+    token,
     api: createClient({ url: `http://127.0.0.1:${api}`, token }),
     matchmaker_url: `http://127.0.0.1:${matchmaker}`,
     processes: Object.fromEntries(roles.map((role, index) => [role, children[index]!])),

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Role } from '@musterhost/server/config/roles'
 import type { BenchGame } from '../find/games.ts'
 import { findTarget, freeSeats, gameWithLobbies, requireSeats } from '../find/rounds.ts'
-import { median, quantile, runRound, type Target } from '../load.ts'
+import { boundsOfMedian, median, quantile, runRound, type Target } from '../load.ts'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
 import { type CommitTree, openCommitTree } from './commit-tree.ts'
@@ -96,7 +96,7 @@ function targetOf(platform: BenchPlatform, game: BenchGame, way: WayName): Targe
   return way === 'direct' ? target : { ...target, port: platform.config.edge_http_port }
 }
 
-/** Of all threads of a process, in microseconds. The kernel's other counters have steps of 10 ms. */
+/** The processor time of all threads of a process, in microseconds. The kernel's other counters have steps of 10 ms. */
 function processorUs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`)
   const ns = threads.map((thread) =>
@@ -121,15 +121,12 @@ function report(before: Tree, now: Tree): void {
       Array.from({ length: ROUNDS }, (_, round) => roles.reduce((sum, role) => sum + rounds[name][role][round]!, 0)),
     )
     const [old_us, new_us] = sums as [number[], number[]]
-    const ratios = new_us.map((us, round) => us / old_us[round]!).toSorted((a, b) => a - b)
-    // The rank interval of the median (binomial, 95 %): a noisy machine makes it wider, and no goal easier to miss by chance.
-    const reach = Math.ceil(0.98 * Math.sqrt(ratios.length))
-    const middle = Math.floor(ratios.length / 2)
-    const [least, most] = [ratios[middle - reach]!, ratios[middle + reach]!].map((ratio) => ratio.toFixed(3))
-    console.log(
-      `\n  find ${name}, this tree / ${before.name}: ${median(ratios).toFixed(3)} (${least} to ${most}, 95 % certain)`,
-    )
-    verdict(`find ${name}, this tree / ${before.name}, at least surely`, Number(least), RATIO_MAX, 'at most')
+    const ratios = new_us.map((us, round) => us / old_us[round]!)
+    const [least, most] = boundsOfMedian(ratios)
+    const what = `find ${name}, this tree / ${before.name}`
+    const bounds = `${least.toFixed(3)} to ${most.toFixed(3)}`
+    console.log(`\n  ${what}: ${median(ratios).toFixed(3)} (${bounds}, 95 % certain)`)
+    verdict(`${what}, at least surely`, least, RATIO_MAX, 'at most')
   }
 }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { createLog } from '@musterhost/server/observe/log'
 import { phase } from '@musterhost/server/observe/ray'
 import { createRecorder } from '@musterhost/server/observe/recorder'
-import { median, runRound } from '../load.ts'
+import { boundsOfMedian, median, runRound } from '../load.ts'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
 import { findTarget, freeSeats, gameWithLobbies, requireSeats } from './rounds.ts'
@@ -89,12 +89,10 @@ async function rayUs({ config, database: { pool } }: BenchPlatform): Promise<num
 }
 
 function report(with_rays: readonly number[], without: readonly number[], ray_us: number): void {
-  const costs = with_rays.map((us, pair) => us - without[pair]!).toSorted((x, y) => x - y)
+  const costs = with_rays.map((us, pair) => us - without[pair]!)
   const of_find = median(without)
-  // The rank interval of the median (binomial, 95 %): the difference is small compared to the noise.
-  const reach = Math.ceil(0.98 * Math.sqrt(costs.length))
-  const middle = Math.floor(costs.length / 2)
-  const [least, most] = [costs[middle - reach]!, costs[middle + reach]!]
+  // The difference is small compared to the noise.
+  const [least, most] = boundsOfMedian(costs)
   const percent = (us: number) => `${((us / of_find) * 100).toFixed(2)} %`
   console.log(`\n  a find: ${of_find.toFixed(1)} us of processor time of the matchmaker, without rays`)
   console.log(`  with them, in ${costs.length} pairs of ${FINDS_PER_ROUND} finds: ${percent(median(costs))} more`)
