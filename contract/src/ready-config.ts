@@ -21,3 +21,9 @@ export const ReadyConfig = Type.Union([Type.Enum(['sdk', 'listening']), ReadyLog
 })
 /** What the platform waits for; a server may call ready before. Null: only for that call. */
 export type ReadyCheck = Exclude<Static<typeof ReadyConfig>, 'sdk'> | null
+
+/** What the developer of a server changes that never calls ready, as a sentence. Without ports only its output can tell. */
+export function uncalledRemedy(has_ports: boolean): string {
+  const otherwise = has_ports ? '`ready: listening`' : 'an expression in `ready: { log: ... }`'
+  return `A server that never calls it needs ${otherwise} in its docker section.`
+}

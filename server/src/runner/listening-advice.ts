@@ -1,5 +1,5 @@
 // What the developer of a server changes that does not listen where its version says, and the line about it in the log.
-import { type ReadyCheck, variableOfPort } from '@musterhost/contract'
+import { type ReadyCheck, uncalledRemedy, variableOfPort } from '@musterhost/contract'
 import type { Listening } from '../database/schema.ts'
 import type { ListeningSocket, Transport } from './sockets.ts'
 
@@ -48,8 +48,7 @@ export function listeningNote(
     return `The server is not ready: no line of its output has matched ${JSON.stringify(ready_check.log)}.`
   }
   const listens = ports.length === 0 ? '' : 'it listens on its ports, and '
-  const otherwise = ports.length === 0 ? 'an expression in `ready: { log: ... }`' : '`ready: listening`'
-  return `The server is not ready: ${listens}it has not called ready. A server that never calls it needs ${otherwise} in its docker section.`
+  return `The server is not ready: ${listens}it has not called ready. ${uncalledRemedy(ports.length > 0)}`
 }
 
 function numberedName({ name, transport, port }: WantedPort): string {

@@ -1,6 +1,6 @@
 // The error of a request for which no lobby became ready: how the server of the last one ended, and where the explanation
 // is. The last lines of its log are only for the game's backend: a player's client must not see them.
-import { ApiError, type ErrorMetadata, type ReadyCheck, variableOfPort } from '@musterhost/contract'
+import { ApiError, type ErrorMetadata, type ReadyCheck, uncalledRemedy, variableOfPort } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
 import type { Listening, RunEnd } from '../../database/schema.ts'
@@ -18,8 +18,6 @@ type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening |
 
 /** Exit codes above it stand for signals. */
 const SIGNAL_CODE = 128
-/** As in the log of the server (runner/listening-advice.ts). */
-const UNCALLED_REMEDY = 'A server that never calls it needs `ready: listening` in its docker section.'
 
 /** Adds to an error that names a lobby how the lobby failed to start. All other errors are returned unchanged. */
 export async function startError(
@@ -179,7 +177,7 @@ function whereListening(run: Run | null): string {
     others === null ? '' : ` It listens on ${others.length === 0 ? 'no other port' : others.join(', ')}.`
   const advice = remedy === undefined ? '' : ` ${remedy}`
   if (shut.length === 0) {
-    const uncalled = run.ready_check === null ? `, but did not call ready. ${UNCALLED_REMEDY}` : '.'
+    const uncalled = run.ready_check === null ? `, but did not call ready. ${uncalledRemedy(open.length > 0)}` : '.'
     return ` Its server listens on its ports (${namesOf(open)})${uncalled}${line}${elsewhere}`
   }
   const listed = open.length === 0 ? '' : `, only on ${namesOf(open)}`
