@@ -1,10 +1,11 @@
 // Builds the hub into hub/dist, with a Brotli and a gzip form of each file beside it. With `--when-stale` it builds only when a
 // source has changed since the last build: `npm start` in a checkout calls it so, with `--quiet`, beside the platform's start.
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib'
+import { replaceFolder } from '../scripts/built-folder.ts'
 
 const HUB = import.meta.dirname
 const ROOT = join(HUB, '..')
@@ -25,15 +26,12 @@ const COMPRESSED_KINDS = /\.(js|css|html|svg)$/
 const sources = hashOfSources()
 const built_from = join(DIST, BUILT_FROM)
 const is_stale = !existsSync(built_from) || readFileSync(built_from, 'utf8') !== sources
-if (is_stale || !process.argv.includes('--when-stale')) await buildHub()
+if (is_stale || !process.argv.includes('--when-stale')) await replaceFolder(DIST, { what: 'The hub', write: buildHub })
 
-/** The finished folder replaces the old one at once, so a platform that starts meanwhile finds a whole hub. */
-async function buildHub(): Promise<void> {
+async function buildHub(made: string): Promise<string> {
   const started = performance.now()
   say('The hub is being built.')
   const { build } = await import('vite')
-  const made = `${DIST}-${process.pid}`
-  const replaced = `${made}-replaced`
   await build({
     root: HUB,
     configFile: join(HUB, 'vite.config.ts'),
@@ -42,11 +40,9 @@ async function buildHub(): Promise<void> {
   })
   const bytes = compressFiles(made)
   writeFileSync(join(made, BUILT_FROM), sources)
-  if (existsSync(DIST)) renameSync(DIST, replaced)
-  renameSync(made, DIST)
-  rmSync(replaced, { recursive: true, force: true })
   const seconds = ((performance.now() - started) / 1_000).toFixed(1)
   say(`The hub was built in ${seconds} s: ${(bytes / 1_000).toFixed(0)} KB gzipped in all, loaded in parts.`)
+  return made
 }
 
 function say(line: string): void {

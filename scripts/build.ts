@@ -2,18 +2,9 @@
 // builds only when a source has changed since the last build: the scripts `start` and `muster` call it so. Sources are compared
 // by size and time, which takes a tenth of what reading them takes.
 import { createHash } from 'node:crypto'
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { replaceFolder } from './built-folder.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const DIST = join(ROOT, 'dist/programs')
@@ -31,35 +22,17 @@ const began = new Date()
 const sources = hashOfSources()
 const built_from = join(DIST, BUILT_FROM)
 const is_stale = !existsSync(built_from) || readFileSync(built_from, 'utf8') !== sources
-/** What this user, this file system or its size does not allow, with the remedy. */
-const OBSTACLES: Readonly<Record<string, string>> = {
-  EACCES: 'run this once as the owner of the checkout, or make the folder writable',
-  EROFS: 'run this once where the checkout can be written',
-  ENOSPC: 'make room on its disk',
-}
-if (is_stale || !process.argv.includes('--when-stale')) await build().catch(reportObstacle)
+if (is_stale || !process.argv.includes('--when-stale'))
+  await replaceFolder(DIST, { what: 'The programs', write: buildPrograms })
 
-/** The finished folder replaces the old one at once, so a program that starts meanwhile finds a whole one. */
-async function build(): Promise<void> {
+async function buildPrograms(made: string): Promise<string> {
   const { writePrograms } = await import('./package/packages.ts')
-  const made = `${DIST}-${process.pid}`
-  const replaced = `${made}-replaced`
-  mkdirSync(made, { recursive: true })
   await writePrograms(ROOT, made)
-  writeFileSync(join(made, 'dist', BUILT_FROM), sources)
+  const finished = join(made, 'dist')
+  writeFileSync(join(finished, BUILT_FROM), sources)
   // A source that is written from now on is newer, for cli/muster.js.
-  utimesSync(join(made, 'dist', BUILT_FROM), began, began)
-  if (existsSync(DIST)) renameSync(DIST, replaced)
-  renameSync(join(made, 'dist'), DIST)
-  for (const folder of [made, replaced]) rmSync(folder, { recursive: true, force: true })
-}
-
-/** Ends the program with a sentence where the folder cannot be written. */
-function reportObstacle(error: NodeJS.ErrnoException): never {
-  const remedy = OBSTACLES[error.code ?? '']
-  if (remedy === undefined) throw error
-  console.error(`The programs must be built into ${DIST}, which cannot be written (${error.code}): ${remedy}.`)
-  process.exit(1)
+  utimesSync(join(finished, BUILT_FROM), began, began)
+  return finished
 }
 
 /** With the place of the checkout, because the programs contain it. */

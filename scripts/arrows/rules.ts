@@ -243,6 +243,7 @@ export const FILE_ARROWS = [
     to: 'matchmaker',
     why: 'It calls a game with the same code as the platform, so that both pay for it.',
   },
+  { file: 'hub/build.ts', to: 'scripts', why: 'It replaces its folder as the build of the programs does.' },
   { file: 'bench/src/find/switched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
   { file: 'bench/src/find/watched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
 ] as const
