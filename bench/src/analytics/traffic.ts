@@ -3,6 +3,7 @@
 import { addUpSql } from '@musterhost/server/analytics/roll-ups'
 import { type Series, seriesIds } from '@musterhost/server/analytics/series'
 import { makeDayPartitions } from '@musterhost/server/database/day-partitions'
+import { COUNTED_WIDTHS_S } from '@musterhost/server/observe/duration-steps'
 import type { BenchPlatform } from '../platform.ts'
 
 type PoolClient = Parameters<typeof seriesIds>[0] & { release: (is_broken: boolean) => void }
@@ -82,6 +83,14 @@ const LIVE_SQL = `
   insert into analytics_players (player_id, lobby_id, connect_ts, played_ms)
   select gen_random_uuid(), lobby_id, create_ts, 0 from live cross join generate_series(1, ${LIVE_PLAYERS})`
 
+/** Finds of each minute between $1 and $2, of five durations: a start takes longer than an open lobby. */
+const FINDS_SQL = `
+  insert into find_durations (namespace_id, width, ts, step, find_count)
+  select namespace_id, width, date_bin(make_interval(secs => width), minute, 'epoch'), step, count(*)
+  from namespaces, generate_series($1::timestamptz, $2::timestamptz, interval '1 min') as minute,
+    unnest(array[${COUNTED_WIDTHS_S.join(', ')}]) as width, unnest(array[6, 7, 8, 20, 22]) as step
+  group by 1, 2, 3, 4`
+
 /** Tables are filled before their indexes are created. */
 const DROP_SQL = `
   alter table analytics_roll_ups drop constraint analytics_roll_ups_pkey;
@@ -94,6 +103,7 @@ const INDEXES_SQL = [
 const VACUUMS_SQL = [
   'vacuum analyze analytics_roll_ups, analytics_exit_codes, analytics_lines',
   'vacuum analyze analytics_events',
+  'vacuum analyze find_durations',
 ]
 
 /** Fills the tables for all namespaces. Returns the number of events. */
@@ -111,6 +121,7 @@ export async function makeTraffic({ database }: BenchPlatform, events: number, n
     await makeDayPartitions(first, 'analytics_events', days)
     const parts = await makeSeries(first)
     await first.query(LIVE_SQL, [new Date(now_ms - HOUR_MS), LIVE_LOBBIES, parts.flat()])
+    await first.query(FINDS_SQL, [new Date(first_ms), new Date(now_ms)])
     await first.query(DROP_SQL)
     const text = addUpSql(FACTS_SQL, { is_new: true })
     const makeParts = async (client: PoolClient, offset: number): Promise<void> => {
@@ -124,7 +135,7 @@ export async function makeTraffic({ database }: BenchPlatform, events: number, n
     }
     await Promise.all(clients.map(makeParts))
     await Promise.all(INDEXES_SQL.map((sql, index) => clients[index]!.query(sql)))
-    await Promise.all(VACUUMS_SQL.map((sql, index) => clients[index]!.query(sql)))
+    await Promise.all(VACUUMS_SQL.map((sql, index) => clients[index % clients.length]!.query(sql)))
     const { rows } = await first.query<{ count: number }>('select count(*) as count from analytics_events')
     return rows[0]!.count
   } finally {
