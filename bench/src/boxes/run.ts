@@ -18,8 +18,8 @@ import { verdict } from '../report.ts'
 const STARTS = 24
 const BOXES = 200
 const REST_MS = 5_000
-const START_RATIO_MAX = 1.3
-const START_MORE_MS_MAX = 40
+const START_RATIO_MAX = 1.2
+const START_MORE_MS_MAX = 25
 const TRAFFIC_RATIO_MIN = 0.9
 const WAIT_MS_MAX = 30_000
 const POLL_MS = 1

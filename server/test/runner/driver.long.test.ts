@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
+import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { until } from '../support/until.ts'
 import {
@@ -467,10 +468,11 @@ test('the writable folder is a disk of the size of the tier, and ends with the l
   const missing = lacking('root', 'bwrap')
   if (missing !== null) return t.skip(missing)
   const fixture = await openDriver(t, 'required')
-  const disks = (): string[] =>
-    execFileSync('losetup', ['--all'], { encoding: 'utf8' })
-      .split('\n')
-      .filter((line) => line.includes(fixture.data_dir))
+  const attached = (): string[] => execFileSync('losetup', ['--all'], { encoding: 'utf8' }).split('\n')
+  const disks = (): string[] => attached().filter((line) => line.includes(fixture.data_dir))
+  const namesOf = (lines: readonly string[]): string[] => lines.map((line) => line.split(':')[0]!).sort()
+  const diskOf = ({ pid }: Handle): string =>
+    /^(\/dev\/loop\d+) /m.exec(readFileSync(`/proc/${pid}/mounts`, 'utf8'))![1]!
   const build_folder = fixture.build({
     fill: `#!/bin/sh
       cat "$HOME/a/given"; stat -c 'mode %a' "$HOME"
@@ -493,23 +495,28 @@ test('the writable folder is a disk of the size of the tier, and ends with the l
   const kept = await fixture.driver.logs(handle.lobby_id, 'stdout', 100)
   const lines = kept.map(({ bytes }) => bytes.toString())
   assert.deepEqual(lines, ['given', 'mode 700', 'fits', 'full', 'room', 'inodes', 'done'])
-  assert.equal(disks().length, 2, disks().join('\n'))
-  const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
-  assert.ok(!readdirSync(folder).includes('disk.ext4'), 'the file has lost its name')
+  const used = [diskOf(handle), diskOf(other)]
+  assert.equal(new Set(used).size, 2, 'each has a disk of its own')
   // The next of this size gets one that was made ahead, just as empty.
-  const spare_folder = join(fixture.data_dir, 'lobbies', '.platform', 'spare-disks')
-  await until('disks are made ahead', () => existsSync(spare_folder) && readdirSync(spare_folder).length === 4)
-  const made = readdirSync(spare_folder)
+  await until('a disk is made ahead, and no file has a name', () => {
+    return disks().length > 2 && disks().every((line) => line.includes('(deleted)'))
+  })
+  const new_folder = join(fixture.data_dir, 'lobbies', '.platform', 'new-disks')
+  await until('the spare monitors wait', () => readdirSync(new_folder).length === 0)
+  const made = namesOf(disks()).filter((name) => !used.includes(name))
   const next = await fixture.start({ build_folder, args: ['fill'], files, tier: { ...TIER, disk_bytes } })
   await fixture.line(next, /^done$/)
-  assert.equal(made.filter((name) => !readdirSync(spare_folder).includes(name)).length, 1)
+  assert.ok(made.includes(diskOf(next)), `${diskOf(next)} was made ahead: ${made}`)
   const next_lines = (await fixture.driver.logs(next.lobby_id, 'stdout', 100)).map(({ bytes }) => bytes.toString())
   assert.deepEqual(next_lines.slice(0, 3), ['given', 'mode 700', 'fits'])
+  const last = [...used, diskOf(next)]
   await fixture.driver.stop(next, 0)
   // Killed with its monitor, as by a crash.
   process.kill(handle.pid, 'SIGKILL')
   await fixture.ended(handle)
   await fixture.driver.stop(other, 0)
+  await until('no disk of a lobby is left', () => !namesOf(disks()).some((name) => last.includes(name)))
+  await fixture.driver.close({ logger: 'keep' })
   await until('no disk is left', () => disks().length === 0)
 })
 

@@ -201,7 +201,7 @@ test('no other user of the machine reaches the files of an image, also where its
     folder,
     { lobby_id: newId(Date.now()), build_folder, image, args: [], env: {}, tier: TIER },
     [],
-    { uid: UID_FIRST + 1, groups: [] },
+    { uid: UID_FIRST + 1, groups: [], disk: null },
   )
   assert.equal(reads(command.slice(0, command.indexOf('--') + 1)), 'data', 'the user of the lobby')
   requireClosed()

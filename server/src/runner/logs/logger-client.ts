@@ -11,7 +11,7 @@ import { folderOfLobby, outputPipe, outputPipesFolder } from '../../lobby-logs/l
 import { codeOf, readStat } from '../../node/procfs.ts'
 import { platformFolder } from '../folders/names.ts'
 import { controlPipe, loggerErrorFile } from './control.ts'
-import { makePipes, SparePipes } from './spare-pipes.ts'
+import { SparePipes } from './spare-pipes.ts'
 
 const LOGGER = fileURLToPath(new URL('./logger.ts', import.meta.url))
 /** The logger allocates few long-lived objects and lives as long as the platform, so a small young generation is enough. */
@@ -49,7 +49,7 @@ export class LoggerClient {
     this.#lobbies_folder = lobbies_folder
     this.#pipes = new SparePipes(join(platformFolder(lobbies_folder), 'spare-pipes'))
     mkdirSync(outputPipesFolder(lobbies_folder), { recursive: true, mode: 0o700 })
-    if (!existsSync(controlPipe(lobbies_folder))) makePipes([controlPipe(lobbies_folder)])
+    if (!existsSync(controlPipe(lobbies_folder))) renameSync(this.#pipes.take(), controlPipe(lobbies_folder))
     this.#send('')
   }
 

@@ -58,6 +58,6 @@ export class SparePipes {
   }
 }
 
-export function makePipes(paths: readonly string[]): void {
+function makePipes(paths: readonly string[]): void {
   execFileSync('mkfifo', ['-m', '600', ...paths])
 }

@@ -2,6 +2,7 @@
 // hardware address is derived from the data folder, so a new runner recognises the claim of a killed one.
 import { hash } from 'node:crypto'
 import { type Block, blockOf, MACHINE_PREFIX } from './addresses.ts'
+import { interfaces } from './namespace.ts'
 import { ipBatch, run } from './system-command.ts'
 
 /** Digits of the owner in a hardware address. */
@@ -23,6 +24,7 @@ export async function releaseBlock(block: Block): Promise<void> {
 
 /** Lists the blocks of all platforms in this network namespace. */
 export async function listBlocks(): Promise<BlockLink[]> {
+  if (!interfaces().some((name) => name.startsWith(MACHINE_PREFIX))) return []
   const text = await run(['ip', '-json', 'link', 'show', 'type', 'bridge'])
   const links = text.trim() === '' ? [] : (JSON.parse(text) as { ifname?: string; address?: string }[])
   return links.flatMap(({ ifname = '', address = '' }) => {

@@ -1,23 +1,26 @@
 // The networks of lobbies. Each lobby has a network namespace of its own, connected by a pair of interfaces. Making one
-// takes some tens of milliseconds, so a few are kept ready. The kernel holds all of it: networks outlive the runner, and
-// the next one removes those that no living lobby uses.
+// takes some tens of milliseconds, so as many are kept ready as have been taken at once, and at least one. The kernel holds
+// all of it: networks outlive the runner, and the next one removes those that no living lobby uses.
 import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AddressBlock } from '../../config/lobby-network.ts'
 import { type Block, NETWORKS_MAX, type NetworkNames, namesOf, tableOf } from './addresses.ts'
-import { releaseBlock } from './block.ts'
 import { type BlockClaim, claimBlock } from './claim.ts'
 import { Forwarding } from './forwarding.ts'
 import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
 import { readResolver } from './resolver.ts'
-import { admitText, dismissText, isolateText, removeTableText, tableText } from './rules.ts'
+import { admitText, connectText, dismissText, isolateText, removeTableText, tableText } from './rules.ts'
 import { listTables, run } from './system-command.ts'
 
 /** Networks kept ready. As many lobbies start at once without waiting for theirs. */
 const SPARE_MAX = 4
 const REFILL_DELAY_MS = 250
+/** Networks of runs that end within this time are removed at once. */
+const REMOVE_DELAY_MS = 250
 /** Networks that one start makes when the pool is empty. Another start may take each of them. */
 const TAKE_TRIES_MAX = 16
+/** Removed networks whose elements are still in the table. The next refill removes them with the command that admits others. */
+const DISMISSED_LATER_MAX = 64
 /** Pause after a failed refill. A start that finds no network makes one itself. */
 const REFILL_FAILED_MS = 5_000
 
@@ -50,7 +53,8 @@ type OpenOptions = NetworkOptions & {
   tryNamespace?: (namespace: string) => Promise<void>
 }
 
-type SpareNetwork = NetworkNames & { bytes_per_second: number }
+/** `made_for`: null where no start has shown yet what is wanted. It then has access to the internet. */
+type SpareNetwork = NetworkNames & { made_for: NetworkWish | null }
 
 export class LobbyNetworks {
   readonly #options: OpenOptions
@@ -63,12 +67,22 @@ export class LobbyNetworks {
   readonly #taken = new Map<number, boolean>()
   readonly #work = new Set<Promise<void>>()
   #next = randomInt(NETWORKS_MAX)
-  /** The rate of the last start: most lobbies of a platform have the same tier. */
-  #rate: number | null = null
+  /** The last request: most lobbies of a platform want the same. */
+  #wish: NetworkWish | null = null
+  /** Networks that are kept ready. */
+  #wanted = 1
+  /** Networks taken since the last refill, and how many of these were not ready. */
+  #taken_count = 0
+  #missed_count = 0
   #resolver = readResolver()
   #refilling: NodeJS.Timeout | null = null
   /** Spare networks that refills under way make. A start during a slow refill begins another one. */
   #refill_count = 0
+  /** Networks of runs that have ended. */
+  #leaving: NetworkNames[] = []
+  #removing: NodeJS.Timeout | null = null
+  /** Networks that are gone, by index. An element for an interface that does not exist admits nothing. */
+  readonly #dismissed_later = new Map<number, NetworkNames>()
   #is_closed = false
 
   /** Throws an Error with the reason where this machine cannot give lobbies networks. */
@@ -85,7 +99,6 @@ export class LobbyNetworks {
       await networks.close()
       throw error
     }
-    networks.#refillAfter(REFILL_DELAY_MS)
     return networks
   }
 
@@ -105,14 +118,16 @@ export class LobbyNetworks {
   /** A network of the caller's own, until `release`. */
   async take({ has_internet, bytes_per_second }: NetworkWish): Promise<RunNetwork> {
     if (this.#is_closed) throw new Error('The driver is closed.')
-    this.#rate = bytes_per_second
+    this.#wish = { has_internet, bytes_per_second }
+    this.#taken_count++
     this.#refillAfter(REFILL_DELAY_MS)
     const network = await this.#takeSpare()
     this.#taken.set(network.index, has_internet)
+    const { made_for } = network
     try {
       await Promise.all([
-        network.bytes_per_second === bytes_per_second ? undefined : limitRate(network, bytes_per_second),
-        has_internet ? undefined : this.#nft(isolateText(this.#table, network)),
+        made_for?.bytes_per_second === bytes_per_second ? undefined : limitRate(network, bytes_per_second),
+        (made_for?.has_internet ?? true) === has_internet ? undefined : this.#setInternet(network, has_internet),
       ])
     } catch (error) {
       this.#removeSoon(network)
@@ -121,6 +136,10 @@ export class LobbyNetworks {
     const { index, namespace, address } = network
     const { services, players } = this.#block
     return { index, namespace, address, services, players, has_internet }
+  }
+
+  #setInternet(network: NetworkNames, has_internet: boolean): Promise<void> {
+    return this.#nft((has_internet ? connectText : isolateText)(this.#table, [network]))
   }
 
   /** Removes the network of a run that has ended, or did not begin. Returns at once. */
@@ -152,37 +171,40 @@ export class LobbyNetworks {
 
   /** Removes the networks that are not in use. Those of lobbies stay; without any, nothing stays on the machine. */
   async close(): Promise<void> {
-    await this.#closeSpare()
-    if (listNetworks(this.#block).length === 0) await this.#removeRules()
+    await this.#endWork()
+    const unused = new Set([...this.#spare.splice(0), ...this.#leaving.splice(0)].map(({ index }) => index))
+    const networks = listNetworks(this.#block)
+    if (networks.every(({ index }) => unused.has(index))) await this.#removeAll()
+    else await this.#remove(networks.filter(({ index }) => unused.has(index)))
     await this.#leaveBlock()
-  }
-
-  async #closeSpare(): Promise<void> {
-    this.#is_closed = true
-    if (this.#refilling !== null) clearTimeout(this.#refilling)
-    // A refill under way may add spare networks.
-    while (this.#work.size > 0) await Promise.all(this.#work)
-    await this.#remove(this.#spare.splice(0))
   }
 
   /** After the last lobby: removes everything from the machine. */
   async remove(): Promise<void> {
-    await this.#closeSpare()
-    await removeNamespaces(listNetworks(this.#block))
-    await this.#removeRules()
+    await this.#endWork()
+    await this.#removeAll()
     await this.#leaveBlock()
   }
 
-  async #removeRules(): Promise<void> {
+  async #endWork(): Promise<void> {
+    this.#is_closed = true
+    for (const timer of [this.#refilling, this.#removing]) if (timer !== null) clearTimeout(timer)
+    // A refill under way may add spare networks.
+    while (this.#work.size > 0) await Promise.all(this.#work)
+  }
+
+  /** The table goes first: a crash leaves networks, which the next runner finds. */
+  async #removeAll(): Promise<void> {
     await this.#nft(removeTableText(this.#table)).catch(() => undefined)
     this.#forwarding.close()
-    await releaseBlock(this.#block)
+    await removeNamespaces(listNetworks(this.#block), [this.#block.interface])
   }
 
   async #takeSpare(): Promise<SpareNetwork> {
     for (let tried = 0; tried < TAKE_TRIES_MAX; tried++) {
       const network = this.#spare.shift()
       if (network !== undefined) return network
+      this.#missed_count++
       await this.#addSpare(1)
     }
     throw new Error('Other starts took every network that was made for this one.')
@@ -190,25 +212,26 @@ export class LobbyNetworks {
 
   async #restoreTable(used: readonly RunNetwork[]): Promise<void> {
     const namesAt = (index: number): NetworkNames => namesOf(this.#block, index)
-    const running = [...used.map(({ index, has_internet }) => ({ index, has_internet }))]
+    const running = used.map(({ index, has_internet }) => ({ index, has_internet }))
+    for (const { index, made_for } of this.#spare) running.push({ index, has_internet: made_for?.has_internet ?? true })
     for (const [index, has_internet] of this.#taken) running.push({ index, has_internet })
     const isolated = running.filter(({ has_internet }) => !has_internet).map(({ index }) => namesAt(index))
     await this.#writeTable()
-    const admitted = [...this.#spare, ...running.map(({ index }) => namesAt(index))]
-    const isolate = isolated.map((network) => isolateText(this.#table, network))
-    await this.#nft([admitText(this.#table, admitted), ...isolate].join(''))
+    const admitted = running.map(({ index }) => namesAt(index))
+    await this.#nft(admitText(this.#table, admitted) + isolateText(this.#table, isolated))
   }
 
   /** A start may take one while they are made, so there may be none afterwards. */
   async #addSpare(count: number): Promise<void> {
-    const bytes_per_second = this.#rate ?? 0
+    const made_for = this.#wish
+    const has_internet = made_for?.has_internet ?? true
     const networks = this.#freeIndexes(count).map((index) => namesOf(this.#block, index))
-    for (const { index } of networks) this.#taken.set(index, true)
+    for (const { index } of networks) this.#taken.set(index, has_internet)
     try {
-      await makeNamespaces(this.#block, networks)
-      await this.#nft(admitText(this.#table, networks))
-      if (this.#rate !== null) await Promise.all(networks.map((network) => limitRate(network, bytes_per_second)))
-      this.#spare.push(...networks.map((network) => ({ ...network, bytes_per_second })))
+      await makeNamespaces(this.#block, networks, made_for?.bytes_per_second ?? null)
+      const isolated = has_internet ? [] : networks
+      await this.#nft(this.#dismissGone() + admitText(this.#table, networks) + isolateText(this.#table, isolated))
+      this.#spare.push(...networks.map((network) => ({ ...network, made_for })))
     } catch (error) {
       await this.#remove(networks).catch(() => undefined)
       throw error
@@ -231,13 +254,26 @@ export class LobbyNetworks {
 
   async #remove(networks: readonly NetworkNames[]): Promise<void> {
     if (networks.length === 0) return
-    await this.#nft(dismissText(this.#table, networks)).catch(() => undefined)
     await removeNamespaces(networks)
+    for (const network of networks) this.#dismissed_later.set(network.index, network)
+    if (this.#dismissed_later.size <= DISMISSED_LATER_MAX && !this.#is_closed) return
+    await this.#nft(this.#dismissGone()).catch(() => undefined)
+  }
+
+  #dismissGone(): string {
+    const gone = [...this.#dismissed_later.values()]
+    this.#dismissed_later.clear()
+    return dismissText(this.#table, gone)
   }
 
   #removeSoon(network: NetworkNames): void {
     this.#taken.delete(network.index)
-    this.#track(this.#remove([network]))
+    this.#leaving.push(network)
+    if (this.#is_closed) return
+    this.#removing ??= setTimeout(() => {
+      this.#removing = null
+      this.#track(this.#remove(this.#leaving.splice(0)))
+    }, REMOVE_DELAY_MS).unref()
   }
 
   #refillAfter(delay_ms: number): void {
@@ -249,7 +285,10 @@ export class LobbyNetworks {
   }
 
   async #refill(): Promise<void> {
-    const missing = SPARE_MAX - this.#spare.length - this.#refill_count
+    this.#wanted = Math.min(SPARE_MAX, Math.max(this.#wanted + this.#missed_count, this.#taken_count))
+    this.#taken_count = 0
+    this.#missed_count = 0
+    const missing = this.#wanted - this.#spare.length - this.#refill_count
     if (missing <= 0 || this.#is_closed) return
     this.#refill_count += missing
     try {

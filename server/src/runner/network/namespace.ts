@@ -20,8 +20,9 @@ const RATE_BYTES_MIN = 1_000
 const RATE_BYTES_MAX = 12_500_000_000
 
 /**
- * $1: the lobby's address. $2: the machine's address. The batch for nft is the standard input. In its own namespace a lobby may
- * listen on ports below 1024 without being root: many images listen on 80.
+ * $1: the lobby's address. $2: the machine's address. The rest: the arguments of tc; without them nothing limits the rate. The
+ * batch for nft is the standard input. In its own namespace a lobby may listen on ports below 1024 without being root: many
+ * images listen on 80.
  */
 const PREPARE = `
 set -e
@@ -29,12 +30,16 @@ echo 1 > ${SYSCTL}/ipv6/conf/default/disable_ipv6
 echo 1 > ${SYSCTL}/ipv6/conf/eth0/disable_ipv6
 echo 1 > ${SYSCTL}/ipv4/conf/eth0/route_localnet
 echo 0 > ${SYSCTL}/ipv4/ip_unprivileged_port_start
-ip link set lo up
-ip link set eth0 up
-ip addr add "$1/32" dev eth0
-ip route add "$2" dev eth0 scope link
-ip route add default via "$2"
-nft -f -
+ip -batch - <<END
+link set lo up
+link set eth0 up
+addr add $1/32 dev eth0
+route add $2 dev eth0 scope link
+route add default via $2
+END
+shift 2
+[ $# -eq 0 ] || tc "$@"
+exec nft -f -
 `
 
 export const namespacePath = (name: string): string => join(NAMESPACES_FOLDER, name)
@@ -49,14 +54,21 @@ export function isInNamespace(pid: number, name: string): boolean | null {
 /** The command that runs another in a namespace. */
 export const inNamespace = (name: string): string[] => ['nsenter', `--net=${namespacePath(name)}`, '--']
 
-export async function makeNamespaces(block: Block, networks: readonly NetworkNames[]): Promise<void> {
+/** `bytes_per_second`: the rate of each; null: without a limit. */
+export async function makeNamespaces(
+  block: Block,
+  networks: readonly NetworkNames[],
+  bytes_per_second: number | null,
+): Promise<void> {
+  // The machine's end is up before the lobby's, and has no carrier until then.
   await ipBatch(
-    networks.flatMap(({ namespace, interface: name }) => [
+    networks.flatMap(({ namespace, interface: name, address }) => [
       `netns add ${namespace}`,
       `link add ${name} type veth peer name eth0 netns ${namespace}`,
+      `link set ${name} up`,
+      `route add ${address}/32 dev ${name} src ${block.edge}`,
     ]),
   )
-  await Promise.all(networks.map((network) => prepareInside(block, network)))
   for (const { interface: name } of networks) {
     writeSetting(`ipv6/conf/${name}/disable_ipv6`, '1')
     writeSetting(`ipv4/conf/${name}/forwarding`, '1')
@@ -64,20 +76,23 @@ export async function makeNamespaces(block: Block, networks: readonly NetworkNam
     writeSetting(`ipv4/conf/${name}/route_localnet`, '1')
     writeSetting(`ipv4/conf/${name}/rp_filter`, '1')
   }
-  await ipBatch(
-    networks.flatMap(({ interface: name, address }) => [
-      `link set ${name} up`,
-      `route add ${address}/32 dev ${name} src ${block.edge}`,
-    ]),
-  )
+  const shape = bytes_per_second === null ? null : shapeOf(bytes_per_second)
+  const limits = shape === null ? [] : networks.map(({ interface: name }) => limitOf(name, shape).join(' '))
+  await Promise.all([
+    ...networks.map((network) => prepareInside(block, network, shape)),
+    limits.length === 0 ? undefined : run(['tc', '-batch', '-'], `${limits.join('\n')}\n`),
+  ])
 }
 
-/** Removes what exists. Connections end at once. */
-export async function removeNamespaces(networks: readonly NetworkNames[]): Promise<void> {
-  const lines = networks.flatMap(({ namespace, interface: name }) => [
-    ...(interfaces().includes(name) ? [`link del ${name}`] : []),
-    ...(existsSync(namespacePath(namespace)) ? [`netns del ${namespace}`] : []),
-  ])
+/** Removes what exists. Connections end at once. `others`: interfaces removed with them. */
+export async function removeNamespaces(
+  networks: readonly NetworkNames[],
+  others: readonly string[] = [],
+): Promise<void> {
+  const there = interfaces()
+  const names = [...networks.map(({ interface: name }) => name), ...others].filter((name) => there.includes(name))
+  const spaces = networks.map(({ namespace }) => namespace).filter((name) => existsSync(namespacePath(name)))
+  const lines = [...names.map((name) => `link del ${name}`), ...spaces.map((name) => `netns del ${name}`)]
   // Another line of the batch may have removed an interface with its namespace.
   await ipBatch(lines, { is_forced: true }).catch(() => undefined)
   const left = existing(networks)
@@ -112,18 +127,25 @@ export async function pidsIn({ namespace }: NetworkNames): Promise<number[]> {
 
 /** Limits what the lobby sends and receives, each to this many bytes a second. */
 export async function limitRate({ interface: name, namespace }: NetworkNames, bytes_per_second: number): Promise<void> {
-  const rate = Math.round(Math.min(RATE_BYTES_MAX, Math.max(RATE_BYTES_MIN, bytes_per_second)))
-  const burst = Math.max(BURST_BYTES_MIN, Math.round(rate * BURST_SECONDS))
-  const shape = ['root', 'tbf', 'rate', `${rate}bps`, 'burst', `${burst}b`, 'latency', `${QUEUE_MS_MAX}ms`]
-  await Promise.all([
-    run(['tc', 'qdisc', 'replace', 'dev', name, ...shape]),
-    run(['tc', '-netns', namespace, 'qdisc', 'replace', 'dev', 'eth0', ...shape]),
-  ])
+  const shape = shapeOf(bytes_per_second)
+  await Promise.all([run(['tc', ...limitOf(name, shape)]), run(['tc', '-netns', namespace, ...limitOf('eth0', shape)])])
 }
 
-async function prepareInside(block: Block, network: NetworkNames): Promise<void> {
+function shapeOf(bytes_per_second: number): string[] {
+  const rate = Math.round(Math.min(RATE_BYTES_MAX, Math.max(RATE_BYTES_MIN, bytes_per_second)))
+  const burst = Math.max(BURST_BYTES_MIN, Math.round(rate * BURST_SECONDS))
+  return ['tbf', 'rate', `${rate}bps`, 'burst', `${burst}b`, 'latency', `${QUEUE_MS_MAX}ms`]
+}
+
+const limitOf = (name: string, shape: readonly string[]): string[] => [
+  ...['qdisc', 'replace', 'dev', name, 'root'],
+  ...shape,
+]
+
+async function prepareInside(block: Block, network: NetworkNames, shape: readonly string[] | null): Promise<void> {
   const [program = '', ...enter] = inNamespace(network.namespace)
-  const script = ['/bin/sh', '-c', PREPARE, 'sh', network.address, block.services]
+  const limit = shape === null ? [] : limitOf('eth0', shape)
+  const script = ['/bin/sh', '-c', PREPARE, 'sh', network.address, block.services, ...limit]
   await run([program, ...enter, ...script], lobbyTableText(block, network))
 }
 

@@ -122,8 +122,13 @@ export function admitText(table: string, networks: readonly NetworkNames[]): str
 }
 
 /** Ends the access to the internet. */
-export function isolateText(table: string, { interface: name }: NetworkNames): string {
-  return `delete element inet ${table} internet { "${name}" }\n`
+export function isolateText(table: string, networks: readonly NetworkNames[]): string {
+  return networks.map(({ interface: name }) => `delete element inet ${table} internet { "${name}" }\n`).join('')
+}
+
+/** Gives an admitted lobby the access to the internet that was ended. */
+export function connectText(table: string, networks: readonly NetworkNames[]): string {
+  return networks.map(({ interface: name }) => `add element inet ${table} internet { "${name}" }\n`).join('')
 }
 
 /** Removes elements, whether they exist or not. */

@@ -19,7 +19,8 @@ import type { Tier } from '../driver.ts'
 import { seccompFilter } from '../seccomp.ts'
 import { UID_FIRST } from '../uids.ts'
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
-import { Disks, probeDisk } from './lobby-disk.ts'
+import { probeDisk } from './disk-probe.ts'
+import { Disks } from './lobby-disk.ts'
 import { asUser } from './monitor.ts'
 
 export type Host = {
@@ -121,12 +122,13 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
 }
 
 async function findDisks(builds_folder: string, own_folder: string, log: Logger): Promise<Disks | null> {
-  const spare_folder = join(own_folder, 'spare-disks')
-  const no_file = await probeDisk('file', own_folder, builds_folder)
-  if (no_file === null) return new Disks('file', spare_folder)
+  const on_disk = new Disks('file', own_folder)
+  const no_file = await probeDisk(on_disk, own_folder, builds_folder)
+  if (no_file === null) return on_disk
   log.warn({ reason: no_file }, 'lobbies have no disk: their writable folders are in memory, and small')
-  const no_memory = await probeDisk('memory', own_folder, builds_folder)
-  if (no_memory === null) return new Disks('memory', spare_folder)
+  const in_memory = new Disks('memory', own_folder)
+  const no_memory = await probeDisk(in_memory, own_folder, builds_folder)
+  if (no_memory === null) return in_memory
   log.warn({ reason: no_memory }, 'lobbies of container images run with a read-only root')
   return null
 }

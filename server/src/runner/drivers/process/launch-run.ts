@@ -52,23 +52,24 @@ export async function launchRun(
   run: ActiveRun,
 ): Promise<Handle> {
   const { uid } = run.facts
-  const monitor = monitors.take()
-  run.facts.group = monitor.group
+  const monitor = await monitors.take(host.disks?.bytesFor(spec.tier) ?? null, run.facts)
+  const { group } = run.facts
   const output = logger.openPipes(spec.lobby_id, uid)
   run.kept_pipes = output.kept
   // A terminal without input has one that never ends.
   const input = spec.has_input || spec.has_terminal ? input_path : null
   try {
     if (input !== null) logger.makePipe(input, uid)
-    if (monitor.group !== null) machine.cgroups?.limit(monitor.group, spec.tier)
+    if (group !== null) machine.cgroups?.limit(group, spec.tier)
     const stop_signal = spec.image?.stop_signal
     writeRunFile(folder, {
-      ...{ boot_id: machine.boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null },
+      ...{ boot_id: machine.boot_id, sandbox, uid, group, network: spec.network ?? null },
       ...(stop_signal !== undefined && { stop_signal }),
       ...(spec.has_terminal && { has_terminal: true }),
     })
-    const groups = monitor.group === null ? [] : (machine.cgroups?.views(monitor.group) ?? [])
-    const plan = lobbyCommand(host, folder, spec, program, { uid, groups })
+    const groups = group === null ? [] : (machine.cgroups?.views(group) ?? [])
+    const disk = host.disks?.prepare(monitor.child.pid!, spec.image ? spec.build_folder : null, uid) ?? null
+    const plan = lobbyCommand(host, folder, spec, program, { uid, groups, disk })
     const files = host.bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
     await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
     run.child = monitor.child

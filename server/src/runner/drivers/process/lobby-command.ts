@@ -9,20 +9,21 @@ import { HOST_PROGRAM_FOLDERS } from '../programs/find-program.ts'
 import { IMAGES_GID } from '../uids.ts'
 import { bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import type { Host } from './host.ts'
+import type { LobbyDisk } from './lobby-disk.ts'
 import { asUser, exportsOf, type LaunchSpec, plainCommand, withEnvironment } from './monitor.ts'
 
-export type LobbyCommand = Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'>
+export type LobbyCommand = Pick<LaunchSpec, 'script' | 'command' | 'args' | 'working_folder' | 'seccomp'>
 
 /**
  * `folder`: that of the lobby. `program`: found, with its arguments. `uid`: the lobby's own, if it has one. `groups`: the
- * control groups that it sees.
+ * control groups that it sees. `disk`: of its monitor, if it uses one.
  */
 export function lobbyCommand(
   host: Host,
   folder: string,
   spec: RunSpec,
   program: readonly string[],
-  { uid, groups }: { uid: number | null; groups: readonly GroupView[] },
+  { uid, groups, disk }: { uid: number | null; groups: readonly GroupView[]; disk: LobbyDisk | null },
 ): LobbyCommand {
   const { bubblewrap, files } = host
   if (bubblewrap === null) {
@@ -30,21 +31,20 @@ export function lobbyCommand(
     writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
     const plain = withEnvironment(program)
     const command = plainCommand(spec.lobby_id, [...asUser(uid), ...(spec.has_terminal ? inTerminal(plain) : plain)])
-    return { command, args, working_folder: spec.build_folder, seccomp: null }
+    return { script: [], command, args, working_folder: spec.build_folder, seccomp: null }
   }
   const enter = spec.network ? inNamespace(spec.network.namespace) : []
-  const disk = host.disks?.make(folder, spec, uid) ?? null
   // Where nothing can be mounted, the lobby's own user enters the folder of the image.
   const enters_image = disk === null && spec.image != null && uid !== null
   if (enters_image) openToLobbies(spec.build_folder)
   const boxed = [...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
   const command = [
     ...enter,
-    ...(disk?.command ?? []),
     ...asUser(uid, enters_image ? IMAGES_GID : null),
     ...(spec.has_terminal ? inTerminal(boxed) : boxed),
   ]
   return {
+    script: disk?.script ?? [],
     command,
     args: bubblewrapArgs(files, { ...spec, disk, groups }),
     working_folder: '/',

@@ -2,125 +2,121 @@
 // changes of its root. It lies in a sparse file, which loses its name once it is mounted in a mount namespace of the
 // lobby's monitor. So the disk is gone with the last process of the lobby, also after a kill -9 of the runner: there is
 // nothing to unmount or to remove. Where no file can be mounted, the changes of a container image's root are in memory.
-import { execFile } from 'node:child_process'
-import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
+//
+// A monitor makes and mounts its disk before it has a lobby (spare-monitors.ts). This process makes the folders on it, by
+// the root folder of the monitor, so that no program runs for them while a player waits.
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { quoteForShell } from '@musterhost/contract'
 import { shownMode } from '../../images/unpack-image.ts'
-import { PROGRAM_ENV } from '../../program-env.ts'
-import type { RunSpec } from '../driver.ts'
-import { SpareDisks } from './spare-disks.ts'
+import type { Tier } from '../driver.ts'
 
 /** Bytes in memory for each file and folder. On a disk, mkfs chooses their number. */
 const BYTES_PER_INODE = 4_096
 const INODES_MIN = 1_024
-/** Time limit of the trial mount. */
-const PROBE_MS_MAX = 10_000
-const MAKE_MS_MAX = 10_000
-const PROBE_BYTES = 2 ** 20
 
-/** No journal: a disk ends with its lobby. */
-const MAKE = ['mkfs.ext4', '-q', '-F', '-m', '0', '-O', '^has_journal,^resize_inode', '-E', 'nodiscard'] as const
-/** $1: the file of the disk, or the options of a file system in memory. $2: an empty folder. */
-const MOUNT = {
-  file: 'mount -t ext4 -o loop,nosuid,nodev,noatime,noinit_itable,discard "$1" "$2" && rm "$1"',
+/**
+ * $1: the file of the disk, or the options of a file system in memory. $2: an empty folder. A disk has no journal, because it
+ * ends with its lobby.
+ */
+const MAKE = {
+  file: 'mkfs.ext4 -q -F -m 0 -O ^has_journal,^resize_inode -E nodiscard "$1" && mount -t ext4 -o loop,nosuid,nodev,noatime,noinit_itable,discard "$1" "$2"',
   memory: 'mount -t tmpfs -o "$1" lobby-disk "$2"',
 } as const
-/** $3: the lobby's uid. $4: the folder of a container image, or an empty text. $5: the mode of its root. The rest is the command. */
-const USE = `
-owner=$3 image=$4 mode=$5
-cd "$2" && install -d -m 0700 -o "$owner" -g "$owner" scratch || exit 125
-if [ -n "$image" ]; then
-  mkdir lower upper work merged && chmod "$mode" upper && mount --bind "$image" lower || exit 125
-  mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work lobby-root merged || exit 125
-fi
-cd / && shift 5 && exec "$@"
-exit 125`
+/** The folders of a container image's root. The changes of the root are in `upper`. */
+const IMAGE_FOLDERS = ['lower', 'upper', 'work', 'merged'] as const
+const OVERLAY = 'mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work lobby-root merged'
 
 /** `file`: on the machine's disk, of the size of the tier. `memory`: of the size of the other writable folders. */
-export type DiskKind = keyof typeof MOUNT
+export type DiskKind = keyof typeof MAKE
 
-/** `command`: mounts the disk and becomes the rest of the command line. The paths exist in the monitor's namespace only. */
-export type LobbyDisk = { command: readonly string[]; scratch: string; root: string | null }
+/** A disk that a monitor makes. `script`: shell commands that fail as a whole, with two `args`. */
+export type NewDisk = { script: string; args: readonly [string, string]; file: string | null }
 
-/** `folder`: that of the lobby. `bytes`: also of the file system's tables. */
-type DiskPlan = { folder: string; image_folder: string | null; uid: number; bytes: number }
+/** `script`: lines that the monitor runs before the sandbox. The paths exist in the monitor's namespace only. */
+export type LobbyDisk = { script: readonly string[]; scratch: string; root: string | null }
 
 export class Disks {
   readonly kind: DiskKind
-  readonly #spares: SpareDisks
+  /** Where each monitor mounts its disk, in a namespace of its own. For all others it is an empty folder. */
+  readonly mount_point: string
+  readonly #files_folder: string
+  #made = 0
 
-  /** `spare_folder`: for disks that are made ahead. It is emptied. */
-  constructor(kind: DiskKind, spare_folder: string) {
+  /** `folder`: of the platform. What an earlier process left there is removed. */
+  constructor(kind: DiskKind, folder: string) {
     this.kind = kind
-    this.#spares = new SpareDisks(spare_folder, makeFile)
+    // A link is not followed from the root folder of another process.
+    this.mount_point = join(realpathSync(folder), 'disk')
+    this.#files_folder = join(folder, 'new-disks')
+    rmSync(this.#files_folder, { recursive: true, force: true })
+    mkdirSync(this.mount_point, { recursive: true, mode: 0o711 })
   }
 
-  /** Null: the lobby's writable folders are made by the sandbox. */
-  make(folder: string, { build_folder, image, tier }: DiskSpec, uid: number | null): LobbyDisk | null {
-    if (uid === null || (this.kind === 'memory' && !image)) return null
-    const bytes = this.kind === 'file' ? tier.disk_bytes : tier.tmp_bytes
-    const is_made = this.kind === 'file' && this.#spares.take(bytes, diskFile(folder))
-    return mountDisk(this.kind, { folder, image_folder: image ? build_folder : null, uid, bytes }, is_made)
+  bytesFor(tier: Tier): number {
+    return this.kind === 'file' ? tier.disk_bytes : tier.tmp_bytes
   }
 
-  close(): Promise<void> {
-    return this.#spares.close()
+  /** `removeFile` is to be called once the monitor has mounted it, or has ended. */
+  create(bytes: number): NewDisk {
+    if (this.kind === 'memory') return newDisk('memory', memoryOptions(bytes), this.mount_point)
+    const path = join(this.#files_folder, `${process.pid}-${this.#made++}`)
+    mkdirSync(this.#files_folder, { recursive: true, mode: 0o700 })
+    makeSparse(path, bytes)
+    return newDisk('file', path, this.mount_point)
   }
-}
 
-type DiskSpec = Pick<RunSpec, 'build_folder' | 'image' | 'tier'>
-
-/** `is_made`: its file is there, with a file system. */
-function mountDisk(kind: DiskKind, { folder, image_folder, uid, bytes }: DiskPlan, is_made: boolean): LobbyDisk {
-  const mount_point = join(folder, 'disk')
-  mkdirSync(mount_point, { recursive: true, mode: 0o711 })
-  const source = kind === 'file' ? diskFile(folder) : memoryOptions(bytes)
-  if (kind === 'file' && !is_made) makeSparse(source, bytes)
-  const make = kind === 'file' && !is_made ? `${MAKE.join(' ')} "$1" && ` : ''
-  return {
-    command: [
-      ...['unshare', '--mount', '--propagation', 'private', '--'],
-      // The paths are arguments, never part of a script.
-      ...['/bin/sh', '-c', `${make}${MOUNT[kind]} || exit 125${USE}`, 'sh'],
-      ...[source, mount_point, String(uid), image_folder ?? '', rootModeOf(image_folder)],
-    ],
-    scratch: join(mount_point, 'scratch'),
-    root: image_folder === null ? null : join(mount_point, 'merged'),
-  }
-}
-
-/** Octal digits. Not used without an image. */
-function rootModeOf(image_folder: string | null): string {
-  return image_folder === null ? '' : shownMode(statSync(image_folder).mode).toString(8)
-}
-
-/** Mounts a disk and an image's root once. Returns null when it works, otherwise the error text. */
-export async function probeDisk(kind: DiskKind, folder: string, image_folder: string): Promise<string | null> {
-  const { command } = mountDisk(kind, { folder, image_folder, uid: 0, bytes: PROBE_BYTES }, false)
-  const [program, ...args] = [...command, '/bin/true']
-  try {
-    await promisify(execFile)(program!, args, { timeout: PROBE_MS_MAX, env: PROGRAM_ENV })
-    return null
-  } catch (error) {
-    rmSync(diskFile(folder), { force: true })
-    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
-    return (stderr || String(error)).split('\n').slice(-2).join(' ')
+  /**
+   * Makes the lobby's folders on the disk of this monitor. `image_folder`: of a container image. Returns null where the sandbox
+   * makes the lobby's writable folders.
+   */
+  prepare(monitor_pid: number, image_folder: string | null, uid: number | null): LobbyDisk | null {
+    if (uid === null || (this.kind === 'memory' && image_folder === null)) return null
+    const disk = `/proc/${monitor_pid}/root${this.mount_point}`
+    if (statSync(disk).dev === statSync(this.mount_point).dev) throw new Error('The monitor of a lobby has no disk.')
+    const scratch = join(disk, 'scratch')
+    mkdirSync(scratch, { mode: 0o700 })
+    chownSync(scratch, uid, uid)
+    if (image_folder !== null) {
+      for (const name of IMAGE_FOLDERS) mkdirSync(join(disk, name))
+      chmodSync(join(disk, 'upper'), shownMode(statSync(image_folder).mode))
+    }
+    return {
+      script: image_folder === null ? [] : imageScript(this.mount_point, image_folder),
+      scratch: join(this.mount_point, 'scratch'),
+      root: image_folder === null ? null : join(this.mount_point, 'merged'),
+    }
   }
 }
 
-const diskFile = (folder: string): string => join(folder, 'disk.ext4')
+/** The file has no other name: its room is free again when the last process of the monitor has ended. */
+export function removeFile({ file }: NewDisk): void {
+  if (file !== null) rmSync(file, { force: true })
+}
 
-/** Makes an empty file system in a sparse file. Rejects with the error of the program. */
-async function makeFile(path: string, bytes: number): Promise<void> {
-  makeSparse(path, bytes)
-  const [program, ...args] = MAKE
-  await promisify(execFile)(program, [...args, path], { timeout: MAKE_MS_MAX, env: PROGRAM_ENV })
+function newDisk(kind: DiskKind, source: string, mount_point: string): NewDisk {
+  return { script: MAKE[kind], args: [source, mount_point], file: kind === 'file' ? source : null }
+}
+
+/** Paths are relative where they are options of a mount, in which some characters have a meaning. */
+function imageScript(mount_point: string, image_folder: string): string[] {
+  const bind = `mount --bind ${quoteForShell(image_folder)} lower`
+  return [`cd ${quoteForShell(mount_point)} && ${bind} && ${OVERLAY} && cd / || exit 125`]
 }
 
 /** It takes room on the machine's disk as the lobby writes. */
 function makeSparse(path: string, bytes: number): void {
-  const fd = openSync(path, 'w', 0o600)
+  const fd = openSync(path, 'wx', 0o600)
   try {
     ftruncateSync(fd, bytes)
   } finally {

@@ -1,10 +1,10 @@
 // The monitor: the process that the runner starts for a lobby, and that outlives the runner to wait for the lobby's end. It
-// is a small shell script that joins control groups, waits for the name of its lobby, and writes its own process id. Then
-// it becomes bubblewrap or, without bubblewrap, a second script that does the same: write the child's pid, wait, write the
-// exit code. It has its own session, and with a lobby it depends on nothing that ends with the runner.
+// is a small shell script that makes the lobby's disk, joins control groups, waits for the name of its lobby, and writes its
+// own process id. Then it becomes bubblewrap or, without bubblewrap, a second script that does the same: write the child's
+// pid, wait, write the exit code. It has its own session, and with a lobby it depends on nothing that ends with the runner.
 //
-// Joining a control group takes the kernel 10 to 20 ms, for which a player would wait. So monitors are started ahead
-// (spare-monitors.ts). One without a lobby ends with the runner.
+// A disk takes three programs, and joining a control group takes the kernel 10 to 20 ms, for which a player would wait. So
+// monitors are started ahead (spare-monitors.ts). One without a lobby ends with the runner.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -20,21 +20,28 @@ import {
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { quoteForShell } from '@musterhost/contract'
-import { isGone } from '../../../node/procfs.ts'
+import { isGone, signal } from '../../../node/procfs.ts'
 import { PROGRAM_ENV } from '../../program-env.ts'
 import { launchedPath, statusPath } from '../lobby-folder.ts'
 import { ARGS_FD, FILE_FDS, SECCOMP_FD, STATUS_FD } from './bubblewrap.ts'
+import type { NewDisk } from './lobby-disk.ts'
 
-/** The channel between the runner and a monitor. In: the folder of the lobby. Out: one line when it is launched. */
+/** The channel between the runner and a monitor. In: the folder of the lobby. Out: errors, and a line when it is ready or launched. */
 const CONTROL_FD = 3
 /** Holds the arguments until the control channel is closed and its number is free. */
 const NEXT_ARGS_FD = 5
 /** Holds the lobby's standard input while a monitor without bubblewrap starts the lobby. */
 const INPUT_FD = 6
 
+/** How long a monitor may take to make its disk and to join its groups. */
+const READY_MS_MAX = 10_000
+/** The end of what a monitor printed, which is kept for an error. */
+const PRINTED_MAX = 1_000
+
 /** $@: the files of the groups to join. Without a runner, or without a lobby, it ends. */
 const SPARE = `
 for file; do echo $$ >"$file" || exit 125; done
+echo ready >&${CONTROL_FD}
 read -r folder <&${CONTROL_FD} || exit 0
 . "$folder/launch"
 exit 125
@@ -57,6 +64,9 @@ echo "{ \\"exit-code\\": $? }" >&${STATUS_FD}
 
 /** Reads the environment, a script of exports, from the file descriptor and becomes the program. */
 const WITH_ENVIRONMENT = `. /dev/fd/${ARGS_FD} && exec ${ARGS_FD}<&- && exec "$@"`
+
+/** The command that starts another one in a mount namespace of its own. */
+const WITH_OWN_MOUNTS = ['unshare', '--mount', '--propagation', 'private', '--'] as const
 
 /** O_CLOEXEC. The same on every architecture that Node has Linux builds for. */
 const CLOSE_ON_EXEC = 0o2000000n
@@ -87,38 +97,79 @@ export function exportsOf(env: Readonly<Record<string, string>>): Buffer {
   return Buffer.from(`unset PWD OLDPWD SHLVL\n${lines.join('')}`)
 }
 
-export type Monitor = { child: ChildProcess; control: Socket }
+/** `ready`: resolves when it waits for its lobby. Rejects with what it printed, when it ended before. */
+export type Monitor = { child: ChildProcess; control: Socket; ready: Promise<void> }
 
-/** Starts a monitor without a lobby. `inherited`: from inheritedFds. A failure shows in `launch`. */
-export function startMonitor(cgroup_files: readonly string[], inherited: readonly number[]): Monitor {
+/**
+ * Starts a monitor without a lobby. `inherited`: from inheritedFds. The processor time of making `disk` does not count as that of
+ * the lobby.
+ */
+export function startMonitor(
+  cgroup_files: readonly string[],
+  inherited: readonly number[],
+  disk: Pick<NewDisk, 'script' | 'args'> | null,
+): Monitor {
   const nothing = openSync('/dev/null', 'r')
   const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'ignore', 'ignore', 'pipe']
   for (let fd = CONTROL_FD + 1; fd <= Math.max(0, ...inherited); fd++) {
     // 'ignore' leaves a descriptor above 2 unchanged.
     stdio.push(inherited.includes(fd) ? nothing : 'ignore')
   }
+  const make = disk === null ? '' : `${disk.script} || exit 125\nshift ${disk.args.length}`
+  const script = ['-c', `exec 2>&${CONTROL_FD}\n${make}${SPARE}`, 'sh', ...(disk?.args ?? []), ...cgroup_files]
+  const [program, ...args] = disk === null ? ['/bin/sh', ...script] : [...WITH_OWN_MOUNTS, '/bin/sh', ...script]
   try {
-    const child = spawn('/bin/sh', ['-c', SPARE, 'sh', ...cgroup_files], {
-      detached: true,
-      cwd: '/',
-      env: PROGRAM_ENV,
-      stdio,
-    })
+    const child = spawn(program!, args, { detached: true, cwd: '/', env: PROGRAM_ENV, stdio })
     const control = child.stdio[CONTROL_FD] as Socket
     // The exit reports every failure. These listeners only keep a broken socket or a failed spawn from throwing.
     control.on('error', () => undefined)
     child.on('error', () => undefined)
+    const ready = readinessOf(child, control)
+    ready.catch(() => undefined)
     // Neither may keep this process alive.
     child.unref()
     control.unref()
-    return { child, control }
+    return { child, control, ready }
   } finally {
     closeSync(nothing)
   }
 }
 
+function readinessOf(child: ChildProcess, control: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let printed = ''
+    const late = setTimeout(() => killGroup(child), READY_MS_MAX).unref()
+    const settle = (): void => {
+      clearTimeout(late)
+      control.off('data', onData)
+      child.off('close', onEnd)
+      child.off('error', onEnd)
+    }
+    const onData = (part: Buffer): void => {
+      printed = `${printed}${part}`.slice(-PRINTED_MAX)
+      if (!printed.endsWith('ready\n')) return
+      settle()
+      resolve()
+    }
+    const onEnd = (): void => {
+      settle()
+      reject(new Error(`The monitor of a lobby could not be started: ${printed.trim() || 'it ended'}`))
+    }
+    control.on('data', onData)
+    child.once('close', onEnd)
+    child.once('error', onEnd)
+  })
+}
+
+/** Ends a monitor and the programs that it has started. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid !== undefined) signal(-pid, 'SIGKILL')
+}
+
 export type LaunchSpec = {
   folder: string
+  /** Lines of shell that the monitor runs first. Their errors are in the lobby's log. */
+  script: readonly string[]
   /** What the monitor becomes: bubblewrap and its program, or plainCommand. */
   command: readonly string[]
   /** The content of ARGS_FD. It contains secrets. */
@@ -179,6 +230,7 @@ function scriptOf(spec: LaunchSpec, secrets: readonly string[]): string {
     `echo launched >&${CONTROL_FD}`,
     `exec ${ARGS_FD}<&${NEXT_ARGS_FD} ${NEXT_ARGS_FD}<&-`,
     ...(spec.seccomp === null ? [] : [`exec ${SECCOMP_FD}<${quoteForShell(spec.seccomp)}`]),
+    ...spec.script,
     `exec ${spec.command.map(quoteForShell).join(' ')}`,
     '',
   ].join('\n')

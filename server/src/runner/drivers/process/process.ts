@@ -80,7 +80,7 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
   readonly #monitors: SpareMonitors
   /** Ended runs whose log is still being read. */
   readonly #releasing = new Set<Promise<void>>()
-  readonly #disks = new DiskWatch()
+  readonly #disks: DiskWatch | null
   /** Its time of change is the last moment at which a runner of this folder was alive. */
   readonly #seen_file: string
   readonly #formerly_seen_ts: number | null
@@ -98,7 +98,8 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
     this.has_own_network = host.networks !== null
     this.#logger = new LoggerClient(lobbies_folder)
     makeInputPipesFolder(lobbies_folder)
-    this.#monitors = new SpareMonitors(cgroups, inheritedFds())
+    this.#monitors = new SpareMonitors(cgroups, host.disks, inheritedFds())
+    this.#disks = host.disks === null ? null : new DiskWatch(host.disks.mount_point)
     this.#seen_file = join(lobbies_folder, 'seen')
     this.#formerly_seen_ts = changeTime(this.#seen_file)
     this.#touchSeen()
@@ -196,7 +197,7 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
   async exit(handle: Handle): Promise<Exit | null> {
     const folder = this.folders.of(handle.lobby_id)
     if (this.#isAlive(handle)) {
-      if (this.#host.disks !== null) this.#disks.open(handle.lobby_id, handle.pid, folder)
+      this.#disks?.open(handle.lobby_id, handle.pid)
       return null
     }
     const ended = readEnded(folder)
@@ -249,9 +250,8 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
     this.#touchSeen()
     await Promise.all(this.#releasing)
     await this.sweepIsOver()
-    this.#disks.closeAll()
+    this.#disks?.closeAll()
     await this.#monitors.close()
-    await this.#host.disks?.close()
     await this.#logger.close(how)
     const { networks } = this.#host
     await (how.logger === 'keep' ? networks?.close() : networks?.remove())
@@ -295,7 +295,7 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
     const { boot_id, cgroups } = this.#machine
     const end_ts = this.#endOf(folder, handle)
     killLeftovers(folder, handle, boot_id, cgroups)
-    const full = this.#disks.close(handle.lobby_id)
+    const full = this.#disks?.close(handle.lobby_id) ?? null
     if (full !== null) this.note(handle.lobby_id, FULL_DISK[full])
     const how = await exitOfRun(folder, handle, { monitor_code, has_full_disk: full !== null }, cgroups)
     if (handle.group !== null && cgroups !== null) {
