@@ -27,8 +27,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   sdk: [],
 
   main: ['config', 'context', 'node', 'roles', 'runner', 'edge', 'supervisor', 'database', 'observe'],
-  // It loads the modules of the roles, so that Node caches the compiled code.
-  compile: ['main', 'roles', 'runner', 'edge', 'config', 'supervisor'],
+  // It loads the modules of the roles, so that Node caches the compiled code; of cloud those that the api loads at its first upload.
+  compile: ['main', 'roles', 'runner', 'edge', 'cloud', 'config', 'supervisor'],
   context: ['config', 'wire', ...TOOLS],
   ids: ['contract'],
 

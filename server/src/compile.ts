@@ -10,6 +10,8 @@ await Promise.all([
   import('./roles/api.ts'),
   import('./roles/matchmaker.ts'),
   import('./runner/start.ts'),
+  import('./runner/drivers/process/process.ts'),
+  import('./cloud/uploads/check-build.ts'),
   import('./runner/logs/logger.ts'),
   import('./edge/start.ts'),
   import('./edge/tls/local.ts'),

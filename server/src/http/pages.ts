@@ -1,5 +1,5 @@
 // The API reference, and the picture of people without one.
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { ERRORS, type ErrorCode } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { sectionsOf } from '@musterhost/contract/sections'
@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import { AVATAR_PATH } from '../identity/constant-members.ts'
+import { platformVersion } from '../wire/platform-version.ts'
 import { registerGuides } from './guides/pages.ts'
 import { createPageSender, HTML } from './page-sender.ts'
 import { ERRORS_PATH, POLICY, REFERENCE_PATH, sectionPath } from './reference/frame.ts'
@@ -15,9 +16,9 @@ import { createReference } from './reference/pages.ts'
 const OPENAPI = new URL('../../../contract/openapi.json', import.meta.url)
 const JSON_TYPE = 'application/json; charset=utf-8'
 const SVG = 'image/svg+xml'
-export async function registerPages(app: FastifyInstance, ctx: Context): Promise<void> {
-  const openapi = await readFile(OPENAPI, 'utf8')
-  const { version } = (JSON.parse(openapi) as { info: { version: string } }).info
+
+export function registerPages(app: FastifyInstance, ctx: Context): void {
+  const version = platformVersion()
   const reference = createReference({ main_url: mainUrl(ctx.config), version })
   const section_ids = new Set(sectionsOf(OPERATIONS).map(({ id }) => id))
   const send = createPageSender(POLICY)
@@ -25,7 +26,8 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
   const serve = (path: string, type: string, make: () => string): void => {
     app.get(path, (request, reply) => send(request, reply, { path, type, make }))
   }
-  serve('/openapi.json', JSON_TYPE, () => openapi)
+  // More than a megabyte, which is read at the first request.
+  serve('/openapi.json', JSON_TYPE, () => readFileSync(OPENAPI, 'utf8'))
   // Pages of games show it too.
   app.get(AVATAR_PATH, (request, reply) => {
     reply.header('cross-origin-resource-policy', 'cross-origin')

@@ -1,13 +1,11 @@
-// The map of the API: the implementations that each role serves. A role opens what they need (roles/).
+// The map of the API: the implementations that the api serves, which opens what they need (roles/api.ts). Those of the matchmaker
+// are in matchmaker/operations.ts, so that neither role loads the code of the other.
 import type { ReadLimit } from '../analytics/read-limit.ts'
 import type { AskProvider } from '../captcha/provider.ts'
 import type { LogReaders } from '../cloud/lobbies/logs.ts'
 import type { DeviceLinks } from '../cloud/tokens/device-links.ts'
 import type { TextPacker } from '../cloud/uploads/pack-texts.ts'
-import type { Context } from '../context.ts'
-import type { GuestQuota } from '../identity/guest-quota.ts'
 import type { Kv } from '../kv/entries.ts'
-import type { Matchmaker } from '../matchmaker/start.ts'
 import { admin, type RunChecks } from './cloud/admin.ts'
 import { analytics } from './cloud/analytics.ts'
 import { audit } from './cloud/audit.ts'
@@ -43,19 +41,11 @@ import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
-import { identities } from './identity/identities.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { sessions } from './identity/sessions.ts'
 import type { Implementation } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
-import { events } from './matchmaker/events.ts'
-import { explanations } from './matchmaker/explanations.ts'
-import { lobbies } from './matchmaker/lobbies.ts'
-import { lobbyAdmin } from './matchmaker/lobby-admin.ts'
-import { parties } from './matchmaker/parties.ts'
-import { players } from './matchmaker/players.ts'
-import { regions } from './matchmaker/regions.ts'
 import type { WatchedRecords } from './watched-records.ts'
 
 /** What the api's operations share. */
@@ -115,17 +105,4 @@ export function apiOperations(parts: ApiParts): Implementation[] {
 /** Operations of the api that pages of games call. They call no others. */
 export function pageOperations(kv: Kv, records: WatchedRecords): Implementation[] {
   return [...kvEntries(kv), ...profile(records)]
-}
-
-export function matchmakerOperations(ctx: Context, matchmaker: Matchmaker, quota: GuestQuota): Implementation[] {
-  return [
-    ...lobbies(matchmaker),
-    ...players(matchmaker),
-    ...regions(matchmaker),
-    ...parties(matchmaker),
-    ...events(matchmaker),
-    ...identities(quota),
-    ...lobbyAdmin(ctx, matchmaker),
-    ...explanations(ctx, matchmaker),
-  ]
 }

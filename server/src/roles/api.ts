@@ -115,7 +115,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   })
   registerObjectRoutes(app, ctx)
   registerExports(app, ctx)
-  await registerPages(app, ctx)
+  registerPages(app, ctx)
   registerCommandPackage(app, ctx)
   hub.register(app)
 

@@ -15,7 +15,6 @@ import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { hashOfSecret, newSecret, writeInvitation } from '../../links/invitation.ts'
-import { openPlatformAuthority } from '../../links/platform/authority.ts'
 import { NODE_ROLES, NODE_ROLES_DEFAULT } from '../../links/protocol.ts'
 import { ownCommand } from '../../wire/platform-version.ts'
 import { cut } from '../lists.ts'
@@ -33,6 +32,8 @@ export async function createInvitation(
   const { ttl = NODE_INVITATION_TTL_MS_DEFAULT, roles = [...NODE_ROLES_DEFAULT] } = body
   const node_id = body.name ?? `node-${randomBytes(RANDOM_NAME_BYTES).toString('hex')}`
   const region = regionOf(ctx, body.region)
+  // Most platforms have one machine: the library of certificates takes 4 MB.
+  const { openPlatformAuthority } = await import('../../links/platform/authority.ts')
   const { key_hash } = await openPlatformAuthority(ctx)
   const now_ms = ctx.now()
   const secret = newSecret()

@@ -14,7 +14,7 @@ import type { Encoding } from '../../objects/pack.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { noteRemoved } from '../sweep/removed-objects.ts'
-import { type CheckedBuild, checkBuild } from './check-build.ts'
+import type { CheckedBuild, checkBuild } from './check-build.ts'
 import { checkEncodings } from './check-encodings.ts'
 import { diskFull, isDiskFull } from './disk.ts'
 import { joinParts, replaceParts, type StoredPart, type WholeFile } from './join-parts.ts'
@@ -178,7 +178,9 @@ async function checkFirst(
   kind: Parameters<typeof checkBuild>[1],
   [file]: readonly PackSource[],
 ): Promise<CheckedBuild> {
-  return checkBuild(ctx, kind, file!).catch((error: unknown) => Promise.reject(orSendAgain(error)))
+  // The readers of archives are needed for uploads only.
+  const check = await import('./check-build.ts')
+  return check.checkBuild(ctx, kind, file!).catch((error: unknown) => Promise.reject(orSendAgain(error)))
 }
 
 function filesOf(parts: readonly StoredPart[]): StoredPart[][] {
