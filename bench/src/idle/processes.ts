@@ -61,9 +61,9 @@ function sampleOf(pid: number, command: string): Sample {
 
 /** The shortest text that distinguishes a process from the others of the platform. */
 function nameOf(command: string): string {
-  const role = /main\.ts (api|matchmaker|runner|edge)$/.exec(command)?.[1]
+  const role = /role\.js (api|matchmaker|runner|edge)$/.exec(command)?.[1]
   if (role !== undefined) return role
-  if (/cli\/src\/main\.ts start/.test(command)) return 'supervisor'
+  if (/muster\.js start/.test(command)) return 'supervisor'
   if (/^postgres: /.test(command))
     return `postgres: ${command.slice('postgres: '.length).replace(/\d+\.\d+\.\d+\.\d+\(\d+\)/, '')}`
   if (/\/postgres /.test(command)) return 'postgres'

@@ -1,6 +1,6 @@
-// `npm run bench idle [SECONDS]`: measures a platform without players. It starts `muster start` with the arena in one lobby,
-// whose only player has left, and reads from the kernel what each process uses.
-import { type ChildProcess, spawn } from 'node:child_process'
+// `npm run bench idle [SECONDS]`: measures a platform without players. It runs the built programs as `npm start` does, with the
+// arena in one lobby, whose only player has left, and reads from the kernel what each process uses.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,8 @@ import { freePorts } from '../platform.ts'
 import { verdict } from '../report.ts'
 import { type Sample, sampleProcesses } from './processes.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+const BUILD = fileURLToPath(new URL('../../../scripts/build.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../../dist/programs/muster.js', import.meta.url))
 const DEPLOY = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))
 const SECONDS_DEFAULT = 60
 const SECONDS_MAX = 3_600
@@ -21,12 +22,14 @@ const SETTLE_MS = 45_000
 /** The lobby must outlast the measurement. */
 const IDLE_GRACE_MS = 3_600_000
 const READY_MS_MAX = 120_000
-const MEMORY_MB_GOAL = 400
+const MEMORY_MB_GOAL = 350
 const CPU_PERCENT_GOAL = 1
 
 export async function run(): Promise<void> {
   const seconds = Number(process.argv[3] ?? SECONDS_DEFAULT)
   if (!(seconds > 0 && seconds <= SECONDS_MAX)) throw new Error(`npm run bench idle [SECONDS, at most ${SECONDS_MAX}]`)
+  const build = spawnSync(process.execPath, [BUILD, '--when-stale'], { stdio: 'inherit' })
+  if (build.status !== 0) throw new Error('the programs could not be built')
   const folder = mkdtempSync(join(tmpdir(), 'muster-idle-'))
   const { platform, url } = await startMuster(folder)
   try {
