@@ -10,10 +10,13 @@ import { databaseUrl, startTestServer, TEMPLATE, type TestServer } from '../run/
 const LEAVE_MS_MAX = 10_000
 const LEAVE_POLL_MS = 50
 
+/** The driver's types lack two members of its client. */
+type Administration = pg.Client & { ref: () => void; unref: () => void }
+
 // What belongs to the process, not to a test. The server is there for files that are run alone.
 let own_server: Promise<TestServer> | undefined
 /** The connection that makes and drops all databases of this process: opening one takes PostgreSQL 10 ms of a core. */
-let administration: Promise<pg.Client> | undefined
+let administration: Promise<Administration> | undefined
 const drops = new Set<Promise<void>>()
 
 after(async () => {
@@ -89,15 +92,16 @@ async function administer(server_url: string, statement: string): Promise<pg.Que
   }
 }
 
-async function connectForAll(server_url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: server_url })
+async function connectForAll(server_url: string): Promise<Administration> {
+  const client = new pg.Client({ connectionString: server_url }) as Administration
   const forget = (): void => {
     administration = undefined
   }
   client.on('error', forget)
   client.on('end', forget)
   try {
-    return await client.connect()
+    await client.connect()
+    return client
   } catch (error) {
     forget()
     throw error
