@@ -123,6 +123,8 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   const database = connect({
     url: config.database_url,
     application_name: processName(config.roles, config.node_id),
+    // After a rest a find must not wait for a heartbeat's commit. The other roles are asked for nothing so urgent.
+    connections_min: config.roles.includes('matchmaker') ? 2 : 1,
     log,
   })
   opened.defer(() => database.close())

@@ -23,7 +23,8 @@ export type IpIntelligence = {
   close: () => Promise<void>
 }
 
-const POLL_MS = 1_000
+/** How often the files are read, and feeds that are due. */
+const POLL_MS = 2_000
 /** The first finds of a process wait for the data this long, and continue without. */
 const OPENING_MS_MAX = 5_000
 /** Addresses whose facts are remembered. */

@@ -1,14 +1,16 @@
-// The aggregation of analytics: every few seconds it reads the journal after its position, turns it into facts, and adds them
-// up. The facts, their sums, the live state and the position change in one transaction: a kill at any point loses nothing and
-// counts nothing twice. The row of the position is a lock: of several api processes the one that holds it aggregates the
-// shard, and the others skip it.
+// The aggregation of analytics: it reads the journal after its position, turns it into facts, and adds them up. It does so after
+// a notification of something new, and at most every few seconds. The facts, their sums, the live state and the position change
+// in one transaction: a kill at any point loses nothing and counts nothing twice. The row of the position is a lock: of several
+// api processes the one that holds it aggregates the shard, and the others skip it.
 import { setTimeout } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import type { Context } from '../context.ts'
 import { makeDayPartitions } from '../database/day-partitions.ts'
 import { inTransaction } from '../database/transaction.ts'
+import { createTimerWhileNeeded } from '../flow/timer-while-needed.ts'
 import { SHARD_COUNT } from '../journal/pages.ts'
 import { JournalGap } from '../journal/read.ts'
+import { CHANNELS } from '../wire/channels.ts'
 import { exitOf, type Fact } from './facts.ts'
 import { rowsOfEnded } from './gap.ts'
 import { writeLiveState } from './live-state.ts'
@@ -16,7 +18,10 @@ import { addFacts } from './roll-ups.ts'
 import { type Series, seriesIds } from './series.ts'
 import { factsOfRows, readTail, type Tail } from './tail.ts'
 
+/** Between the begin of two rounds. */
 const FOLD_EVERY_MS = 2_000
+/** Between two rounds without a notification, in case one was lost, and for runs that no runner reports any more. */
+const FOLD_UNASKED_EVERY_MS = 30_000
 /** Journal rows of one shard that one transaction aggregates. */
 const ROWS_MAX = 50
 /** Transactions of one round; the next round does the rest. */
@@ -35,11 +40,14 @@ const NO_END_MS = 7 * 24 * 60 * 60_000
 
 export type Aggregation = { stop: () => Promise<void> }
 type Ctx = Pick<Context, 'pool' | 'now' | 'log'>
+type ListeningCtx = Ctx & { listener: Pick<Context['listener'], 'on'> }
 
-export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Aggregation {
+export function startAggregation(ctx: ListeningCtx, rows_max = ROWS_MAX): Aggregation {
   let is_stopped = false
   let has_begun = false
   let aggregating: Promise<void> | null = null
+  /** There is something new since the last round began, or that round has not done all. */
+  let has_news = true
 
   async function round(): Promise<void> {
     try {
@@ -50,21 +58,38 @@ export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Aggregation {
         if (!(await aggregate(ctx, rows_max))) return
         await setTimeout(Math.min(performance.now() - began, REST_MS_MAX))
       }
+      has_news = true
     } catch (error) {
+      has_news = true
       ctx.log.warn({ err: error }, 'the journal could not be folded for analytics; trying again')
     }
   }
-  const wake = (): void => {
-    aggregating ??= round().finally(() => {
+  const beginRound = (): void => {
+    if (aggregating !== null) return
+    has_news = false
+    aggregating = round().finally(() => {
       aggregating = null
     })
   }
-  const timer = setInterval(wake, FOLD_EVERY_MS)
+  // It runs for one interval after a round, so that the next one waits, and goes on while there is something new.
+  const rounds = createTimerWhileNeeded(FOLD_EVERY_MS, () => {
+    const goes_on = has_news || aggregating !== null
+    if (has_news) beginRound()
+    return goes_on
+  })
+  const wake = (): void => {
+    has_news = true
+    if (rounds.need()) beginRound()
+  }
+  const unsubscribes = [CHANNELS.journal, CHANNELS.lobby_runs].map((channel) => ctx.listener.on(channel, wake))
+  const timer = setInterval(wake, FOLD_UNASKED_EVERY_MS)
   wake()
   return {
     async stop() {
       is_stopped = true
+      for (const unsubscribe of unsubscribes) unsubscribe()
       clearInterval(timer)
+      rounds.close()
       await aggregating
     },
   }

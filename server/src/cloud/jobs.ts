@@ -12,6 +12,8 @@ const JOBS_AT_ONCE_MAX = 2
 /** Attempts of a job that fails through a fault of the platform. The pause between attempts grows. */
 const ATTEMPTS_MAX = 20
 const RESTART_MS = 2_000
+/** How late a planned job may begin. The worker is notified of the others. */
+const POLL_MS = 10_000
 /**
  * Ends of jobs are written in batches, without a delay. graphile-worker 0.17 does not wait for the write of a single end:
  * its failure is an unhandled rejection, which ends the process. The failure of a batch ends the worker, which is kept.
@@ -83,6 +85,7 @@ async function begin(ctx: Context, tasks: Tasks, signal: AbortSignal): Promise<R
       ...options,
       preset: BATCHED,
       concurrency: JOBS_AT_ONCE_MAX,
+      pollInterval: POLL_MS,
       taskList: {
         check_domain: (payload) =>
           recorded('check_domain', () => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id)),

@@ -14,7 +14,7 @@ import { explainTls, readTarget, type UrlSetting } from './tls.ts'
 /** Connections of a role to the database. */
 const CONNECTIONS_MAX = 10
 /** Connections that are kept open for the next request. */
-const CONNECTIONS_MIN = 2
+const CONNECTIONS_MIN = 1
 /**
  * Time of a statement. No statement of the platform takes longer; a migration or a report lifts the limit for its
  * transaction.
@@ -36,6 +36,8 @@ export type ConnectOptions = {
   /** How the connection is called in pg_stat_activity. */
   application_name: string
   connections_max?: number
+  /** Connections that are kept open for the next request. Default: 1. */
+  connections_min?: number
   /** Without one, broken idle connections become process warnings. */
   log?: Logger
 }
@@ -62,7 +64,7 @@ export function connect(options: ConnectOptions): DatabaseConnection {
     // A burst opens more than are used afterwards, and each is a process with some MB. The one that was used last is used
     // again, so those of a busy role stay. Only opening one is timed (below): that would be a timer for every query.
     idleTimeoutMillis: IDLE_MS_MAX,
-    min: CONNECTIONS_MIN,
+    min: options.connections_min ?? CONNECTIONS_MIN,
     connectionTimeoutMillis: 0,
     Client: PrimaryClient,
     statement_timeout: STATEMENT_MS_MAX,

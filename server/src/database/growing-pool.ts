@@ -30,10 +30,12 @@ export class GrowingPool extends pg.Pool {
     this.on('connect', () => {
       this.#open_count++
     })
-    // The next burst starts with few again.
+    // The next burst starts with few again. At rest two requests that meet wait for each other: a further connection would be
+    // opened for each such moment, and closed when it was unused for long.
+    const rest_count = (config.min ?? 0) > 1 ? CONNECTIONS_AT_ONCE : 1
     this.on('remove', () => {
       this.#open_count--
-      this.options.max = Math.min(this.#max, Math.max(this.totalCount, CONNECTIONS_AT_ONCE))
+      this.options.max = Math.min(this.#max, Math.max(this.totalCount, rest_count))
     })
   }
 

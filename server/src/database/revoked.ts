@@ -1,11 +1,12 @@
 // The tokens that were taken back, as each process that lets callers in knows them. A token is revoked by a row; the
-// word of it goes round by NOTIFY, and every process reads what is new twice a second in case the word was lost.
+// word of it goes round by NOTIFY. Every process also reads what is new within each second, in case the word was lost.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { CHANNELS } from '../wire/channels.ts'
 import type { Listener } from './listen.ts'
 
-const READ_EVERY_MS = 500
+/** Every process must know a revoked token within a second, also without NOTIFY. */
+const READ_EVERY_MS = 900
 /** Rows become visible when they are committed, not in the order of their times: so far back is read again. */
 const OVERLAP_MS = 60_000
 

@@ -83,8 +83,10 @@ export const PROXY_HEADER_BYTES_MAX = 536
 /** Milliseconds until a PROXY header must be complete. */
 export const PROXY_HEADER_MS_MAX = 5_000
 
-/** Milliseconds between two checks of the edge's raw ports. */
+/** Milliseconds between two checks of the edge's raw ports while one may be missing. */
 export const PORTS_EVERY_MS = 1_000
+/** The same while all are open and recorded, in case a notification was lost. */
+export const PORTS_COMPLETE_EVERY_MS = 5_000
 /** Numbers of which the edge keeps both the tcp and the udp port open in advance, for lobbies that want one for both. */
 export const PORT_PAIRS_SPARE = 16
 /** Milliseconds that HTTP waits at the start for the raw ports, so that it also starts without a database. */
@@ -101,6 +103,8 @@ export const PORTS_RESTING_SHARE = 0.25
 export const PORTS_OPENING_MAX = 16
 /** Milliseconds between two reports of the bytes carried for lobbies (report-traffic.ts). */
 export const TRAFFIC_REPORT_EVERY_MS = 5_000
+/** Milliseconds between two removals of the counts of lobbies without traffic. */
+export const TRAFFIC_REMOVE_EVERY_MS = 60_000
 /** Milliseconds between two reports of the open connections to lobbies (report-connections.ts). */
 export const CONNECTIONS_REPORT_EVERY_MS = 1_000
 /** Milliseconds that HTTP waits at the start for the first report, so that it also starts without a database. */
@@ -227,7 +231,7 @@ export const ROLE_PAUSE_MS = 50
 export const ROLE_WAITERS_MAX = 2_000
 
 /** Milliseconds between two reads of who has which shard, in case a notification was lost. */
-export const LEASES_EVERY_MS = 2_000
+export const LEASES_EVERY_MS = 5_000
 /** Matchmakers that are known. */
 export const MATCHMAKERS_MAX = 64
 /** Credentials whose shard is remembered. */
@@ -287,7 +291,7 @@ export const BLOCK_LISTS_WAITING_MAX = 64
 /** Damaged files that are refused without being read. */
 export const DAMAGED_MAX = 10_000
 /** Milliseconds after which the list of damaged files is read again, in case a notification was lost. */
-export const DAMAGED_EVERY_MS = 10_000
+export const DAMAGED_EVERY_MS = 30_000
 
 /** Images of games that are cached. */
 export const MEDIA_MAX = 10_000

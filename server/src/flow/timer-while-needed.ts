@@ -1,8 +1,8 @@
 // A repeated check that runs only while there is something to check: it does not wake an idle process.
 
 export type TimerWhileNeeded = {
-  /** Starts the timer, unless it runs. Cheap. */
-  need: () => void
+  /** Starts the timer, unless it runs. Cheap. Returns whether it was started. */
+  need: () => boolean
   close: () => void
 }
 
@@ -18,10 +18,11 @@ export function createTimerWhileNeeded(every_ms: number, check: () => boolean): 
 
   return {
     need() {
-      if (is_closed || timer !== null) return
+      if (is_closed || timer !== null) return false
       timer = setInterval(() => {
         if (!check()) stop()
       }, every_ms).unref()
+      return true
     },
     close() {
       is_closed = true

@@ -1,5 +1,5 @@
 // The reconcile loop compares what is wanted (rows of `lobbies`) with what runs (the driver, and this runner's rows of
-// `lobby_runs`). It passes at every wake-up and every second, one pass at a time. Slow steps (a start, an unpacking, an
+// `lobby_runs`). It passes at every wake-up and every few seconds, one pass at a time. Slow steps (a start, an unpacking, an
 // ending) run beside the passes and wake the loop when they are done. A run is:
 //
 //   wanted -> starting (row, process) -> running -> ending (no longer wanted) -> ended (exit recorded)
@@ -35,6 +35,10 @@ const RUN_GRACE_MS = 30_000
 const SHUTDOWN_GRACE_MS = 5_000
 /** Lines in the log of one lobby that warn of expired seats, and of refused addresses. */
 const SEAT_WARNINGS_MAX = 20
+/** How long after the end of a lobby its files and networks are searched often. */
+const ENDED_LATELY_MS = 60_000
+/** A pass that failed, most likely because the database is away, is repeated after this time. */
+const RETRY_MS = 1_000
 /** How often `endAll` asks for each exit. The first time may join a request that began before the end. */
 const LAST_REQUESTS = 2
 
@@ -80,6 +84,7 @@ export class ReconcileLoop {
   /** By lobby id. */
   readonly #runs = new Map<string, ActiveRun>()
   readonly #starting = new Map<string, Promise<void>>()
+  #last_end_ms: number
   #is_closed = false
 
   constructor(ctx: Context, driver: Driver, builds: Builds, ports: Ports, traces: StartTraces) {
@@ -101,8 +106,12 @@ export class ReconcileLoop {
     this.#readiness = new ReadinessWatch(ctx, driver, reach, () =>
       [...this.#runs.values()].filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
-    // A pass that fails, most likely because the database is away, is repeated a second later.
-    this.#passes = createPoller(ctx, { run: () => this.#pass(), failure: 'the reconcile pass failed; retrying' })
+    this.#passes = createPoller(ctx, {
+      run: () => this.#pass(),
+      failure: 'the reconcile pass failed; retrying',
+      retry_ms: RETRY_MS,
+    })
+    this.#last_end_ms = ctx.elapsed()
     this.wake = this.#passes.wake
     ctx.metrics.gauge('runs', 'Lobbies whose process runs on this machine.', [], (set) => set(this.#runs.size))
   }
@@ -117,8 +126,14 @@ export class ReconcileLoop {
     for (const handle of handles) if (!ours.has(handle.lobby_id)) this.#endUnknown(handle)
   }
 
-  /** Every second: reads what the runs use, where that is due, and which servers do not respond. */
+  /** Whether a lobby has ended lately, or this process is young: the one before it may have left something. */
+  get has_ended_runs(): boolean {
+    return this.#ctx.elapsed() - this.#last_end_ms < ENDED_LATELY_MS
+  }
+
+  /** Every second: reads which runs have ended, what the others use, where that is due, and which servers do not respond. */
   measure(): void {
+    for (const run of this.#runs.values()) void this.#checkEnd(run)
     void this.#meter.sample([...this.#runs.values()].map(({ handle }) => handle))
     this.#stalls.wake()
     this.#listening.wake()
@@ -195,6 +210,7 @@ export class ReconcileLoop {
         : launchLobby(this.#launch, lobby, build, ray))
       this.#traces.started(ray, run)
       metrics.run_starts.inc({ result: run === null ? 'refused' : 'started' })
+      if (run === null) this.#last_end_ms = this.#ctx.elapsed()
       if (run === null) return
       const start_ms = performance.now() - since
       metrics.run_start_seconds.observe(start_ms / 1_000)
@@ -275,6 +291,7 @@ export class ReconcileLoop {
     const recorded: Exit = exit.reason === 'lost' || row.is_wanted ? exit : { ...exit, reason: 'stopped' }
     // False: the end was recorded after the row was read.
     if (!(await recordExit(this.#ctx, lobby_id, recorded, await this.#tailOf(lobby_id)))) return
+    this.#last_end_ms = this.#ctx.elapsed()
     this.#ctx.log.warn({ lobby_id, ...exit }, 'lobby ended while no runner watched it')
     this.#ctx.metrics.run_exits.inc({ reason: recorded.reason })
   }
@@ -288,6 +305,7 @@ export class ReconcileLoop {
 
   #endUnknown(handle: Handle): void {
     const { lobby_id } = handle
+    this.#last_end_ms = this.#ctx.elapsed()
     this.#ctx.log.warn({ lobby_id }, 'running lobby has no row in the database; ending it')
     this.#driver
       .stop(handle, SHUTDOWN_GRACE_MS)
@@ -316,6 +334,7 @@ export class ReconcileLoop {
       await recordExit(this.#ctx, lobby_id, exit, await this.#explainedTail(run, exit))
       for (const { pool, port } of portsOf(this.#launch, run)) pool.release(port)
       this.#runs.delete(lobby_id)
+      this.#last_end_ms = this.#ctx.elapsed()
       metrics.run_exits.inc({ reason: exit.reason })
       log.info({ lobby_id, ...exit }, 'lobby ended')
     } catch (error) {

@@ -22,8 +22,9 @@ export function startReport(
   const failure = 'the runner could not report'
   // This process sees its own machine only.
   const meter = nodes === null ? new MachineMeter(ctx.elapsed) : null
+  const version = platformVersion()
   const run = async (): Promise<void> => {
-    await report(ctx, nodesOf(ctx, ports, nodes), meter)
+    await report(ctx, nodesOf(ctx, ports, nodes), { meter, version })
     if (nodes !== null) await reportRefusal(ctx, nodes)
   }
   return watchEvery(ctx, REPORT_MS, { run, failure })
@@ -55,7 +56,7 @@ function nodesOf(
 async function report(
   { config, pool }: Context,
   nodes: readonly Reported[],
-  meter: MachineMeter | null,
+  { meter, version }: { meter: MachineMeter | null; version: string },
 ): Promise<void> {
   const { data_dir, runner_regions } = config
   const disk_free_bytes = await freeBytes(data_dir)
@@ -80,7 +81,7 @@ async function report(
         cpu_cores,
         memory_mb,
         ports.freeCount(),
-        platformVersion(),
+        version,
         refusal,
         machine?.cpu_cores,
         machine?.memory_mb,

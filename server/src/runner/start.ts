@@ -1,16 +1,13 @@
 // The runner role turns lobbies into processes. It opens the machine's driver, takes over the runs that live from before,
-// and runs the reconcile loop (reconcile.ts) at every wake-up and every second. It listens on no port.
+// and runs the reconcile loop (reconcile.ts) at every wake-up and every few seconds. It listens on no port.
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context, RunningRole } from '../context.ts'
 import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
 import { BuildsAhead } from './builds-ahead.ts'
-import { openDockerDriver } from './drivers/docker/docker.ts'
 import type { Driver } from './drivers/driver.ts'
 import { useDriver } from './drivers/driver-choice.ts'
-import { openProcessDriver } from './drivers/process/process.ts'
-import { openSwarmDriver } from './drivers/swarm/swarm.ts'
 import { LogAnswers } from './logs/answers.ts'
 import { networkOptions } from './network/options.ts'
 import { listenForNodes } from './node-channels.ts'
@@ -20,9 +17,13 @@ import { startReport } from './report.ts'
 import { removeOldRuns } from './rows.ts'
 import { StartTraces } from './start-trace.ts'
 
-/** How often the loop passes without a wake-up: the delay when a notification is lost. */
-const RECONCILE_MS = 1_000
+/** How often the loop passes without a wake-up: the delay when a notification is lost. Law L6 allows 5 s. */
+const RECONCILE_MS = 3_000
+/** How often processes that have ended, and servers that do not respond, are searched. */
+const MEASURE_MS = 1_000
+/** How often unused things are removed while lobbies have ended lately, and while none has. */
 const SWEEP_MS = 5_000
+const SWEEP_AT_REST_MS = 20_000
 const SWEEP_RUNS_MS = 60_000
 
 /**
@@ -52,11 +53,12 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     lobbies: loop.wake,
     lobby_ready: (lobby_id) => traces.ready(lobby_id),
   })
-  const ticking = setInterval(() => {
-    loop.wake()
-    loop.measure()
-  }, RECONCILE_MS)
-  const sweeping = setInterval(() => loop.sweep(), SWEEP_MS)
+  const timers = [
+    setInterval(() => loop.wake(), RECONCILE_MS),
+    setInterval(() => loop.measure(), MEASURE_MS),
+    setInterval(() => loop.has_ended_runs && loop.sweep(), SWEEP_MS),
+    setInterval(() => !loop.has_ended_runs && loop.sweep(), SWEEP_AT_REST_MS),
+  ]
   const sweeper = startSweeper(ctx, 'runner', SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   const report = startReport(ctx, ports, driver.nodes)
   const answers = new LogAnswers(ctx, driver)
@@ -68,8 +70,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   return {
     address: null,
     async stop({ end_lobbies }) {
-      clearInterval(ticking)
-      clearInterval(sweeping)
+      for (const timer of timers) clearInterval(timer)
       await sweeper.stop()
       await report.close()
       await ahead?.close()
@@ -83,7 +84,8 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   }
 }
 
-function openDriver(ctx: Context, onEnd: () => void): Promise<Driver> {
+/** Loads the code of this driver only. */
+async function openDriver(ctx: Context, onEnd: () => void): Promise<Driver> {
   const { data_dir, sandbox, retention, lobbies, driver, docker } = ctx.config
   useDriver(data_dir, driver)
   const options = {
@@ -96,9 +98,16 @@ function openDriver(ctx: Context, onEnd: () => void): Promise<Driver> {
     sandbox,
     network: networkOptions(ctx.config),
   }
-  if (driver === 'docker') return openDockerDriver({ ...options, docker })
-  if (driver === 'process') return openProcessDriver(options)
+  if (driver === 'docker') {
+    const { openDockerDriver } = await import('./drivers/docker/docker.ts')
+    return openDockerDriver({ ...options, docker })
+  }
+  if (driver === 'process') {
+    const { openProcessDriver } = await import('./drivers/process/process.ts')
+    return openProcessDriver(options)
+  }
   const { swarm, registries, registry_auth_file, node_grace_ms } = ctx.config
   const images = { base_image: docker.base_image, registries: { registries, registry_auth_file } }
+  const { openSwarmDriver } = await import('./drivers/swarm/swarm.ts')
   return openSwarmDriver({ ...options, ...images, swarm, node_grace_ms })
 }

@@ -14,7 +14,7 @@ import {
   type Token,
   type TokenAlgorithm,
 } from './claims.ts'
-import { createRing, openRing, type Ring, type RingKey } from './ring.ts'
+import { createRing, followRing, type Ring, type RingKey } from './ring.ts'
 import { createEd25519Signer, createHmacSigner, fromBase64url, type Signer } from './signer.ts'
 import { createTokenCache } from './token-cache.ts'
 
@@ -44,7 +44,8 @@ export type Keys = {
 
 /** The keys of a folder, made on the first start. Every process and every later start reads the same keys. */
 export async function openKeys(folder: string): Promise<Keys> {
-  return keysOf(await openRing(folder), () => openRing(folder))
+  const { ring, read } = await followRing(folder)
+  return keysOf(ring, read)
 }
 
 /** Keys in memory only, for tests and for nodes that have joined. */
@@ -130,7 +131,7 @@ class RingKeys implements Keys {
 
   async refresh(): Promise<void> {
     const fresh = await this.#read()
-    if (JSON.stringify(fresh) === JSON.stringify(this.#ring)) return
+    if (fresh === this.#ring || JSON.stringify(fresh) === JSON.stringify(this.#ring)) return
     const signers = signersOf(fresh)
     this.#ring = fresh
     this.#signers = signers

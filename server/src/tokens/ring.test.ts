@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { openKeys } from './keys.ts'
-import { openRing, placeRing } from './ring.ts'
+import { followRing, openRing, placeRing, rotateRing } from './ring.ts'
 
 const POSIX = process.platform !== 'win32'
 
@@ -110,4 +110,19 @@ test('a ring that other users may read stops the start', {
     await chmod(join(folder, 'ring.json'), mode)
     await assert.rejects(openRing(folder), /chmod 600/)
   }
+})
+
+test('a ring that is followed is read again after each change of its file, and not before', {
+  skip: POSIX ? false : 'modes are a matter of POSIX',
+}, async (t) => {
+  const folder = await temporaryFolder(t)
+  const { ring, read } = await followRing(folder)
+  await read()
+  assert.equal(await read(), await read())
+  await rotateRing(folder, { now_ms: 0, grace_ms: 1_000 })
+  assert.ok((await read()).keys.length > ring.keys.length)
+  await chmod(join(folder, 'ring.json'), 0o640)
+  for (let count = 0; count < 2; count++) await assert.rejects(read(), /chmod 600/)
+  await chmod(join(folder, 'ring.json'), 0o600)
+  assert.deepEqual(await read(), await openRing(folder))
 })

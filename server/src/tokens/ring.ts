@@ -65,6 +65,29 @@ export async function openRing(folder: string, kind = TOKEN_RING): Promise<Ring>
   return (await readRing(folder, kind)) ?? (await placeRing(folder, kind))
 }
 
+/** Reads the ring as openRing does, but not again while its file is unchanged: every process asks every RING_READ_MS. */
+export async function followRing(
+  folder: string,
+  kind = TOKEN_RING,
+): Promise<{ ring: Ring; read: () => Promise<Ring> }> {
+  let ring: Ring | null = null
+  let version: string | null = null
+  const read = async (): Promise<Ring> => {
+    // Before the file is read, so that a change meanwhile is read the next time.
+    const found = await fileVersion(join(folder, kind.file))
+    if (ring === null || found === null || found !== version) ring = await openRing(folder, kind)
+    version = found
+    return ring
+  }
+  return { ring: await read(), read }
+}
+
+/** Changes with the bytes and the mode of a file. Null: it cannot be read. */
+async function fileVersion(path: string): Promise<string | null> {
+  const found = await stat(path).catch(() => null)
+  return found && `${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`
+}
+
 async function readRing(folder: string, kind: RingKind): Promise<Ring | null> {
   const path = join(folder, kind.file)
   let text: string

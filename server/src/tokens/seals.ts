@@ -3,7 +3,7 @@
 // sealed again with the current one.
 import assert from 'node:assert'
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { createRing, openRing, type Ring, type RingKey, SEAL_RING } from './ring.ts'
+import { createRing, followRing, type Ring, type RingKey, SEAL_RING } from './ring.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
@@ -22,7 +22,8 @@ export type Seals = {
 }
 
 export async function openSeals(folder: string): Promise<Seals> {
-  return sealsOf(await openRing(folder, SEAL_RING), () => openRing(folder, SEAL_RING))
+  const { ring, read } = await followRing(folder, SEAL_RING)
+  return sealsOf(ring, read)
 }
 
 /** In memory only, for nodes that have joined. */

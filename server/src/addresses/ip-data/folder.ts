@@ -1,4 +1,4 @@
-// A folder of address data: lists (`tor.txt`, `vpn-provider.txt`, ...) and mmdb files. It is read every second. A new or
+// A folder of address data: lists (`tor.txt`, `vpn-provider.txt`, ...) and mmdb files. It is read every two seconds. A new or
 // changed file replaces its old content. A file that cannot be read, is broken or is gone is logged once, and its old
 // content stays in force: a copy that failed half-way must not admit anybody.
 import { readdir, stat } from 'node:fs/promises'

@@ -2,7 +2,7 @@
 // to the counts in the database, every five seconds. The runner reads them there for the metrics and logs of its lobbies. What a failed report had is not reported again, so no byte is counted twice.
 import type { Context } from '../../context.ts'
 import { watchEvery } from '../../database/poller.ts'
-import { TRAFFIC_REPORT_EVERY_MS } from '../limits.ts'
+import { TRAFFIC_REMOVE_EVERY_MS, TRAFFIC_REPORT_EVERY_MS } from '../limits.ts'
 import type { LobbyConnections } from './lobby-connections.ts'
 
 /** How long the count of a lobby without traffic stays; the next byte begins a new one. */
@@ -29,6 +29,8 @@ const REMOVE_SQL = `
   )`
 
 export function reportTraffic(ctx: Context, connections: LobbyConnections): { close: () => Promise<void> } {
+  let remove_ms = Number.NEGATIVE_INFINITY
+
   async function report(): Promise<void> {
     const carried = connections.takeTraffic()
     if (carried.length > 0) {
@@ -44,7 +46,9 @@ export function reportTraffic(ctx: Context, connections: LobbyConnections): { cl
         ],
       })
     }
+    if (ctx.elapsed() < remove_ms) return
     await ctx.pool.query({ name: 'edge-traffic-old', text: REMOVE_SQL })
+    remove_ms = ctx.elapsed() + TRAFFIC_REMOVE_EVERY_MS
   }
   return watchEvery(ctx, TRAFFIC_REPORT_EVERY_MS, {
     run: report,

@@ -10,9 +10,16 @@ import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
+import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import type { SocketHandle } from '../handles.ts'
-import { PORT_PAIRS_SPARE, PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from '../limits.ts'
+import {
+  PORT_PAIRS_SPARE,
+  PORTS_COMPLETE_EVERY_MS,
+  PORTS_EVERY_MS,
+  PORTS_OPENING_MAX,
+  PORTS_START_MS_MAX,
+} from '../limits.ts'
 import type { Owners, PortOwners, PortTransport } from './port-owners.ts'
 
 /**
@@ -38,11 +45,19 @@ const TRANSPORTS = ['tcp', 'udp'] as const
 /** Resolves when the first ports are open and recorded, and after PORTS_START_MS_MAX at the latest. */
 export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: OpenPorts): Promise<EdgePorts> {
   const keeper = new PortKeeper(ctx, owners, openPort)
+  const retrying = createTimerWhileNeeded(PORTS_EVERY_MS, () => {
+    watch.wake()
+    return !keeper.is_complete
+  })
   const watch = watchChannel(ctx, {
     channel: CHANNELS.lobby_ports,
-    every_ms: PORTS_EVERY_MS,
-    run: () => keeper.pass(),
+    every_ms: PORTS_COMPLETE_EVERY_MS,
+    async run() {
+      await keeper.pass()
+      if (!keeper.is_complete) retrying.need()
+    },
     failure: 'check of the raw ports failed; retrying',
+    retry_ms: PORTS_EVERY_MS,
   })
   await Promise.race([watch.running(), delay(PORTS_START_MS_MAX, undefined, { ref: false })])
   return {
@@ -54,6 +69,7 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
     open: (transport) => keeper.open(transport),
     async close() {
       keeper.close()
+      retrying.close()
       await watch.close()
       keeper.closePorts()
     },
@@ -72,6 +88,7 @@ class PortKeeper {
   readonly #isAddressThere: () => Promise<boolean>
   #has_address = false
   #has_recovered = false
+  #are_live_open = false
   #is_frozen = false
   #is_closed = false
 
@@ -85,6 +102,11 @@ class PortKeeper {
     this.#isAddressThere = createAddressCheck(ctx)
   }
 
+  /** The machine has the address, and the ports of all live lobbies are open. */
+  get is_complete(): boolean {
+    return this.#has_address && this.#are_live_open && !this.#is_frozen
+  }
+
   /** Opens missing ports, and records the open ones. */
   async pass(): Promise<void> {
     if (this.#is_frozen) return
@@ -96,6 +118,9 @@ class PortKeeper {
     await this.#openSparePairs(owned)
     for (const transport of TRANSPORTS) await this.#openSpare(transport, owned[transport])
     await this.#record(owned)
+    this.#are_live_open = TRANSPORTS.every((transport) =>
+      owned[transport].live.keys().every((port) => this.#opened[transport].has(port)),
+    )
   }
 
   freeze(is_frozen: boolean): void {

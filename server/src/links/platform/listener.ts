@@ -33,8 +33,9 @@ import type { LobbyPorts } from './edge-calls.ts'
 const GUESTS_MAX = 64
 /** How long a machine may take to join. */
 const GUEST_MS_MAX = 60_000
-/** How often removed nodes are searched without a notification. */
+/** How often removed nodes are searched without a notification while any is linked, and while none is. */
 const CHECK_MS = 1_000
+const CHECK_UNLINKED_MS = 30_000
 
 /** Time in which a node must respond that it connects to the next edge. A node that does not is disconnected. */
 const RETIRE_MS_MAX = 5_000
@@ -77,7 +78,7 @@ export class LinkListener {
   readonly #http: HttpServer
   readonly #checks: Poller
   readonly #stop_listening: () => void
-  readonly #timer: NodeJS.Timeout
+  readonly #timers: readonly NodeJS.Timeout[]
   /** Sessions by node. */
   readonly #sessions = new Map<string, NodeSessions>()
   readonly #guests = new Set<Duplex>()
@@ -104,7 +105,10 @@ export class LinkListener {
       failure: 'removed nodes could not be read; retrying',
     })
     this.#stop_listening = ctx.listener.on(CHANNELS.nodes, () => this.#checks.wake())
-    this.#timer = setInterval(() => this.#checks.wake(), CHECK_MS)
+    this.#timers = [
+      setInterval(() => this.#sessions.size > 0 && this.#checks.wake(), CHECK_MS),
+      setInterval(() => this.#checks.wake(), CHECK_UNLINKED_MS),
+    ]
     ctx.metrics.gauge('linked_nodes', 'Joined nodes whose link is open.', [], (set) =>
       set([...this.#sessions.values()].filter((sessions) => LINKED_KINDS.every((kind) => sessions.has(kind))).length),
     )
@@ -168,7 +172,7 @@ export class LinkListener {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer)
+    for (const timer of this.#timers) clearInterval(timer)
     for (const { wake } of this.#waiting) wake()
     this.#stop_listening()
     await this.#checks.close()

@@ -6,6 +6,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import { inTransaction } from '../../database/transaction.ts'
 import { Semaphore } from '../../flow/semaphore.ts'
+import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import { addNewer, type RowSnapshots } from './affected-rows.ts'
 import { partsOf, type RowsToWrite, writeQuery } from './write-rows.ts'
@@ -22,7 +23,10 @@ type Unwritten = { seq: number; snapshots: RowSnapshots; wakes: Set<string>; sin
 export class Projection {
   readonly #pool: Pool
   readonly #log: Logger
-  readonly #timer: NodeJS.Timeout
+  readonly #timer = createTimerWhileNeeded(PROJECT_EVERY_MS, () => {
+    void this.flush()
+    return this.#writing.size + this.#unwritten.size > 0
+  })
   /** By shard. */
   readonly #unwritten = new Map<number, Unwritten>()
   readonly #writing = new Map<number, Promise<void>>()
@@ -33,7 +37,6 @@ export class Projection {
   constructor(pool: Pool, log: Logger) {
     this.#pool = pool
     this.#log = log
-    this.#timer = setInterval(() => void this.flush(), PROJECT_EVERY_MS)
   }
 
   /**
@@ -49,6 +52,7 @@ export class Projection {
       addAll(unwritten.wakes, wakes)
       addNewer(unwritten.snapshots, snapshots)
     }
+    this.#timer.need()
     if (wakes.size > 0) void this.#write(shard)
   }
 
@@ -76,7 +80,7 @@ export class Projection {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer)
+    this.#timer.close()
     await this.flush()
   }
 
@@ -166,6 +170,7 @@ export class Projection {
       addAll(batch.wakes, newer.wakes)
     }
     this.#unwritten.set(shard, batch)
+    this.#timer.need()
   }
 }
 

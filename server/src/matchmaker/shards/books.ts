@@ -28,6 +28,9 @@ import { ShardMoved } from './shard-moved.ts'
 
 /** How often each shard removes what is due. */
 const TICK_MS = 100
+/** The same at rest: no command has come for REST_AFTER_MS, no caller waits, and nothing is due before the next tick. */
+const REST_TICK_MS = 500
+const REST_AFTER_MS = 10_000
 
 export type CommitWatcher = {
   /** Called in order with the changes that have become durable. */
@@ -64,7 +67,9 @@ export class Books {
   readonly #options: BooksOptions
   readonly #ports: PortPool
   readonly #shards = new Map<number, Shard>()
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
+  #is_at_rest = false
+  #last_command_ms = performance.now()
   readonly #watchers = new Set<CommitWatcher>()
   readonly #waiters = new SeatWaiters()
   #more_ports = Promise.withResolvers<void>()
@@ -80,13 +85,14 @@ export class Books {
     this.watch = new IdentityWatch(options.elapsed)
     this.time = new BookTime(options)
     this.nowMs = () => this.time.now()
-    this.#timer = setInterval(() => this.#tick(), TICK_MS)
+    this.#schedule()
   }
 
   /** Carries out a command and returns its result, which is durable. Throws the ApiError of a refusal, and ShardMoved. */
   async commit<T>(namespace_id: string, decide: Decide<T>): Promise<T> {
     const shard = this.#shards.get(shardOf(namespace_id))
     if (shard === undefined) throw new ShardMoved(shardOf(namespace_id))
+    this.#endRest()
     const decision: Decision<T> = await shard.run(namespace_id, decide)
     if ('refused' in decision) throw this.#refusalOf(decision)
     return decision.result
@@ -253,7 +259,7 @@ export class Books {
 
   async close(): Promise<void> {
     this.#is_closed = true
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     await Promise.all([...this.#shards.values()].map((shard) => shard.close()))
     this.endWaiting()
     this.watch.close()
@@ -290,6 +296,23 @@ export class Books {
   #tick(): void {
     for (const shard of this.#shards.values()) shard.tick()
     this.#waiters.tick(this.#options.elapsed())
+    this.#schedule()
+  }
+
+  /** Commands begin what becomes due: from now on the shards are ticked often. */
+  #endRest(): void {
+    this.#last_command_ms = performance.now()
+    if (!this.#is_at_rest) return
+    clearTimeout(this.#timer)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#is_closed) return
+    const is_quiet = performance.now() - this.#last_command_ms >= REST_AFTER_MS && this.#waiters.count === 0
+    const until_ms = this.nowMs() + REST_TICK_MS
+    this.#is_at_rest = is_quiet && this.#shards.values().every((shard) => shard.isAtRest(until_ms))
+    this.#timer = setTimeout(() => this.#tick(), this.#is_at_rest ? REST_TICK_MS : TICK_MS)
   }
 
   #onCommit(namespace_id: string, changes: readonly Change[]): void {

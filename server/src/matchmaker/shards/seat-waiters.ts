@@ -42,6 +42,10 @@ export class SeatWaiters {
   readonly #waiters = new Map<string, Set<Waiter>>()
   #count = 0
 
+  get count(): number {
+    return this.#count
+  }
+
   /** Throws API_NOT_AVAILABLE. */
   add(namespace_id: string, { lobby_id, player_id }: Seat, patience: Patience): Waiter {
     if (this.#count >= WAITERS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })

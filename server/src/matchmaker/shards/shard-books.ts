@@ -146,6 +146,11 @@ export class ShardBooks {
     return due
   }
 
+  /** Whether something is due by then. */
+  isDue(ms: number): boolean {
+    return this.#books.values().some((book) => (book.nextDueMs() ?? Number.POSITIVE_INFINITY) <= ms)
+  }
+
   /** Releases the room and the ports of lobbies whose end is durable: see capacity.ts. */
   releaseStopped(namespace_id: string, changes: readonly Change[]): void {
     const { shard, capacity, ports, onPortsUnused } = this.#options

@@ -136,6 +136,11 @@ export class Shard {
     }
   }
 
+  /** No command waits, and nothing is due before this time. */
+  isAtRest(until_ms: number): boolean {
+    return this.#queued.length + this.#undecided.length === 0 && !this.#books.isDue(until_ms)
+  }
+
   /** Takes the shard over and reads it. `served_ms`: until when it was served before. `taken`: it is, and was empty. */
   async open(served_ms: number, taken: TakenShard | null): Promise<void> {
     if (taken === null) await this.#reload(null, [], served_ms)

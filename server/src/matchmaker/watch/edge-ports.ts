@@ -8,7 +8,7 @@ import { CHANNELS } from '../../wire/channels.ts'
 import type { Books } from '../shards/books.ts'
 import type { OpenedPort } from '../shards/port-pool.ts'
 
-const EDGES_EVERY_MS = 2_000
+const EDGES_EVERY_MS = 5_000
 /** Edges of nodes that are read. */
 const EDGES_MAX = 1_000
 

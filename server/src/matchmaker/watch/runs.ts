@@ -13,7 +13,7 @@ import type { Books } from '../shards/books.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
 import type { FailedStarts } from './failed-starts.ts'
 
-const RUNS_EVERY_MS = 5_000
+const RUNS_EVERY_MS = 10_000
 /** When a read that failed is made again. */
 const RETRY_MS = 1_000
 /** How long a matchmaker that starts waits for the first read. */

@@ -15,7 +15,7 @@ const PENDING_MAX = 1_000
 /** How often a log is read while a question waits for more. */
 const POLL_MS = 200
 /** How often unanswered questions are read without a notification: the delay when one is lost. */
-const ASKED_EVERY_MS = 2_000
+const ASKED_EVERY_MS = 10_000
 /** Lines of one answer, whatever the question asks for. Bounds its memory. */
 const LINES_MAX = 1_000
 /** How long a question may wait for more output, whatever it asks for. */
