@@ -1,7 +1,7 @@
-// Test files that share a process. To load the platform and to run it for the first time costs a process five seconds, so a
-// whole run has tens of processes instead of hundreds. In a batch each file is a suite with the path of the file as its name,
-// and the suites run one after another. Long proofs are in smaller batches. A file that examines its own process has one of its
-// own. A proof that promises a time runs while no other file does.
+// Test files that share a process. To load the platform and to run it for the first time costs a process seconds, so a whole
+// run has tens of processes instead of hundreds. In a batch each file is a suite with the path of the file as its name, and
+// the suites run one after another. A long proof has a process of its own, and so has a file that examines its own process. A
+// proof that promises a time runs while no other file does.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,7 +12,6 @@ export const LONG_ENDING = '.long.test.ts'
 /** The event of a batch's process after its last file. */
 export const BATCH_END = 'batch end'
 const BATCH_FILES_MAX = 10
-const LONG_BATCH_FILES_MAX = 3
 const PROCESSOR_TIME = pathToFileURL(join(import.meta.dirname, 'processor-time.ts')).href
 /** The line of a test file that says why it has a process of its own. */
 const ALONE = /^\/\/ Runs in a process of its own: /m
@@ -28,8 +27,8 @@ export function isBatch(path: string): boolean {
 export type Entry = { path: string; is_undisturbed: boolean }
 
 /**
- * Writes an entry for each process into `folder`. The runner starts them in this order: the slow ones are first, and short
- * batches at the end leave no processor idle.
+ * Writes an entry for each process into `folder`. The runner starts them in this order: files that have a process of their own
+ * are the slow ones, and short batches at the end leave no processor idle.
  */
 export async function writeBatches(files: readonly string[], folder: string): Promise<Entry[]> {
   const entries: Entry[] = []
@@ -41,32 +40,21 @@ export async function writeBatches(files: readonly string[], folder: string): Pr
   return entries
 }
 
-type TestFile = { path: string; is_alone: boolean; is_long: boolean; is_undisturbed: boolean }
+type TestFile = { path: string; is_alone: boolean; is_undisturbed: boolean }
 type Batch = { paths: string[]; is_undisturbed: boolean }
 
 export function planBatches(files: readonly TestFile[]): Batch[] {
   const alone = files.filter(({ is_alone }) => is_alone)
-  const shared = files.filter(({ is_alone }) => !is_alone)
+  const shared = files.filter(({ is_alone }) => !is_alone).map(({ path }) => path)
+  const count = Math.ceil(shared.length / BATCH_FILES_MAX)
   return [
     ...alone.map(({ path, is_undisturbed }) => ({ paths: [path], is_undisturbed })),
-    ...divide(
-      shared.filter(({ is_long }) => is_long),
-      LONG_BATCH_FILES_MAX,
-    ),
-    ...divide(
-      shared.filter(({ is_long }) => !is_long),
-      BATCH_FILES_MAX,
-    ),
+    // Neighbours take equally long, so each batch gets files of every folder.
+    ...Array.from({ length: count }, (_, first) => ({
+      paths: shared.filter((_path, index) => index % count === first),
+      is_undisturbed: false,
+    })),
   ]
-}
-
-/** Neighbours take equally long, so each batch gets files of every folder. */
-function divide(files: readonly TestFile[], files_max: number): Batch[] {
-  const count = Math.ceil(files.length / files_max)
-  return Array.from({ length: count }, (_, first) => ({
-    paths: files.filter((_file, index) => index % count === first).map(({ path }) => path),
-    is_undisturbed: false,
-  }))
 }
 
 export async function readFiles(files: readonly string[]): Promise<TestFile[]> {
@@ -74,7 +62,7 @@ export async function readFiles(files: readonly string[]): Promise<TestFile[]> {
     files.map(async (path) => {
       const text = await readFile(path, 'utf8')
       const is_undisturbed = UNDISTURBED.test(text)
-      return { path, is_alone: is_undisturbed || ALONE.test(text), is_long: path.endsWith(LONG_ENDING), is_undisturbed }
+      return { path, is_alone: path.endsWith(LONG_ENDING) || is_undisturbed || ALONE.test(text), is_undisturbed }
     }),
   )
 }
