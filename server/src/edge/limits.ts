@@ -176,7 +176,7 @@ export const SOCKETS_PER_TARGET_MAX = 8_192
 export type PoolLimits = { slots_max: number; client_max: number }
 /**
  * One pool for each class of request (proxy/request-class.ts), so that no class exhausts what another needs. `seat` is a
- * reserve for finds and for calls of lobbies. `parked` requests wait at the role without a connection (proxy/parking.ts).
+ * reserve for finds and for calls of lobbies. `parked` requests wait at the role, which has said so (wire/trunk-frames.ts).
  */
 export const ROLE_POOLS = {
   seat: { slots_max: 4_096, client_max: 512 },
@@ -190,11 +190,8 @@ export const ROLE_POOLS = {
 export const ROLE_CONCURRENT_MAX = { seat: 256, call: 64, wait: 256 } as const
 /** Requests whose small body is being collected. Each holds at most SMALL_BODY_BYTES_MAX, so this also bounds memory. */
 export const ARRIVING_POOL: PoolLimits = { slots_max: 1_024, client_max: 128 }
-/** Responses to parked requests that are fetched at once. The others wait in a queue. */
-export const CLAIMS_MAX = 512
 /** Connections to one role: never reached, because every request takes a place first. */
 export const ROLE_SOCKETS_MAX =
-  CLAIMS_MAX +
   ROLE_POOLS.seat.slots_max +
   ROLE_POOLS.call.slots_max +
   ROLE_POOLS.wait.slots_max +
@@ -248,10 +245,18 @@ export const DRAIN_BYTES_MAX = 1024 * 1024
 /** Milliseconds that such a body is read. */
 export const DRAIN_MS_MAX = 2_000
 
-/** Milliseconds before the edge opens a lost parking channel again. */
-export const PARKING_PAUSE_MS = 100
-/** Milliseconds until the role must accept a parking channel. */
-export const PARKING_OPEN_MS_MAX = 5_000
+/** Trunks to processes of roles. Beyond it those without a request are closed. */
+export const TRUNKS_MAX = 130
+/** Milliseconds from the connection to the acceptance of a trunk. After it, requests go over HTTP. */
+export const TRUNK_OPEN_MS_MAX = 10_000
+/** Milliseconds for which a role that accepts no trunk gets its requests over HTTP, before it is asked again. */
+export const TRUNK_ABSENT_MS = 5_000
+/** Milliseconds after which a request to such a role lets the next one of its queue pass. */
+export const UNREPORTED_WAIT_MS = 2_000
+/** Milliseconds between two pings over a trunk that has requests. */
+export const TRUNK_PING_EVERY_MS = 10_000
+/** Milliseconds after a ping without a byte, until the trunk counts as lost. */
+export const TRUNK_SILENT_MS_MAX = 30_000
 
 /** Milliseconds that requests under way may take when the edge is stopped. */
 export const STOP_MS_MAX = 1_000

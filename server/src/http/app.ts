@@ -133,7 +133,7 @@ export function createApp(mounting: MountOptions, options: AppOptions): FastifyI
   return app
 }
 
-/** Node's server. It hands upgrades, and what other processes ask, to the parts that serve them. */
+/** Node's server. It hands upgrades to the parts that serve them. */
 function createHttpServer(peers: PeerPort, options: AppOptions, handle: RequestListener): Server {
   const isUpgrade = isSocketUpgrade(options.socket_operations)
   return createServer(
@@ -144,9 +144,7 @@ function createHttpServer(peers: PeerPort, options: AppOptions, handle: RequestL
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUTS_CHECK_MS,
     },
-    (request, response) => {
-      if (!peers.serve(request, response)) handle(request, response)
-    },
+    handle,
   )
 }
 

@@ -12,7 +12,6 @@ import { freeJsonOf } from './exact-json.ts'
 import type { Implementation, OperationRequest } from './implement.ts'
 import { readAsJson, takesAnyType } from './media-type.ts'
 import type { MountOptions } from './mount-options.ts'
-import type { Presence } from './peer-port.ts'
 import { endRay, rayOf } from './ray.ts'
 import { answerWatch, isWatch } from './watches.ts'
 
@@ -32,17 +31,12 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     phase(rayOf(request), isWatch(request.query) ? 'wait' : 'handle')
     const since = performance.now()
-    const presence = options.peers.enter(request, reply, since) ?? presenceOf(request, reply)
+    const presence = presenceOf(request, reply)
     const call = callOf(operation, contextOf(request), { request, reply, presence })
     const { onGone } = presence
     const run = (): unknown =>
       isWatch(request.query) ? answerWatch(options, operation, { request, onGone }, call, handle) : handle(call)
-    let answer: unknown
-    try {
-      answer = await options.peers.run(operation, { request, reply, call }, run)
-    } finally {
-      presence.end()
-    }
+    const answer = await options.peers.run(operation, { request, reply, call }, run)
     // Another process has responded. It has ended the ray, and counted the request.
     if (answer === reply) return reply
     endRay(ctx, request, reply, null)
@@ -71,6 +65,14 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
       handler,
     })
   }
+}
+
+/** Whether the caller of a request still waits. */
+type Presence = {
+  /** Whether the caller has hung up. */
+  isGone: () => boolean
+  /** Calls the listener when the caller hangs up; it may also be called after the response has left. */
+  onGone: (listener: () => void) => void
 }
 
 type Exchange = { request: FastifyRequest; reply: FastifyReply; presence: Presence }
@@ -109,7 +111,6 @@ function presenceOf(request: FastifyRequest, reply: FastifyReply): Presence {
   return {
     isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     onGone: (listener) => void reply.raw.once('close', listener),
-    end: () => {},
   }
 }
 

@@ -1,21 +1,11 @@
-// What the other processes of the platform add to the requests of a role: the edge parks requests, and matchmakers send each
+// What the other processes of the platform add to the requests of a role: the edge sends them over one connection, and matchmakers send each
 // other those of their books. peers/ implements it. To the rest of http/, and to every handler, a platform has one process.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Operation } from '@musterhost/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../tokens/caller.ts'
 import type { OperationRequest } from './implement.ts'
-
-/** Whether the caller of a request still waits. */
-export type Presence = {
-  /** Whether the caller has hung up. */
-  isGone: () => boolean
-  /** Calls the listener when the caller hangs up; it may also be called after the response has left. */
-  onGone: (listener: () => void) => void
-  /** The handler has ended. */
-  end: () => void
-}
 
 export type RunningCall = { request: FastifyRequest; reply: FastifyReply; call: OperationRequest<Operation> }
 
@@ -26,13 +16,10 @@ export type PeerPort = {
   isCountedElsewhere: (request: FastifyRequest, caller: Caller) => boolean
   /** Adds the headers that an edge asks for. */
   onAdmitted: (request: FastifyRequest, reply: FastifyReply, caller: Caller) => void
-  /** Null: the caller is there as long as its connection. `since`: by performance.now(). */
-  enter: (request: FastifyRequest, reply: FastifyReply, since: number) => Presence | null
   /** Calls `run`, which runs the handler, or has another process run the operation. Then it returns `reply`. */
   run: (operation: Operation, running: RunningCall, run: () => unknown) => unknown
-  /** Responds to a request that is no operation. False: the request is an ordinary one. */
-  serve: (request: IncomingMessage, response: ServerResponse) => boolean
   /** Whether the upgrade is given to accept(). */
   isUpgrade: (request: IncomingMessage) => boolean
-  accept: (request: IncomingMessage, socket: Duplex) => void
+  /** Takes over the connection. Its requests are given to `handle`. `head`: what came behind the upgrade. */
+  accept: (request: IncomingMessage, socket: Duplex, head: Buffer, handle: RequestListener) => void
 }

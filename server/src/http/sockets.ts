@@ -4,7 +4,7 @@
 // No message is queued: the next one is made when the client has taken the one before. So a slow client receives fewer
 // messages, and a client that takes none is closed. Close codes: 1000 nothing more will come; 1001 the process ends; 1008 the
 // caller is no longer allowed, or sent too much; 1009 a message is too long; 1013 try again: too slow, or too many sockets.
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError, type Operation, validationError } from '@musterhost/contract'
 import { createShapeCheck, type ShapeCheck } from '@musterhost/contract/schema-check'
@@ -127,8 +127,9 @@ export function openSockets(
   routes: readonly SocketRoute[],
 ): { close: () => void } {
   const sockets = new Sockets(options, service, routes)
+  const handle: RequestListener = (request, response) => void server.emit('request', request, response)
   server.on('upgrade', (request, socket, head) => {
-    if (options.peers.isUpgrade(request)) options.peers.accept(request, socket)
+    if (options.peers.isUpgrade(request)) options.peers.accept(request, socket, head, handle)
     else void sockets.upgrade(request, socket, head)
   })
   return sockets

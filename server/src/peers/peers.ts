@@ -1,4 +1,4 @@
-// The requests of a role that other processes of the platform send, or continue. An edge parks requests (parking.ts). Where the
+// The requests of a role that other processes of the platform send, or continue. An edge sends its requests over a trunk (trunks.ts). Where the
 // books of a namespace are in another matchmaker, the request is sent there (owner-forwarder.ts).
 import { ApiError, type Operation } from '@musterhost/contract'
 import type { PeerPort, RunningCall } from '../http/peer-port.ts'
@@ -6,19 +6,17 @@ import { ShardMoved } from '../matchmaker/shards/shard-moved.ts'
 import type { Caller } from '../tokens/caller.ts'
 import { ASK_SHARD_HEADER, SHARD_HEADER } from '../wire/headers.ts'
 import type { OwnerForwarder } from './owner-forwarder.ts'
-import type { Parking } from './parking.ts'
+import type { RoleTrunks } from './trunks.ts'
 
 /** How often a request runs in this process whose shard leaves and comes back. */
 const RUNS_MAX = 8
 
 /** `forwarder`: null where the role has no books. */
-export function createPeers(parking: Parking, forwarder: OwnerForwarder | null): PeerPort {
+export function createPeers(trunks: RoleTrunks, forwarder: OwnerForwarder | null): PeerPort {
   return {
     ...(forwarder === null ? ALONE : betweenOwners(forwarder)),
-    enter: (request, reply, since) => parking.enter(request, reply, since),
-    serve: (request, response) => parking.claim(request, response),
-    isUpgrade: (request) => parking.isChannel(request),
-    accept: (request, socket) => parking.accept(request, socket),
+    isUpgrade: (request) => trunks.isTrunk(request),
+    accept: (request, socket, head, handle) => trunks.accept(request, socket, head, handle),
   }
 }
 

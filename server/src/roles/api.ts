@@ -40,8 +40,8 @@ import { openSockets } from '../http/sockets.ts'
 import { WatchedRecords } from '../http/watched-records.ts'
 import { openKv } from '../kv/entries.ts'
 import { findStoreFault } from '../objects/open.ts'
-import { Parking } from '../peers/parking.ts'
 import { createPeers } from '../peers/peers.ts'
+import { RoleTrunks } from '../peers/trunks.ts'
 import { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import { createChecks } from './checks.ts'
@@ -68,8 +68,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   await using waiting = new AsyncDisposableStack()
   await using background = new AsyncDisposableStack()
-  const parking = new Parking(edgeProof(ctx.keys))
-  const options = createMountOptions(ctx, () => null, createPeers(parking, null))
+  const trunks = new RoleTrunks(edgeProof(ctx.keys))
+  const options = createMountOptions(ctx, () => null, createPeers(trunks, null))
   const tls = new ProcessTls(ctx, 'api')
   background.defer(() => tls.close())
   const hub = openHubPages(ctx)
@@ -140,7 +140,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     address: role.address,
     async stop(how) {
       await open.waiting.disposeAsync()
-      await parking.close()
+      await trunks.close()
       await role.stop(how)
       await open.background.disposeAsync()
     },

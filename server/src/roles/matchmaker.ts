@@ -14,8 +14,8 @@ import { createMatchmaker } from '../matchmaker/start.ts'
 import { ApiForwarder } from '../peers/api-forwarder.ts'
 import { newsOfOwner } from '../peers/news.ts'
 import { OwnerForwarder } from '../peers/owner-forwarder.ts'
-import { Parking } from '../peers/parking.ts'
 import { createPeers } from '../peers/peers.ts'
+import { RoleTrunks } from '../peers/trunks.ts'
 import { ProcessTls } from '../process-tls/process-tls.ts'
 import { edgeProof } from '../tokens/edge-proof.ts'
 import { CHANNELS } from '../wire/channels.ts'
@@ -44,8 +44,8 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   unless_it_serves.defer(() => tls.close())
   const owner_forwarder = new OwnerForwarder(ctx, matchmaker.owners, tls)
   unless_it_serves.defer(() => owner_forwarder.close())
-  const parking = new Parking(edgeProof(ctx.keys))
-  const peers = createPeers(parking, owner_forwarder)
+  const trunks = new RoleTrunks(edgeProof(ctx.keys))
+  const peers = createPeers(trunks, owner_forwarder)
   const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin), peers)
   const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
 
@@ -82,7 +82,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       matchmaker.drain()
       sockets.close()
       await options.callers.close()
-      await parking.close()
+      await trunks.close()
       await Promise.all([role.stop(how), lobby_role.stop(how)])
       forwarder.close()
       await options.refusals.close()

@@ -29,6 +29,13 @@ export function handOver(one: HandOverVersions, other: HandOverVersions): boolea
   return Math.max(one.min, other.min) <= Math.min(one.max, other.max)
 }
 
+/**
+ * Version of the frames between an edge and a role (trunk-frames.ts). A release that changes them raises it by one, and still
+ * speaks the version before: TRUNK_VERSION_MIN. Programs without a common version use HTTP.
+ */
+export const TRUNK_VERSION = 1
+export const TRUNK_VERSION_MIN = 1
+
 /** `version`: of the package, for people. */
 export type ProgramVersion = { version: string; wire_version: number; hand_over: HandOverVersions }
 

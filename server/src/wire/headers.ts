@@ -8,12 +8,8 @@ export const RAY_HEADER = 'x-ray-id'
 /** In responses to the edge, which removes it: the ray is kept, and is this owner's. */
 export const RAY_KEPT_HEADER = 'x-muster-kept'
 
-/** Parking (parking-protocol.ts): the id of the edge's process. */
-export const PARK_HEADER = 'x-muster-park'
-/** A number, or PARKING_OFFER. */
-export const PARKED_HEADER = 'x-muster-parked'
-/** The number of the parked request whose response is fetched. */
-export const CLAIM_HEADER = 'x-muster-claim'
+/** Opens a trunk (trunk-opening.ts): the versions that the edge speaks, and the one that the role chose. */
+export const TRUNK_HEADER = 'x-muster-trunk'
 
 /** Shards (shard-protocol.ts): who calls, as the first process found it: base64url of JSON. */
 export const CALLER_HEADER = 'x-muster-caller'

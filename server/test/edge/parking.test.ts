@@ -1,8 +1,7 @@
-// Parked requests, which wait at a role without a connection, through a real edge, matchmaker and api.
+// Requests that wait at a role over a trunk, through a real edge, matchmaker and api. They hold a place of the pool `parked`.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@musterhost/contract'
-import { PARKING_PAUSE_MS } from '../../src/edge/limits.ts'
 import { LONG_MS } from '../http/steps.ts'
 import { evenShares, gameIn, startNodes } from '../matchmaker/nodes.ts'
 import { freePorts } from '../support/free-ports.ts'
@@ -17,7 +16,7 @@ async function world(t: TestContext) {
     limits: { max_players_per_client: 1_000 },
   })
   const edge = await startSmallEdge(t, platform)
-  // The first response of each role offers a channel.
+  // The first request for each role opens its trunk.
   await edge.ask({ client: 0, path: '/matchmaker/lobbies/list', token: game.public_token })
   await edge.ask({ client: 0, path: '/cloud/games', token: platform.token })
   const parked = (role: string, count: number) =>
@@ -33,7 +32,7 @@ async function world(t: TestContext) {
 
 const codeOf = ({ body }: HttpResponse): string => (JSON.parse(body) as { code: string }).code
 
-test('finds that wait for a lobby hold no connection, and get their seats once it is ready', async (t) => {
+test('finds that wait for a lobby leave their pool, and get their seats once it is ready', async (t) => {
   const { platform, game, edge, find, parked } = await world(t)
   const finds = Array.from({ length: 20 }, (_, client) => find(client))
   const [lobby_id] = await platform.startingLobbies(game)
@@ -117,7 +116,7 @@ test('the response to a parked watch arrives whole, however large the value is',
   await parked('api', 0)
 })
 
-test('parked requests are refused when their role stops or the channel is lost', async (t) => {
+test('parked requests are refused when their role stops', async (t) => {
   const { platform, game, find, parked } = await world(t)
   const finds = Array.from({ length: 3 }, (_, client) => find(client))
   await platform.startingLobbies(game)
@@ -126,7 +125,7 @@ test('parked requests are refused when their role stops or the channel is lost',
   for (const response of await Promise.all(finds)) assert.equal(response.status, 503, response.body)
 })
 
-test('a role whose first requests all wait offers a channel before it responds', async (t) => {
+test('the first request for a role may wait too', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game({ limits: { max_players_per_client: 1_000 } })
   const edge = await startSmallEdge(t, platform)
@@ -157,8 +156,6 @@ test('finds that wait at a matchmaker that has come back to its address get thei
     const found = edge.ask({ ...asked, body: { game_modes: ['default'] } })
     const [lobby_id] = await first.startingLobbies(game)
     await until('the find is parked', async () => (await edge.places())['matchmaker parked'] === 1)
-    // Longer than the pause in which a lost channel is opened again.
-    await new Promise((resolve) => setTimeout(resolve, 10 * PARKING_PAUSE_MS))
     await first.makeReady(game, lobby_id!)
     const { status, body } = await found
     assert.equal(status, 200, `the ${time} time: ${body}`)

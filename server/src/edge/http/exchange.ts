@@ -107,7 +107,7 @@ export type ArrivingBody = { bytes: Buffer; received: number; since: number; slo
 export type Responder = {
   /** The connection to a backend that takes the request's body; null: none, or none yet. */
   readonly upstream: BodyUpstream | null
-  /** The request waits at a role without a connection. */
+  /** The request waits at a role, which has said so. */
   readonly is_parked: boolean
   /** The client's connection takes bytes again. */
   onDrain: () => void

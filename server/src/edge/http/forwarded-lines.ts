@@ -19,7 +19,6 @@ export type Special =
   | 'forwarded-proto'
   | 'date'
   | 'ray-kept'
-  | 'parked'
   | 'shard'
 
 /** Headers of framing and of the connection, in requests and responses. */

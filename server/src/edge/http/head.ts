@@ -5,12 +5,11 @@ import { ApiError } from '@musterhost/contract'
 import {
   ASK_SHARD_HEADER,
   CALLER_HEADER,
-  CLAIM_HEADER,
   EDGE_PROOF_HEADER,
-  PARK_HEADER,
   RAY_HEADER,
   RELAY_HEADER,
   STEPS_HEADER,
+  TRUNK_HEADER,
 } from '../../wire/headers.ts'
 import { HEADERS_MAX } from '../limits.ts'
 import {
@@ -63,14 +62,14 @@ const CLIENT_ADDRESS = [
   'x-rewrite-url',
   EDGE_PROOF_HEADER,
   RAY_HEADER,
-  PARK_HEADER,
-  CLAIM_HEADER,
+  TRUNK_HEADER,
   CALLER_HEADER,
   STEPS_HEADER,
   RELAY_HEADER,
   ASK_SHARD_HEADER,
 ].map((name) => [name, 'dropped'] as const)
-const CLIENT_ADDRESS_PREFIX = 'x-forwarded-'
+/** Headers that only the edge, and other processes of the platform, set: also those of other builds of them. */
+const OWN_PREFIXES = ['x-forwarded-', 'x-muster-'] as const
 
 const REQUEST_NAMES = new Map<string, Special>([
   ...FRAME,
@@ -211,7 +210,7 @@ function requestSpecial(bytes: Buffer, line: number): Special | undefined {
   if (!has_underscore && (bytes[start]! | LOWER) !== LETTER_X) return undefined
   // Some backends read underscores in a header's name as dashes.
   const plain = bytes.toString('latin1', start, end).toLowerCase().replaceAll('_', '-')
-  if (plain.startsWith(CLIENT_ADDRESS_PREFIX)) return 'dropped'
+  if (OWN_PREFIXES.some((prefix) => plain.startsWith(prefix))) return 'dropped'
   const meant = has_underscore ? REQUEST_NAMES.get(plain) : undefined
   return meant === undefined || meant === 'expect' ? undefined : 'dropped'
 }

@@ -1,5 +1,5 @@
 // The head of a backend's response, as the edge forwards it: the same rules as for a request (head.ts).
-import { PARKED_HEADER, RAY_KEPT_HEADER, SHARD_HEADER } from '../../wire/headers.ts'
+import { RAY_KEPT_HEADER, SHARD_HEADER } from '../../wire/headers.ts'
 import { RESPONSE_LINES_MAX } from '../limits.ts'
 import {
   continuesAfter,
@@ -29,8 +29,6 @@ export type ResponseHead = {
   is_upgrade: boolean
   /** From api and matchmaker: the owner of the ray that they keep. */
   ray_kept: string | null
-  /** From api and matchmaker: the number of the request that they have parked, or the offer to park requests. */
-  parked: string | null
   /** From a matchmaker that was asked for it: the shard of the request. */
   shard: string | null
 }
@@ -47,7 +45,6 @@ const responseName = createNameTable<Special>([
   ...HOP_BY_HOP,
   ['date', 'date'],
   [RAY_KEPT_HEADER, 'ray-kept'],
-  [PARKED_HEADER, 'parked'],
   [SHARD_HEADER, 'shard'],
 ])
 
@@ -81,7 +78,6 @@ export function readResponseHead(
     has_date: false,
     is_upgrade: false,
     ray_kept: null,
-    parked: null,
     shard: null,
   }
   const connection: ConnectionLines = { tokens: null, has_upgrade: false, is_version_1_0 }
@@ -137,9 +133,6 @@ function readSpecial(
       break
     case 'ray-kept':
       head.ray_kept = value
-      break
-    case 'parked':
-      head.parked = value
       break
     case 'shard':
       head.shard = value

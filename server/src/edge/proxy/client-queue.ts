@@ -1,6 +1,6 @@
 // Limits how many requests of a class are at a role at the same time. Further requests wait here, and clients take turns. A
 // role responds in the order in which requests reach it, so without the queue a flood of one client would delay all others.
-// A request that takes long is parked (parking.ts), which lets the next one pass.
+// A request that takes long leaves the queue: the role says that it waits.
 
 export class ClientQueue<T extends { readonly client_key: string }> {
   readonly #at_once_max: number

@@ -5,6 +5,7 @@ import { HttpAdmission } from '@musterhost/contract/edge'
 import { clientIp, clientKey, forwardedClient, isTrustedPeer, type TrustedProxies } from '../../addresses/client-ip.ts'
 import type { OwnAddresses } from '../../addresses/own-addresses.ts'
 import type { UnnamedProxies } from '../../addresses/unnamed-proxies.ts'
+import { edgeProof } from '../../tokens/edge-proof.ts'
 import type { Cdn } from '../cdn/cdn.ts'
 import type { Media } from '../cdn/media.ts'
 import { Connections, type IdleConnection } from '../http/connections.ts'
@@ -60,9 +61,10 @@ export type Dispatch = {
 export function createDispatch(edge: Edge): Dispatch {
   const { ticks, internals, refuse, lobby_connections, flows } = edge
   const { edge_requests } = edge.ctx.metrics
-  const forwarder = new Forwarder({ ticks, internals, refuse, flows, recorder: edge.ctx.recorder })
-  const roles = createRoles(edge.ctx, forwarder, { limits: edge.limits.role_pools, matchmakers: edge.matchmakers })
-  const targetOf = createRouter(edge, roles.by_name)
+  const { recorder, keys } = edge.ctx
+  const forwarder = new Forwarder({ ticks, internals, refuse, flows, recorder, proof: edgeProof(keys) })
+  edge.matchmakers.onUnreachable = (address) => forwarder.drop(address)
+  const targetOf = createRouter(edge, createRoles(edge.ctx, edge.limits.role_pools))
   const bodies = new ArrivingBodies({
     ...{ ticks, refuse, pool: edge.limits.arriving_pool },
     large_bytes_per_second_min: edge.ctx.config.uploads.bytes_per_second_min,
@@ -118,7 +120,6 @@ export function createDispatch(edge: Edge): Dispatch {
     retire: () => connections.retire(),
     stop: () => connections.close(),
     close() {
-      roles.close()
       forwarder.close()
     },
   }

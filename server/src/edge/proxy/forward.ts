@@ -2,25 +2,24 @@
 // Once its head has been sent it is never sent twice, because its effect on the backend is unknown.
 //
 // The client's body is not read before the backend takes it, and neither side is read faster than the other one writes. A
-// response that could be read in two ways is refused, and its connection is closed. A role may park a request: the request
-// then waits there without a connection, and its response is fetched once the role has announced it (parking.ts).
-import { type Admitted, headerOf, READABLE_LINE } from '@musterhost/contract/edge'
-import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
+// response that could be read in two ways is refused, and its connection is closed. A request to a role goes over a trunk
+// (trunks.ts) where it can: request-class.ts says which do.
+import { type Admitted, headerOf } from '@musterhost/contract/edge'
+import { endForwarded } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
-import { PARKING_OFFER } from '../../wire/parking-protocol.ts'
-import { createBody, forwardBody, lastChunk } from '../http/body.ts'
+import { forwardBody, lastChunk } from '../http/body.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { findHeadEnd, mayBecomeHead } from '../http/lines.ts'
 import type { Refuse } from '../http/refuse.ts'
-import { breakResponse, connectionLines, endResponse } from '../http/response.ts'
+import { breakResponse, endResponse } from '../http/response.ts'
 import { type ResponseHead, readResponseHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from '../http/response-head.ts'
-import type { Ticks } from '../http/ticks.ts'
+import { type Ticks, ticksOf } from '../http/ticks.ts'
 import {
-  CLAIMS_MAX,
   HEADER_BYTES_MAX,
   INTERIM_RESPONSES_MAX,
   ROLE_SOCKETS_MAX,
   SOCKETS_PER_TARGET_MAX,
+  UNREPORTED_WAIT_MS,
 } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
 import type { FlowFacts, Flows } from '../presence/flows.ts'
@@ -29,11 +28,16 @@ import { splice } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
 import { type Backend, ForwardedRequest } from './forwarded-request.ts'
 import { type PoolName, poolFull } from './pools.ts'
-import { classOf } from './request-class.ts'
+import { classOf, goesByTrunk } from './request-class.ts'
+import { startResponse } from './response-start.ts'
+import { encodeRequest, TrunkedResponses } from './trunked.ts'
+import { Trunks } from './trunks.ts'
 import { upstreamHead } from './upstream-head.ts'
 import { type UpstreamConnection, UpstreamPool } from './upstream-pool.ts'
 
 type Upstream = UpstreamConnection<ForwardedRequest>
+
+const UNREPORTED_TICKS = ticksOf(UNREPORTED_WAIT_MS)
 
 type ForwarderOptions = {
   ticks: Ticks
@@ -41,6 +45,8 @@ type ForwarderOptions = {
   refuse: Refuse
   flows: Flows
   recorder: Recorder
+  /** Proves this edge to the roles. */
+  proof: string
 }
 
 export class Forwarder {
@@ -50,12 +56,11 @@ export class Forwarder {
   readonly #recorder: Recorder
   readonly #pool: UpstreamPool<ForwardedRequest>
   readonly #abandon = (request: ForwardedRequest): void => this.abandon(request)
-  /** Parked requests whose response has been announced, in that order. */
-  readonly #claimable = new Set<ForwardedRequest>()
-  /** Responses to parked requests that are being fetched. */
-  #claim_count = 0
+  readonly #trunks: Trunks<ForwardedRequest>
+  /** Requests in a queue that go over HTTP, because their role has no trunks. Nothing says that they wait. */
+  readonly #unreported = new Set<ForwardedRequest>()
 
-  constructor({ ticks, internals, refuse, flows, recorder }: ForwarderOptions) {
+  constructor({ ticks, internals, refuse, flows, recorder, proof }: ForwarderOptions) {
     this.#ticks = ticks
     this.#refuse = refuse
     this.#flows = flows
@@ -69,6 +74,25 @@ export class Forwarder {
       onEnd: (upstream) => this.#onEnd(upstream),
       onLost: (upstream) => this.#onLost(upstream),
     })
+    const leave = (request: ForwardedRequest): void => this.#leavePool(request)
+    const responses = new TrunkedResponses({ ticks, refuse, recorder, leave })
+    this.#trunks = new Trunks({
+      ...{ ticks, proof, encode: encodeRequest },
+      onAbsent: (request) => {
+        request.stream = null
+        this.#unreported.add(request)
+        this.#connect(request)
+      },
+      onUnsent: (request, error) => {
+        request.stream = null
+        this.#leavePool(request)
+        this.#sendAgain(request, error)
+      },
+      onWaits: (request) => this.#onWaits(request),
+      onResponse: (stream, response, part) => responses.pass(stream, response, part),
+      onLost: (request) => responses.lose(request),
+    })
+    ticks.on(() => this.#letPass())
   }
 
   /** Responds to the exchange with the backend's response, or refuses it. Never throws. */
@@ -80,50 +104,60 @@ export class Forwarder {
 
   /** The client is gone: the backend learns it at once. */
   abandon(request: ForwardedRequest): void {
-    const { upstream } = request
-    if (upstream === null) {
-      this.#claimable.delete(request)
+    const { own_connection, stream } = request
+    if (own_connection === null) {
+      request.stream = null
       this.#leavePool(request)
-      request.channel?.abandon(request)
+      stream?.trunk.cancel(stream)
       return
     }
-    this.#detach(upstream, request)
-    if (upstream.is_connected) breakOff(upstream.socket)
-    else upstream.socket.destroy()
-  }
-
-  /** A role has announced the response to a parked request: it is fetched when fewer than CLAIMS_MAX are. */
-  claim(request: ForwardedRequest): void {
-    this.#claimable.add(request)
-    this.#claimNext()
-  }
-
-  /** A role has lost a parked request: there will be no response. */
-  lose(request: ForwardedRequest): void {
-    this.#claimable.delete(request)
-    this.#leavePool(request)
-    this.#refuse.request(request.exchange, request.backend.unavailable())
+    this.#detach(own_connection, request)
+    if (own_connection.is_connected) breakOff(own_connection.socket)
+    else own_connection.socket.destroy()
   }
 
   /** No response will come from this address. */
   drop(address: Address): void {
+    this.#trunks.drop(address)
     this.#pool.drop(address)
   }
 
   close(): void {
+    this.#trunks.close()
     this.#pool.close()
   }
 
   /** Takes a slot at the role, waits in its queue, and sends the request. */
   #enter(request: ForwardedRequest): void {
     const { exchange, backend } = request
-    if (backend.role !== null && request.parked === null) {
+    if (backend.role !== null) {
       const name = classOf(exchange.head, exchange.path)
       if (!this.#enterPool(request, name)) return
       request.queue = backend.role.queues[name] ?? null
       if (request.queue?.enter(request) === false) return
     }
-    this.#connect(request)
+    this.#pass(request)
+  }
+
+  /** The request may reach its backend now. */
+  #pass(request: ForwardedRequest): void {
+    const { exchange, backend, address } = request
+    const is_for_trunk = backend.role !== null && goesByTrunk(exchange.head, exchange.path)
+    const trunk = is_for_trunk ? this.#trunks.at(address) : null
+    if (trunk !== null) request.stream = trunk.send(request)
+    else {
+      if (is_for_trunk && request.queue !== null) this.#unreported.add(request)
+      this.#connect(request)
+    }
+  }
+
+  /** The role has said that the request waits: it makes room for the next one. */
+  #onWaits(request: ForwardedRequest): void {
+    const { stream } = request
+    this.#leavePool(request)
+    if (this.#enterPool(request, 'parked')) return
+    request.stream = null
+    stream?.trunk.cancel(stream)
   }
 
   /** Sends the request over a free connection, or over a new one once it is made. */
@@ -136,19 +170,15 @@ export class Forwarder {
       this.#refuse.request(exchange, backend.unavailable())
       return
     }
-    if (request.parked !== null) this.#claim_count++
     upstream.request = request
-    request.upstream = upstream
+    request.own_connection = upstream
     if (upstream.is_connected) this.#begin(upstream)
   }
 
   #sendAgain(request: ForwardedRequest, error: NodeJS.ErrnoException): void {
     const { exchange, backend } = request
     const attempt = request.attempt + 1
-    // What a process keeps for a parked request is in no other one.
-    const next =
-      request.parked === null ? backend.again(exchange, attempt, error, request.address) : Promise.resolve(null)
-    next.then(
+    backend.again(exchange, attempt, error, request.address).then(
       (address) => {
         if (exchange.is_over) return
         if (address === null) {
@@ -179,12 +209,26 @@ export class Forwarder {
 
   /** Gives back the slot, and lets the next request of the queue pass. */
   #leavePool(request: ForwardedRequest): void {
-    const { queue } = request
     request.slot?.leave()
     request.slot = null
+    this.#leaveQueue(request)
+  }
+
+  #leaveQueue(request: ForwardedRequest): void {
+    const { queue } = request
+    this.#unreported.delete(request)
     request.queue = null
     const next = queue?.leave(request) ?? null
-    if (next !== null) this.#connect(next)
+    if (next !== null) this.#pass(next)
+  }
+
+  /** Requests that take long let the next ones pass, but keep their slots. */
+  #letPass(): void {
+    for (const request of this.#unreported) {
+      const { own_connection } = request
+      if (own_connection === null || this.#ticks.now - own_connection.since >= UNREPORTED_TICKS)
+        this.#leaveQueue(request)
+    }
   }
 
   /** The request's slot has been given to another client. */
@@ -249,12 +293,6 @@ export class Forwarder {
         this.#switchProtocols(upstream, request, head, bytes.subarray(at, end))
         return
       }
-      const { role } = request.backend
-      if (head.parked === PARKING_OFFER) request.channel?.open()
-      else if (head.parked !== null && request.parked === null && role !== null) {
-        this.#park(upstream, request, head, at === end)
-        return
-      }
       if (head.status >= STATUS_FINAL_MIN) before = this.#beginResponse(upstream, request, head)
     }
     const { response_body } = upstream
@@ -266,56 +304,20 @@ export class Forwarder {
   }
 
   /** Returns the head of the response as the client receives it. */
-  #beginResponse(upstream: Upstream, { exchange, backend }: ForwardedRequest, head: ResponseHead): string {
-    const { framing } = head
-    const has_length = framing === 'none' || typeof framing === 'number'
-    upstream.response_body = createBody(framing)
-    upstream.keeps_alive = head.keeps_alive && framing !== 'until_end' && !upstream.is_single
-    upstream.to_chunks = !has_length && !exchange.head.is_version_1_0
-    if (!has_length && !upstream.to_chunks) {
-      exchange.keeps_alive = false
-      exchange.is_until_end = true
-    }
-    exchange.is_response_begun = true
-    readForwardedHead(exchange.ray, head.ray_kept)
-    if (head.shard !== null) backend.learnShard?.(exchange, Number(head.shard))
-    const date = head.has_date ? '' : this.#ticks.date_line
-    const chunks = upstream.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
-    const is_silent = exchange.player_lines !== '' && headerOf(head, 'access-control-allow-origin') === undefined
-    const cors = is_silent ? READABLE_LINE : ''
-    const lines = `${head.lines}${backend.response_added}${cors}${date}${chunks}${connectionLines(exchange)}`
-    return `HTTP/1.1 ${head.status} ${head.reason}\r\n${lines}\r\n`
-  }
-
-  /** The request waits at the role from here on, and its connection is free. `is_clean`: no byte follows the response. */
-  #park(upstream: Upstream, request: ForwardedRequest, head: ResponseHead, is_clean: boolean): void {
-    const { exchange, backend } = request
-    const channel = request.channel!
-    const is_whole = exchange.body.is_done && head.framing === 0
-    this.#detach(upstream, request)
-    if (is_clean && is_whole && head.keeps_alive && upstream.error === null) this.#pool.putBack(upstream)
-    else upstream.socket.destroy()
-    if (!is_whole || !channel.park(request, Number(head.parked))) this.#refuse.request(exchange, backend.unavailable())
-    else if (!this.#enterPool(request, 'parked')) channel.abandon(request)
-  }
-
-  #claimNext(): void {
-    const [request] = this.#claimable
-    if (request === undefined || this.#claim_count >= CLAIMS_MAX) return
-    this.#claimable.delete(request)
-    request.channel!.forget(request)
-    request.attempt = 0
-    this.#enter(request)
+  #beginResponse(upstream: Upstream, request: ForwardedRequest, head: ResponseHead): string {
+    const shard = head.shard === null ? null : Number(head.shard)
+    const { text, body, to_chunks } = startResponse(request, { ...head, shard }, this.#ticks)
+    upstream.response_body = body
+    upstream.keeps_alive = head.keeps_alive && head.framing !== 'until_end' && !upstream.is_single
+    upstream.to_chunks = to_chunks
+    return text
   }
 
   /** Separates a request from its connection. */
   #detach(upstream: Upstream, request: ForwardedRequest): void {
     upstream.request = null
-    request.upstream = null
+    request.own_connection = null
     this.#leavePool(request)
-    if (request.parked === null) return
-    this.#claim_count--
-    this.#claimNext()
   }
 
   /** The response is complete. `is_clean`: no byte follows it. */

@@ -1,20 +1,18 @@
 // A request that is forwarded to a backend, and what the edge knows about the backend. forward.ts moves it: it enters a pool
-// of its role, waits in a queue, gets an upstream connection, may be parked at the role, and ends with its response.
+// of its role, waits in a queue, goes over a trunk or gets an upstream connection, and ends with its response.
 import type { ApiError } from '@musterhost/contract'
 import type { ClientSlot } from '../../addresses/client-share.ts'
-import type { Exchange, Responder } from '../http/exchange.ts'
+import type { BodyUpstream, Exchange, Responder } from '../http/exchange.ts'
 import type { NameTable } from '../http/lines.ts'
 import type { Address } from '../routes/routes.ts'
 import type { ClientQueue } from './client-queue.ts'
-import type { ParkedRequest, ParkingChannel } from './parking.ts'
 import type { PoolName, RolePools } from './pools.ts'
+import type { TrunkStream } from './trunks.ts'
 import type { UpstreamConnection } from './upstream-pool.ts'
 
 /** What the edge keeps for api and for matchmaker. A lobby has none of it. */
 export type RoleResources = {
   pools: RolePools
-  /** The channel of the process at this address. */
-  channelAt: (address: Address) => ParkingChannel<ForwardedRequest>
   queues: Readonly<Partial<Record<PoolName, ClientQueue<ForwardedRequest>>>>
 }
 
@@ -43,13 +41,16 @@ export class ForwardedRequest implements Responder {
   address: Address
   /** How many connections for this request have failed. */
   attempt = 0
-  upstream: UpstreamConnection<ForwardedRequest> | null = null
+  /** Set while the request goes over a connection of its own. */
+  own_connection: UpstreamConnection<ForwardedRequest> | null = null
+  /** Set while the request goes over a trunk. */
+  stream: TrunkStream<ForwardedRequest> | null = null
+  /** Takes the body of a request that goes over a trunk, while that is sent. */
+  sink: BodyUpstream | null = null
   /** Its slot in a pool of its role (pools.ts). */
   slot: ClientSlot | null = null
   /** The queue that the request waits in, or that has let it pass (client-queue.ts). */
   queue: ClientQueue<ForwardedRequest> | null = null
-  /** Set while the request waits at the role without a connection, and while its response is fetched. */
-  parked: ParkedRequest | null = null
   readonly #abandon: (request: ForwardedRequest) => void
 
   constructor(
@@ -62,9 +63,8 @@ export class ForwardedRequest implements Responder {
     this.#abandon = target.abandon
   }
 
-  /** Null: a lobby has none. */
-  get channel(): ParkingChannel<ForwardedRequest> | null {
-    return this.backend.role?.channelAt(this.address) ?? null
+  get upstream(): BodyUpstream | null {
+    return this.sink ?? this.own_connection
   }
 
   get client_key(): string {
@@ -72,11 +72,12 @@ export class ForwardedRequest implements Responder {
   }
 
   get is_parked(): boolean {
-    return this.parked !== null
+    return this.stream?.is_waiting === true
   }
 
   onDrain(): void {
-    this.upstream?.socket.resume()
+    this.own_connection?.socket.resume()
+    if (this.stream !== null) this.stream.trunk.credit(this.stream)
   }
 
   onLost(): void {

@@ -24,11 +24,27 @@ export function classOf({ method, is_upgrade, framing }: RequestHead, path: stri
   return is_watch ? 'wait' : 'call'
 }
 
+/**
+ * Whether the request goes over a trunk (trunks.ts): an operation with a small body. Large bodies are streamed, a WebSocket
+ * needs a connection of its own, and pages and downloads, which are no operations, may be long.
+ */
+export function goesByTrunk({ is_upgrade, framing }: RequestHead, path: string): boolean {
+  if (is_upgrade || framing === 'chunked' || (framing !== 'none' && framing > SMALL_BODY_BYTES_MAX)) return false
+  return OPERATION_BEGINNINGS.has(FIRST_SEGMENT.exec(path)![0])
+}
+
 /** Also matches any percent-encoded name, which may be this one. */
 const WATCH_MEMBER = /(?:^|&)(?:watch_index|[^=&%]*%[^=&]*)=/
 
 const isForSeats = ({ auth, rate_limit, idempotent }: Operation): boolean =>
   auth.every((kind) => kind === 'lobby' || kind === 'development') || (rate_limit === 'seats' && idempotent)
+
+const FIRST_SEGMENT = /^[^/]*\/?[^/?]*/
+
+/** The first segments of the paths of all operations. */
+const OPERATION_BEGINNINGS: ReadonlySet<string> = new Set(
+  OPERATIONS.flatMap(({ path, aliases }) => [path, ...aliases]).map((path) => FIRST_SEGMENT.exec(path)![0]),
+)
 
 /** The method of each path; no two operations of this class share a path. */
 const SEAT_METHODS: ReadonlyMap<string, string> = new Map(
