@@ -104,8 +104,7 @@ export class TrunkedResponse extends ServerResponse {
   readonly #request: IncomingMessage
   /** There is something for the trunk to send. */
   readonly #onReady: (response: TrunkedResponse) => void
-  /** Null: the head is what was set by setHeader. */
-  #headers: OutgoingHttpHeaders | null = null
+  #head: TrunkResponse | null = null
   #is_head_sent = false
   #has_ended = false
   /** The whole body, where it is a short text: it is written into the frame at once. */
@@ -124,14 +123,18 @@ export class TrunkedResponse extends ServerResponse {
     this.#onReady = stream.onReady
   }
 
+  /** Throws for a header that no response can have. */
   override writeHead(status: number, ...rest: unknown[]): this {
     this.statusCode = status
-    this.#headers = { ...this.getHeaders(), ...(rest.at(-1) as OutgoingHttpHeaders | undefined) }
+    const headers = rest.at(-1) as OutgoingHttpHeaders | undefined
+    const before = this.getHeaderNames().length === 0 ? {} : this.getHeaders()
+    this.#head = headOf(status, { ...before, ...headers }, this.#request.method === 'HEAD')
     return this
   }
 
   /** Returns false where the handler is to wait for `drain`. */
   override write(chunk: string | Buffer): boolean {
+    if (this.#head === null) this.writeHead(this.statusCode)
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     this.#body = this.#body.length === 0 ? bytes : Buffer.concat([this.#body, bytes])
     this.#onReady(this)
@@ -140,6 +143,7 @@ export class TrunkedResponse extends ServerResponse {
 
   override end(chunk?: unknown): this {
     if (this.#has_ended || this.destroyed) return this
+    if (this.#head === null) this.writeHead(this.statusCode)
     const is_first = !this.#is_head_sent && this.#body.length === 0
     if (is_first && typeof chunk === 'string' && chunk.length <= TEXT_LENGTH_MAX) this.#text = chunk
     else if (chunk != null) {
@@ -178,10 +182,10 @@ export class TrunkedResponse extends ServerResponse {
 
   /**
    * Writes a frame. Returns `more` when there is more to send now, `later` when it waits for credit or for the handler, and
-   * `done` when the whole response is written. Throws for a header that no response can have.
+   * `done` when the whole response is written.
    */
   writeTo(batch: FrameBatch): 'more' | 'later' | 'done' {
-    const head = this.#is_head_sent ? null : this.#head()
+    const head = this.#is_head_sent ? null : this.#head
     if (head !== null && this.#text !== null) {
       batch.response(this.number, head, head.body_length === 'none' ? '' : this.#text, true)
       return 'done'
@@ -201,23 +205,20 @@ export class TrunkedResponse extends ServerResponse {
     if (is_last) return 'done'
     return this.#body.length > 0 && this.#credit_bytes > 0 ? 'more' : 'later'
   }
+}
 
-  #head(): TrunkResponse {
-    const { statusCode: status } = this
-    const headers = this.#headers ?? this.getHeaders()
-    const head: TrunkResponse = { status, lines: '', body_length: null, ray_kept: null, shard: null }
-    for (const [name, value] of Object.entries(headers)) {
-      if (value === undefined || OWN_TO_HTTP.has(name)) continue
-      if (name === RAY_KEPT_HEADER) head.ray_kept = String(value)
-      else if (name === SHARD_HEADER) head.shard = Number(value)
-      else head.lines += linesOf(name, value)
-    }
-    const { 'content-length': length } = headers
-    if (length !== undefined) head.body_length = Number(length)
-    if (this.#request.method === 'HEAD' || status === STATUS_NO_CONTENT || status === STATUS_NOT_MODIFIED)
-      head.body_length = 'none'
-    return head
+function headOf(status: number, headers: OutgoingHttpHeaders, is_to_head: boolean): TrunkResponse {
+  const head: TrunkResponse = { status, lines: '', body_length: null, ray_kept: null, shard: null }
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || OWN_TO_HTTP.has(name)) continue
+    if (name === RAY_KEPT_HEADER) head.ray_kept = String(value)
+    else if (name === SHARD_HEADER) head.shard = Number(value)
+    else head.lines += linesOf(name, value)
+    if (name === 'content-length') head.body_length = Number(value)
   }
+  if (is_to_head || status === STATUS_NO_CONTENT || status === STATUS_NOT_MODIFIED) head.body_length = 'none'
+  return head
 }
 
 function linesOf(name: string, value: number | string | readonly string[]): string {

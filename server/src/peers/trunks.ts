@@ -95,7 +95,9 @@ class EdgeTrunk {
   readonly #parts: TrunkParts
   readonly #peer: { proof: string; peer: string | undefined }
   readonly #writer: TrunkWriter
-  readonly #reader = new FrameReader((...frame) => this.#onFrame(...frame))
+  readonly #reader = new FrameReader((kind, number, bytes, start, end) =>
+    this.#onFrame(kind, number, bytes, start, end),
+  )
   readonly #streams = new Map<number, TrunkedResponse>()
   /** Responses that the edge does not know yet to take long, in the order in which they came. */
   readonly #fresh = new Set<TrunkedResponse>()
@@ -215,7 +217,7 @@ class EdgeTrunk {
     for (const response of this.#ready) {
       if (this.#writer.is_full) return
       this.#ready.delete(response)
-      const next = response.destroyed ? 'broken' : writePiece(response, batch)
+      const next = response.destroyed ? 'broken' : response.writeTo(batch)
       if (next === 'more') this.#ready.add(response)
       if (next === 'broken') batch.mark(FRAMES.reset, response.number)
       if (next === 'broken' || next === 'done') this.#streams.delete(response.number)
@@ -234,14 +236,5 @@ class EdgeTrunk {
     this.#fresh.clear()
     this.#ready.clear()
     for (const response of left) response.leave()
-  }
-}
-
-/** A response that cannot be written ends as one whose handler broke it off. */
-function writePiece(response: TrunkedResponse, batch: TrunkWriter['batch']): 'more' | 'later' | 'done' | 'broken' {
-  try {
-    return response.writeTo(batch)
-  } catch {
-    return 'broken'
   }
 }

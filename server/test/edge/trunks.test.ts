@@ -107,6 +107,18 @@ test('a handler that streams is paused for a client that does not read, and ends
   await until('the handler has ended', async () => is_closed)
 })
 
+test('a header that no response can have is refused to the handler that sets it', async (t) => {
+  const { ask } = await startPair(t, (_request, response) => {
+    assert.throws(() => response.writeHead(200, { 'x-a': 'b\r\nx-c: d' }), /invalid header x-a/)
+    assert.throws(() => response.writeHead(200, { 'x a': 'b' }), /invalid header x a/)
+    response.setHeader('x-set', 'before')
+    response.end('ok')
+  })
+  const asked = ask('/a')
+  await until('the response', async () => asked.is_over)
+  assert.deepEqual([asked.response?.lines, bodyOf(asked)], ['x-set: before\r\n', 'ok'])
+})
+
 test('a request that takes long is said to wait, and its caller can hang up', async (t) => {
   const { handle, gone, waiting, end } = waitingRole()
   const { ask } = await startPair(t, handle)

@@ -7,6 +7,7 @@ import type { Recorder } from '../../observe/recorder.ts'
 import { type FrameBatch, STREAM_CREDIT_BYTES, type TrunkBody, type TrunkResponse } from '../../wire/trunk-frames.ts'
 import { forwardBody, lastChunk } from '../http/body.ts'
 import type { BodyUpstream } from '../http/exchange.ts'
+import type { Framing } from '../http/forwarded-lines.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { breakResponse, endResponse } from '../http/response.ts'
 import type { Ticks } from '../http/ticks.ts'
@@ -54,10 +55,9 @@ const sink = new BodySink()
 export function encodeRequest(request: ForwardedRequest, number: number, batch: FrameBatch): void {
   const { exchange } = request
   const { head, method, path, client_ip, ray_id, is_secure } = exchange
-  const fields = { method, path, client_ip, ray_id: ray_id ?? '', lines: head.lines, is_secure }
-  const body = sink.bodyOf(request)
-  const asks_shard = exchange.role_lines !== ''
-  batch.request(number, { ...fields, has_length: hasLength(exchange), asks_shard }, body)
+  const [has_length, asks_shard] = [hasLength(exchange), exchange.role_lines !== '']
+  const about = { method, path, client_ip, ray_id: ray_id ?? '', lines: head.lines, is_secure, has_length, asks_shard }
+  batch.request(number, about, sink.bodyOf(request))
 }
 
 type ResponsesOptions = {
@@ -118,16 +118,13 @@ export class TrunkedResponses {
     else this.#options.refuse.request(exchange, backend.unavailable())
   }
 
-  #start(stream: TrunkStream<ForwardedRequest>, { status, body_length, ...head }: TrunkResponse): string {
+  #start(stream: TrunkStream<ForwardedRequest>, response: TrunkResponse): string {
     const { request } = stream
+    const { status, lines, body_length, ray_kept, shard } = response
     const reason = STATUS_CODES[status] ?? ''
-    const framing = body_length ?? 'until_end'
-    const { ticks } = this.#options
-    const { text, body, to_chunks } = startResponse(
-      request,
-      { ...head, status, reason, framing, has_date: false },
-      ticks,
-    )
+    const framing: Framing = body_length ?? 'until_end'
+    const head = { status, reason, lines, framing, has_date: false, ray_kept, shard }
+    const { text, body, to_chunks } = startResponse(request, head, this.#options.ticks)
     stream.body = body
     stream.to_chunks = to_chunks
     return text

@@ -144,7 +144,9 @@ export class Trunk<Request> {
   readonly #options: TrunkOptions<Request>
   readonly #socket: Socket
   readonly #writer: TrunkWriter
-  readonly #reader = new FrameReader((...frame) => this.#onFrame(...frame))
+  readonly #reader = new FrameReader((kind, number, bytes, start, end) =>
+    this.#onFrame(kind, number, bytes, start, end),
+  )
   #state: State = 'opening'
   #is_connected = false
   #error: Error | null = null
@@ -152,6 +154,8 @@ export class Trunk<Request> {
   #unsent = new Set<TrunkStream<Request>>()
   readonly #streams = new Map<number, TrunkStream<Request>>()
   #last_number = 0
+  /** Numbers begin again at 1 after the last one. */
+  #highest_number = 0
   /** The tick at which the state began, or the last ping was sent. */
   #since: number
   /** The tick of a ping since which nothing has arrived. */
@@ -258,6 +262,7 @@ export class Trunk<Request> {
   #nextNumber(): number {
     do this.#last_number = (this.#last_number % STREAMS_END) + 1
     while (this.#streams.has(this.#last_number))
+    this.#highest_number = Math.max(this.#highest_number, this.#last_number)
     return this.#last_number
   }
 
@@ -290,11 +295,15 @@ export class Trunk<Request> {
     switch (kind) {
       case FRAMES.response: {
         const response = readResponse(bytes, start, end)
-        return response !== null && this.#onPart(number, response, { bytes, end, ...bodyOf(response) })
+        if (response === null) return false
+        const { body_start, is_last } = response
+        return this.#onPart(number, response, { bytes, end, body_start, is_last })
       }
       case FRAMES.body: {
         const part = readBody(bytes, start, end)
-        return part !== null && this.#onPart(number, null, { bytes, end, ...part })
+        if (part === null) return false
+        const { body_start, is_last } = part
+        return this.#onPart(number, null, { bytes, end, body_start, is_last })
       }
       case FRAMES.waits:
         return this.#onStream(number, (stream) => {
@@ -329,7 +338,7 @@ export class Trunk<Request> {
   /** The client of a stream that is not known any more has hung up. Returns false for one that never was. */
   #onStream(number: number, use: (stream: TrunkStream<Request>) => boolean): boolean {
     const stream = this.#streams.get(number)
-    return stream === undefined ? number !== 0 && number <= this.#last_number : use(stream)
+    return stream === undefined ? number !== 0 && number <= this.#highest_number : use(stream)
   }
 
   #onStop(): void {
@@ -367,8 +376,4 @@ export class Trunk<Request> {
     this.#unsent = new Set()
     for (const { request } of unsent) use(request)
   }
-}
-
-function bodyOf({ body_start, is_last }: TrunkBody): TrunkBody {
-  return { body_start, is_last }
 }
