@@ -5,14 +5,21 @@
 import type { Socket } from 'node:net'
 import type { Admission } from '../admission-config.ts'
 import { headerOf, linesWithout } from './header-lines.ts'
-import type { Admitted, SeatHolders } from './players.ts'
+import type { Admitted, PlayerId, SeatHolders } from './players.ts'
 import { isPreflight, preflightHeaders } from './preflight.ts'
 
 const PLAYER_HEADER = 'x-player-id'
 const PROTOCOL_HEADER = 'sec-websocket-protocol'
 
 /** The player of the last request of a client's connection. */
-type PlayerConnection = { readonly socket: Socket; player: Admitted | null }
+export type PlayerConnection = { readonly socket: PlayerSocket; player: Admitted | null }
+
+/** What the admission uses of a connection: its end, and how to break it. */
+export type PlayerSocket = Pick<Socket, 'destroyed' | 'remoteFamily'> & {
+  destroy(): unknown
+  resetAndDestroy(): unknown
+  once(event: 'close', listener: () => void): unknown
+}
 
 /** What the admission reads of a request, and changes in it. `path`: with the query. */
 export type AdmissibleRequest = {
@@ -32,7 +39,9 @@ type HttpAdmissionOptions<R extends AdmissibleRequest> = {
   players: SeatHolders
   /** Ends the player's WebSockets to the port. Resolves when they are closed towards the server. */
   endWebSockets: (player_id: string, port_name: string) => Promise<void>
-  breakOff: (socket: Socket) => void
+  breakOff: (socket: PlayerSocket) => void
+  /** The connection that stands for the player, where several players share one. Without it: that of the request. */
+  connectionOf?: (request: R, player: PlayerId) => PlayerConnection
   sendPreflight: (request: R, headers: string[]) => void
 }
 
@@ -55,7 +64,6 @@ export class HttpAdmission<R extends AdmissibleRequest> {
     address: A,
   ): Promise<(A & { local_address?: string }) | null> {
     const { players, endWebSockets, sendPreflight } = this.#options
-    const { connection } = request
     const { admission } = address
     const token = takeToken(request, admission)
     if (token === null && isPreflight(request)) {
@@ -63,11 +71,12 @@ export class HttpAdmission<R extends AdmissibleRequest> {
       return null
     }
     const player = players.playerOf(token, lobby_id)
+    const connection = this.#options.connectionOf?.(request, player) ?? request.connection
     const before = connection.player
     const is_same = before?.player_id === player.player_id && before.lobby_id === lobby_id
     const admitted = is_same
       ? before
-      : await players.admit(player, () => this.#end(request), address.player_network ?? null)
+      : await players.admit(player, () => this.#end(request, connection), address.player_network ?? null)
     if (!is_same) this.#follow(connection, admitted)
     request.player_lines = `X-Player-Id: ${admitted.player_id}\r\n`
     if (request.head.is_upgrade && !admission.has_several_connections) {
@@ -76,9 +85,9 @@ export class HttpAdmission<R extends AdmissibleRequest> {
     return admitted.address === null ? address : { ...address, local_address: admitted.address }
   }
 
-  #end(request: R): void {
+  #end(request: R, { socket }: PlayerConnection): void {
     request.is_over = true
-    this.#options.breakOff(request.connection.socket)
+    this.#options.breakOff(socket)
   }
 
   #follow(connection: PlayerConnection, admitted: Admitted): void {

@@ -164,6 +164,41 @@ export const SEATS_PER_ADDRESS_MAX = 256
 /** Lobbies whose seats are read at once. */
 export const SEATS_READING_MAX = 8
 
+/** HTTP/2: streams of one connection that are open at once. */
+export const HTTP2_STREAMS_MAX = 128
+/** Header fields of a request: more than HEADERS_MAX, because browsers send each cookie as a field. */
+export const HTTP2_FIELDS_MAX = 256
+/** Bytes of all fields of a request after decompression. Up to here a longer one than HEADER_BYTES_MAX gets a response. */
+export const HTTP2_FIELD_BYTES_MAX = 64 * 1024
+/** Bytes of a body that a client may send before the edge has read any: a sender over 40 ms then reaches 13 MB/s. */
+export const HTTP2_STREAM_WINDOW_BYTES = 512 * 1024
+/** The same for all bodies of a connection. */
+export const HTTP2_CONNECTION_WINDOW_BYTES = 1024 * 1024
+/** Bodies that may fill such a window, because their length is not known to be small. Bounds memory. */
+export const HTTP2_BODIES_POOL: PoolLimits = { slots_max: 512, client_max: 128 }
+/** Megabytes that Node may hold for one connection: a file from memory for each stream, and the tables of compression. */
+export const HTTP2_MEMORY_MB_MAX = 64
+/** Lobbies, and players of lobbies, that one connection counts for: two for each stream, and one that has no stream. */
+export const HTTP2_VISITS_MAX = 2 * HTTP2_STREAMS_MAX + 1
+/** Invalid frames of one connection, empty DATA frames among them. */
+export const HTTP2_INVALID_FRAMES_MAX = 32
+/** Streams of one connection that are refused, because too many are open. */
+export const HTTP2_REFUSED_STREAMS_MAX = 100
+/** Streams that a client may reset at once. A browser that leaves a page resets all of them. */
+export const HTTP2_RESETS_BURST_MAX = 3 * HTTP2_STREAMS_MAX
+/** Streams that a client may reset in a second after that. */
+export const HTTP2_RESETS_PER_SECOND_MAX = 33
+/** Values in one SETTINGS frame. */
+export const HTTP2_SETTINGS_ENTRIES_MAX = 32
+/** SETTINGS frames of one connection between two checks. */
+export const HTTP2_SETTINGS_FRAMES_MAX = 8
+/** PING frames of one connection between two checks. */
+export const HTTP2_PINGS_MAX = 32
+/** Bytes of frames that belong to no head and no body, between two checks: PRIORITY, WINDOW_UPDATE, unknown ones. */
+export const HTTP2_CONTROL_BYTES_MAX = 256 * 1024
+/** The share of a body that the heads of its frames may be. */
+export const HTTP2_DATA_OVERHEAD_SHARE = 0.1
+
 /** Bytes of a client that are kept until something takes them. Further ones stay in the system's buffers. */
 export const READ_AHEAD_BYTES_MAX = 64 * 1024
 /** Bytes of a body that are written in one piece with the head. */

@@ -18,6 +18,17 @@ async function keyHash(port: number): Promise<string> {
     .digest('base64')
 }
 
+/** The protocol over which the page was loaded. */
+const PROTOCOL = "performance.getEntriesByType('navigation')[0].nextHopProtocol"
+
+const ECHO = (address: string): Promise<string> =>
+  new Promise<string>((resolve, reject) => {
+    const socket = new WebSocket(address)
+    socket.onopen = () => socket.send('hello')
+    socket.onmessage = ({ data }) => resolve(String(data))
+    socket.onerror = () => reject(new Error('the socket failed'))
+  })
+
 test('a browser that trusts this machine plays over https, and any other one refuses to connect', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
@@ -34,18 +45,16 @@ test('a browser that trusts this machine plays over https, and any other one ref
   const page = await trusting.newPage()
   await page.goto(site)
   assert.equal(await page.title(), 'puddle')
+  assert.equal(await page.evaluate(PROTOCOL), 'h2')
   const url = `wss://${lobby_id}-game.lobby.local.localhost:${edge.https_port}/`
-  const heard = await page.evaluate(
-    (address) =>
-      new Promise<string>((resolve, reject) => {
-        const socket = new WebSocket(address)
-        socket.onopen = () => socket.send('hello')
-        socket.onmessage = ({ data }) => resolve(String(data))
-        socket.onerror = () => reject(new Error('the socket failed'))
-      }),
-    url,
-  )
+  const heard = await page.evaluate(ECHO, url)
   assert.equal(heard, 'echo hello')
+
+  // The same host first over HTTP/2: its WebSocket needs a connection of its own.
+  const lobby_page = await trusting.newPage()
+  await lobby_page.goto(url.replace('wss', 'https'))
+  assert.equal(await lobby_page.evaluate(PROTOCOL), 'h2')
+  assert.equal(await lobby_page.evaluate(ECHO, url), 'echo hello')
 
   const stranger = await openBrowser(t)
   assert.ok(stranger)

@@ -17,7 +17,11 @@ import { type AdmissibleRequest, HttpAdmission, headerOf, linesWithout, READABLE
 import { clientOf, connectToServer, type DevPort, type OpenDevPort } from './port.ts'
 
 /** `response`: null for an upgrade, whose response is written to the socket. */
-type DevRequest = AdmissibleRequest & { incoming: IncomingMessage; response: ServerResponse | null }
+type DevRequest = AdmissibleRequest & {
+  incoming: IncomingMessage
+  response: ServerResponse | null
+  connection: { readonly socket: Socket }
+}
 
 /** Headers about one connection, and those that the edge writes itself. */
 const DROPPED: ReadonlySet<string> = new Set([

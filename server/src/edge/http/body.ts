@@ -1,7 +1,6 @@
 // Forwards the body of a message: reads it by its framing and frames it anew. Chunks are read strictly (RFC 9112, 7.1): sizes
 // without signs or spaces, each followed by CRLF; extensions and trailers are checked and dropped. A part of a chunk is
 // forwarded as soon as it arrives, and small chunks of one read become one.
-import type { Socket } from 'node:net'
 import { freeBuffer } from '../../node/free-buffer.ts'
 import {
   CHUNK_EXTENSIONS_BYTES_MAX,
@@ -10,6 +9,7 @@ import {
   HEADERS_MAX,
   SMALL_BYTES_MAX,
 } from '../limits.ts'
+import type { ClientSocket } from './client-socket.ts'
 import type { Framing } from './forwarded-lines.ts'
 import { createNameTable, findHeadEnd, LINE_MARKS, marks, mayBecomeHead, readLines } from './lines.ts'
 
@@ -43,11 +43,20 @@ export type ForwardedBytes = {
   is_own: boolean
 }
 
+/** Where the bytes of a body are written. */
+export type ByteSink = Pick<ClientSocket, 'write' | 'cork' | 'uncork'>
+
 /**
  * Writes `before` and the bytes of the body in `from` to `to`, in chunks if `to_chunks`. Returns where the body's bytes end;
  * `body` then says whether it is done or broken. Nothing is written of bytes that are broken from their start.
  */
-export function forwardBody(body: Body, from: ForwardedBytes, to: Socket, before: string, to_chunks: boolean): number {
+export function forwardBody(
+  body: Body,
+  from: ForwardedBytes,
+  to: ByteSink,
+  before: string,
+  to_chunks: boolean,
+): number {
   if (body.framing === 'chunked') return forwardChunks(body, from, to, before, to_chunks)
   const { start } = from
   const end = Math.min(from.end, start + body.left)
@@ -83,7 +92,7 @@ export function skipBody(body: Body, bytes: Buffer, start: number, end: number):
   return at
 }
 
-function forwardChunks(body: Body, from: ForwardedBytes, to: Socket, before: string, to_chunks: boolean): number {
+function forwardChunks(body: Body, from: ForwardedBytes, to: ByteSink, before: string, to_chunks: boolean): number {
   const { bytes, end } = from
   let at = from.start
   /** Data that was read and is not written yet. */
@@ -205,7 +214,7 @@ function keepLine(body: Body, line: Buffer): void {
   body.line = Buffer.from(line)
 }
 
-function write(to: Socket, before: string, from: ForwardedBytes, start: number, end: number, after: string): void {
+function write(to: ByteSink, before: string, from: ForwardedBytes, start: number, end: number, after: string): void {
   const length = end - start
   if (length <= SMALL_BYTES_MAX) {
     const text = length === 0 ? before : `${before}${from.bytes.toString('latin1', start, end)}${after}`

@@ -10,15 +10,16 @@ import {
   HEADER_BYTES_MAX,
   HEADER_MS_MAX,
   KEEP_ALIVE_MS_MAX,
-  LATE_ENDED_AT_ONCE_MAX,
   READ_AHEAD_BYTES_MAX,
   REQUEST_IDLE_MS_MAX,
 } from '../limits.ts'
 import type { AdmittedConnection } from '../presence/connection-limits.ts'
-import { isSecure } from '../tls/tls.ts'
+import { isSecure, serverNameOf } from '../tls/tls.ts'
 import { type Body, forwardBody, skipBody } from './body.ts'
+import type { ClientSocket } from './client-socket.ts'
 import { type ClientConnectionHandlers, type Connection, createExchange, type Exchange } from './exchange.ts'
-import { readRequestHead } from './head.ts'
+import { type RequestHead, readRequestHead } from './head.ts'
+import { LateCheck } from './late-check.ts'
 import { findHeadEnd, mayBecomeHead } from './lines.ts'
 import type { Refuse } from './refuse.ts'
 import { breakResponse } from './response.ts'
@@ -61,30 +62,53 @@ const KEEP_ALIVE_TICKS = ticksOf(KEEP_ALIVE_MS_MAX)
 const IDLE_TICKS = ticksOf(REQUEST_IDLE_MS_MAX)
 const DRAIN_TICKS = ticksOf(DRAIN_MS_MAX)
 
+/** What is known of a connection before its first request. `host` to `client_key`: those of an earlier stream, if any. */
+type ConnectionFacts = Pick<
+  Connection,
+  'raw' | 'is_secure' | 'server_name' | 'visits' | 'host' | 'client_ip' | 'client_key'
+>
+export type StreamFacts = Omit<ConnectionFacts, 'raw' | 'is_secure'>
+
 export class Connections implements ClientConnectionHandlers {
   readonly #options: ConnectionsOptions
   readonly #open = new Set<Connection>()
   #is_closing = false
-  /** The rest of the connections that the current check for late ones has to visit; null: no check is running. */
-  #unchecked: Iterator<Connection> | null = null
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-    options.ticks.on(() => this.#checkAll())
+    new LateCheck(options.ticks, this.#open, (connection) => this.#endLate(connection))
   }
 
   /** Reads requests from a connection. */
   serve(socket: Socket, admitted: AdmittedConnection): Connection {
+    const connection = this.#begin(socket, admitted, {
+      ...{ raw: socket, is_secure: isSecure(socket), server_name: serverNameOf(socket), visits: null },
+      ...{ host: null, client_ip: '', client_key: '' },
+    })
+    admitted.isBusy = () => isBusy(connection)
+    return connection
+  }
+
+  /** Reads the one request of a stream, whose head is sent by `socket` as if it came over a connection. */
+  serveStream(socket: ClientSocket, admitted: AdmittedConnection, facts: StreamFacts): Connection {
+    return this.#begin(socket, admitted, { raw: null, is_secure: true, ...facts })
+  }
+
+  /** Refuses what is no request, and ends the connection. */
+  refuse(connection: Connection, error: unknown, is_head: boolean): void {
+    this.#refuseBytes(connection, error, is_head)
+  }
+
+  #begin(socket: ClientSocket, admitted: AdmittedConnection, facts: ConnectionFacts): Connection {
     const { ticks } = this.#options
     const connection: Connection = {
-      ...{ socket, admitted, ticks, handlers: this, peer: admitted.peer, is_secure: isSecure(socket) },
-      ...{ host: null, client_ip: '', client_key: '', pending: null, scanned: 0, exchange: null },
+      ...{ socket, admitted, ticks, handlers: this, peer: admitted.peer, ...facts },
+      ...{ pending: null, scanned: 0, exchange: null },
       ...{ has_requested: false, is_ending: false, is_consuming: false, since: ticks.now, skip_left: 0 },
       ...{ pace: null, lobby_id: null, is_counted: false, player: null },
       unlisten: () => {},
     }
     this.#open.add(connection)
-    admitted.isBusy = () => connection.exchange !== null && connection.exchange.responder?.is_parked !== true
     connection.unlisten = listen(socket, {
       data: (chunk: Buffer) => this.#onData(connection, chunk),
       drain: () => this.#onDrain(connection),
@@ -96,14 +120,15 @@ export class Connections implements ClientConnectionHandlers {
 
   /** The connections without TLS, player or request. */
   idle(): IdleConnection[] {
-    return [...this.#open].filter(isIdle).map((connection) => {
-      const { socket, peer, lobby_id } = connection
+    return [...this.#open].flatMap((connection) => {
+      const { raw: socket, peer, lobby_id } = connection
+      if (socket === null || !isIdle(connection, socket)) return []
       const resume = (): void => startReading(socket)
       return {
         ...{ socket, peer, lobby_id, resume },
         hold() {
           stopReading(socket)
-          const is_held = isIdle(connection)
+          const is_held = isIdle(connection, socket)
           if (!is_held) resume()
           return is_held
         },
@@ -245,7 +270,9 @@ export class Connections implements ClientConnectionHandlers {
     let exchange: Exchange
     try {
       if (head_end - start > HEADER_BYTES_MAX) throw new ApiError('API_HEADERS_TOO_LARGE')
-      exchange = createExchange(connection, readRequestHead(bytes, start, head_end))
+      const head = readRequestHead(bytes, start, head_end)
+      if (connection.raw === null) markAsStream(head)
+      exchange = createExchange(connection, head)
     } catch (error) {
       this.#refuseBytes(connection, error, isHead(bytes, start))
       return false
@@ -316,25 +343,7 @@ export class Connections implements ClientConnectionHandlers {
     this.#end(connection)
   }
 
-  #checkAll(): void {
-    if (this.#unchecked !== null) return
-    this.#unchecked = this.#open.values()
-    this.#checkBatch()
-  }
-
-  /** Thousands may be late at once: other requests are served between two batches. */
-  #checkBatch(): void {
-    const unchecked = this.#unchecked!
-    let ended_count = 0
-    for (let next = unchecked.next(); !next.done; next = unchecked.next()) {
-      if (!this.#endLate(next.value) || ++ended_count < LATE_ENDED_AT_ONCE_MAX) continue
-      setImmediate(() => this.#checkBatch())
-      return
-    }
-    this.#unchecked = null
-  }
-
-  /** Returns whether the connection was late: ending it costs more than the check. */
+  /** Returns whether the connection was late. */
   #endLate(connection: Connection): boolean {
     const { exchange, socket } = connection
     const waited = this.#options.ticks.now - connection.since
@@ -358,7 +367,18 @@ export class Connections implements ClientConnectionHandlers {
   }
 }
 
-function isIdle({ socket, is_secure, player, exchange, pending, is_ending }: Connection): boolean {
+/** A stream brings its own end, which frames a body of unknown length. */
+function markAsStream(head: RequestHead): void {
+  head.is_version_1_0 = true
+  head.keeps_alive = false
+}
+
+/** Whether the connection serves a request, and not only waits for a role. */
+export function isBusy({ exchange }: Connection): boolean {
+  return exchange !== null && exchange.responder?.is_parked !== true
+}
+
+function isIdle({ is_secure, player, exchange, pending, is_ending }: Connection, socket: Socket): boolean {
   const is_quiet = exchange === null && pending === null && !is_ending
   return is_quiet && !is_secure && player === null && !socket.destroyed && socket.writableLength === 0
 }

@@ -1,24 +1,32 @@
 // One request of a client: the connection it came over, what is known about it, and what responds to it. The proxy and the
 // CDN respond; this room knows them only as a `Responder`.
 import type { Socket } from 'node:net'
-import type { Admitted } from '@musterhost/contract/edge'
+import type { Admitted, PlayerConnection, PlayerId } from '@musterhost/contract/edge'
 import type { ClientSlot } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { AdmittedConnection } from '../presence/connection-limits.ts'
+import type { CountedConnection } from '../presence/lobby-connections.ts'
 import type { HostMeaning } from '../routes/hosts.ts'
 import type { RoutedPort } from '../routes/routes.ts'
 import { type Body, createBody } from './body.ts'
+import type { ClientSocket } from './client-socket.ts'
 import type { RequestHead } from './head.ts'
 import type { Ticks } from './ticks.ts'
 
-/** A client's connection. */
+/** A client's connection, or a stream of HTTP/2, which is one for a single request. */
 export type Connection = {
-  readonly socket: Socket
+  readonly socket: ClientSocket
+  /** The socket itself, which may carry something else than HTTP later; null: a stream. */
+  readonly raw: Socket | null
   /** The connection's entry in the edge's connection limits. */
   readonly admitted: AdmittedConnection
   readonly ticks: Ticks
   readonly peer: string
   readonly is_secure: boolean
+  /** The name of the TLS handshake; null: it named no host, or there is no TLS. */
+  readonly server_name: string | null
+  /** For a stream: what counts for its whole connection at lobbies and for players. */
+  readonly visits: StreamVisits | null
   /** The host of the previous request: usually also that of the next one. */
   host: { header: string; host: string; meaning: HostMeaning | null } | null
   /** The address of the peer, and the key that limits count it by; empty until the first request. */
@@ -46,6 +54,14 @@ export type Connection = {
   pace: { since: number; bytes: number } | null
   readonly handlers: ClientConnectionHandlers
   unlisten: () => void
+}
+
+/** The visits of one connection of HTTP/2 to lobbies (http2/visits.ts). */
+export type StreamVisits = {
+  /** Returns what stands for the connection in the counts of the lobby, from this request on. */
+  ofLobby: (exchange: Exchange, lobby_id: string) => CountedConnection
+  /** The same for a player of the lobby. */
+  ofPlayer: (exchange: Exchange, player: PlayerId) => PlayerConnection
 }
 
 /** What a responder calls on the reading side of a client's connection. */

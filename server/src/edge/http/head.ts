@@ -31,6 +31,7 @@ import { createNameTable, isTarget, LINE_MARKS, marks, readLines, TOO_MANY_LINES
 export type RequestHead = {
   method: string
   target: string
+  /** The response has no chunks, and the connection ends with it. So it is for a stream of HTTP/2. */
   is_version_1_0: boolean
   hosts: string[]
   /** X-Forwarded-For as it arrived, from any peer. */

@@ -1,11 +1,11 @@
 // The edge's own refusals: the same five-member body as everywhere, with a ray id. A refusal responds to a request, or is
 // written to a connection whose bytes are not a request.
-import type { Socket } from 'node:net'
 import { ApiError, errorBody } from '@musterhost/contract'
 import { READABLE } from '@musterhost/contract/edge'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { RAY_HEADER } from '../../wire/headers.ts'
+import type { ClientSocket } from './client-socket.ts'
 import type { Exchange } from './exchange.ts'
 import { linesOf } from './headers.ts'
 import { breakResponse, sendResponse } from './response.ts'
@@ -14,7 +14,7 @@ export type Refuse = {
   /** Responds to a request, with `more` headers. An error that is no ApiError is logged and sent as INTERNAL_ERROR. */
   request: (exchange: Exchange, error: unknown, more?: readonly string[]) => void
   /** Responds to bytes that are not a whole request. The caller then ends the connection. */
-  socket: (socket: Socket, error: unknown, is_head: boolean) => void
+  socket: (socket: ClientSocket, error: unknown, is_head: boolean) => void
 }
 
 /** `mainUrl` is called at each refusal: the port may not be known earlier. */

@@ -1,5 +1,5 @@
 // Listeners of a socket that are removed together, when something else takes the socket over.
-import type { Socket } from 'node:net'
+import type { Listenable } from './client-socket.ts'
 
 export type Listeners = {
   data?: (chunk: Buffer) => void
@@ -10,7 +10,7 @@ export type Listeners = {
 }
 
 /** Returns a function that removes the listeners. */
-export function listen(socket: Socket, listeners: Listeners): () => void {
+export function listen(socket: Listenable, listeners: Listeners): () => void {
   const entries = Object.entries(listeners)
   for (const [event, listener] of entries) socket.on(event, listener)
   return () => {

@@ -14,9 +14,9 @@ export const PROXY_PEER = 'proxy'
 
 /**
  * `isBusy`: whether the connection serves a request right now; set by the code that serves it. `peer`: the address of the
- * other side, or PROXY_PEER.
+ * other side, or PROXY_PEER. `limits`: which admitted it.
  */
-export type AdmittedConnection = { isBusy: () => boolean; readonly peer: string }
+export type AdmittedConnection = { isBusy: () => boolean; readonly peer: string; readonly limits: ConnectionLimits }
 
 class Traffic {
   readonly sockets = new Set<Socket>()
@@ -59,6 +59,14 @@ export class ConnectionLimits {
   }
 
   /**
+   * Takes a slot for a stream of HTTP/2, so that a client has no more requests under way than over connections of their own.
+   * Null: there is no slot.
+   */
+  enterStream(peer: string, slot: { displace: () => void; isBusy: () => boolean }): ClientSlot | null {
+    return this.#take(peer, slot.displace, slot.isBusy)
+  }
+
+  /**
    * Admits a connection until it closes. Returns null when there is no slot; the connection has then been reset, or closed
    * in this process only, where another one has it too (`is_shared`).
    */
@@ -67,7 +75,7 @@ export class ConnectionLimits {
     socket: Socket,
     { peer = socket.remoteAddress, is_shared = false }: { peer?: string | undefined; is_shared?: boolean } = {},
   ): AdmittedConnection | null {
-    const admitted: AdmittedConnection = { isBusy: () => true, peer: peer ?? '' }
+    const admitted: AdmittedConnection = { isBusy: () => true, peer: peer ?? '', limits: this }
     const displace = (): void => void socket.destroy()
     const slot = peer === undefined ? null : this.#take(peer, displace, () => admitted.isBusy())
     if (slot === null) {

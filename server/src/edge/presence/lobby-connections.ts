@@ -2,13 +2,14 @@
 // whose last request went to the lobby, upgraded or not. report-connections.ts reports the changes. It also counts the bytes
 // of these connections, from when each begins to count; report-traffic.ts reports them. Nothing is counted for each byte:
 // a connection knows its bytes, and is asked at its end and for each report.
-import type { Socket } from 'node:net'
 
 /** `connection_count`: the most that were open at once since the previous change was taken. */
 export type ConnectionChange = { lobby_id: string; connection_count: number }
 
 /** An HTTP connection of a client. `lobby_id`: where its last request went. */
-export type CountedConnection = { readonly socket: Socket; lobby_id: string | null; is_counted: boolean }
+export type CountedConnection = { readonly socket: CountedSocket; lobby_id: string | null; is_counted: boolean }
+
+export type CountedSocket = ByteCounts & { once: (event: 'close', listener: () => void) => unknown }
 
 /** What a connection has carried since it was opened: a socket, or a UDP session. */
 export type ByteCounts = { readonly bytesRead: number; readonly bytesWritten: number }

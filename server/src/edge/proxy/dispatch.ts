@@ -13,6 +13,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
 import type { Ticks } from '../http/ticks.ts'
+import { Http2Sessions } from '../http2/sessions.ts'
 import type { PoolLimits } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
 import { type AdmittedConnection, PROXY_PEER } from '../presence/connection-limits.ts'
@@ -20,7 +21,7 @@ import type { Flows } from '../presence/flows.ts'
 import type { LobbyConnections } from '../presence/lobby-connections.ts'
 import type { Players } from '../presence/players.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../routes/hosts.ts'
-import { breakOff, requireServerName } from '../tls/tls.ts'
+import { breakOff, isHttp2, requireServerName } from '../tls/tls.ts'
 import { ArrivingBodies } from './arriving-bodies.ts'
 import { Forwarder } from './forward.ts'
 import type { RolePoolLimits } from './pools.ts'
@@ -73,9 +74,11 @@ export function createDispatch(edge: Edge): Dispatch {
     players: edge.players,
     endWebSockets: (player_id, port_name) => flows.endOf(player_id, { number: null, port_name }),
     breakOff,
+    connectionOf: (exchange, player) => exchange.connection.visits?.ofPlayer(exchange, player) ?? exchange.connection,
     sendPreflight: (exchange, headers) => sendResponse(exchange, 204, headers, null),
   })
   const connections = new Connections({ ticks, refuse, bodies, onRequest })
+  const http2 = new Http2Sessions({ ticks, connections })
 
   function onRequest(exchange: Exchange): void {
     try {
@@ -93,7 +96,7 @@ export function createDispatch(edge: Edge): Dispatch {
     openRay(edge.ctx, exchange, target)
     edge_requests.inc({ kind: kindOf(target) })
     const lobby = target.kind === 'backend' ? target.lobby : null
-    lobby_connections.follow(exchange.connection, lobby === null ? null : lobby.lobby_id)
+    followLobby(lobby_connections, exchange, lobby === null ? null : lobby.lobby_id)
     if (target.kind === 'backend') {
       exchange.path = target.path
       exchange.lobby = target.lobby
@@ -114,15 +117,29 @@ export function createDispatch(edge: Edge): Dispatch {
 
   return {
     serve(socket, admitted, lobby_id) {
-      lobby_connections.follow(connections.serve(socket, admitted), lobby_id)
+      if (isHttp2(socket)) http2.serve(socket, admitted)
+      else lobby_connections.follow(connections.serve(socket, admitted), lobby_id)
     },
     idle: () => connections.idle(),
-    retire: () => connections.retire(),
-    stop: () => connections.close(),
+    retire() {
+      connections.retire()
+      http2.retire()
+    },
+    stop() {
+      connections.close()
+      http2.retire()
+    },
     close() {
       forwarder.close()
     },
   }
+}
+
+/** A connection counts for the lobby of its last request. Over HTTP/2 it counts for each lobby for a while. */
+function followLobby(counts: LobbyConnections, exchange: Exchange, lobby_id: string | null): void {
+  const { connection } = exchange
+  if (connection.visits === null) counts.follow(connection, lobby_id)
+  else if (lobby_id !== null) counts.follow(connection.visits.ofLobby(exchange, lobby_id), lobby_id)
 }
 
 /** The value of the metric's `kind` label: `lobby` or `platform` for a forwarded request. */
@@ -139,7 +156,7 @@ function identifyRequest(edge: Edge, exchange: Exchange): void {
   const header = requireHostHeader(head.hosts)
   if (connection.host?.header !== header) {
     const host = requireHost(header)
-    requireServerName(connection.socket, host, edge.meaningOf)
+    requireServerName(connection, host, edge.meaningOf)
     connection.host = { header, host, meaning: edge.meaningOf(host) }
   }
   exchange.path = requirePath(head.target, header)

@@ -370,7 +370,7 @@ export class Forwarder {
   #switchProtocols(upstream: Upstream, request: ForwardedRequest, head: ResponseHead, first: Buffer): void {
     const { exchange, slot, backend } = request
     const { connection } = exchange
-    const client = connection.socket
+    const client = connection.raw!
     request.slot = null
     if (slot !== null) client.once('close', () => slot.leave())
     this.#detach(upstream, request)

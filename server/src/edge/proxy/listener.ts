@@ -6,7 +6,7 @@ import type { IdleConnection, IdleFacts } from '../http/connections.ts'
 import { STOP_MS_MAX } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
 import { type AdmittedConnection, type ConnectionLimits, PROXY_PEER } from '../presence/connection-limits.ts'
-import { endsOf } from '../tls/tls.ts'
+import { endsOf, HTTPS_PROTOCOLS } from '../tls/tls.ts'
 import type { Dispatch } from './dispatch.ts'
 
 const OPTIONS = { allowHalfOpen: true, noDelay: true }
@@ -43,7 +43,7 @@ export class HttpListener {
   }
 
   secure(options: TlsOptions): Server {
-    const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
+    const server = createSecureServer({ ...OPTIONS, ...options, ALPNProtocols: HTTPS_PROTOCOLS }, (socket) => {
       socket.on('error', () => {})
       const admitted = this.#handshakes.get(endsOf(socket))
       if (admitted !== undefined && !socket.destroyed) this.#http.serve(socket, admitted, null)

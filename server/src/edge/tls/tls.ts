@@ -10,6 +10,10 @@ import { canonicalHost, type HostMeaning } from '../routes/hosts.ts'
 import { TLS_VERSION_MIN } from './certificate.ts'
 import type { CertificateChoice } from './certificates.ts'
 
+const HTTP2 = 'h2'
+/** What the HTTPS port speaks. A WebSocket needs HTTP/1.1, and browsers open a connection of its own for it. */
+export const HTTPS_PROTOCOLS = [HTTP2, 'http/1.1']
+
 /**
  * Returns the options of a TLS server with these certificates. In production it has no default certificate, because OpenSSL
  * would show it whenever the chosen one has another type of key. So a client that names no host gets an alert too. In
@@ -45,10 +49,13 @@ export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsO
  * Throws API_MISDIRECTED_REQUEST unless the connection may carry requests for this host. A connection without TLS may carry
  * any; a TLS connection without a server name only those for the main domain.
  */
-export function requireServerName(socket: Socket, host: string, meaningOf: (host: string) => HostMeaning | null): void {
-  if (!(socket instanceof TLSSocket)) return
-  const name = socket.servername
-  if (name ? canonicalHost(name) === host : meaningOf(host)?.kind === 'main') return
+export function requireServerName(
+  { is_secure, server_name }: { is_secure: boolean; server_name: string | null },
+  host: string,
+  meaningOf: (host: string) => HostMeaning | null,
+): void {
+  if (!is_secure) return
+  if (server_name !== null ? canonicalHost(server_name) === host : meaningOf(host)?.kind === 'main') return
   throw new ApiError('API_MISDIRECTED_REQUEST')
 }
 
@@ -56,14 +63,26 @@ export function isSecure(socket: Socket): boolean {
   return socket instanceof TLSSocket
 }
 
+/** The name of the handshake. Null: the client named no host, or the connection has no TLS. */
+export function serverNameOf(socket: Socket): string | null {
+  return socket instanceof TLSSocket && socket.servername ? socket.servername : null
+}
+
+/** Whether the handshake chose HTTP/2. */
+export function isHttp2(socket: Socket): socket is TLSSocket {
+  return socket instanceof TLSSocket && socket.alpnProtocol === HTTP2
+}
+
 /**
  * Breaks a connection visibly for the other side: by a reset, and over TLS by a close without close_notify. A unix socket,
  * which has no address, is closed.
  */
-export function breakOff(socket: Socket): void {
+export function breakOff(socket: Breakable): void {
   if (socket instanceof TLSSocket || socket.remoteFamily === undefined) socket.destroy()
   else socket.resetAndDestroy()
 }
+
+type Breakable = Pick<Socket, 'remoteFamily'> & { destroy(): unknown; resetAndDestroy(): unknown }
 
 /** Identifies a connection: the same text for its raw socket and for its TLS socket. */
 export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
