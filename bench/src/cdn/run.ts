@@ -1,6 +1,6 @@
 // Measures files of a site per second, against nginx with one worker process (the edge is one process too). nginx serves
 // the same bytes from its own folder on the same machine. Rounds take turns. nginx and wrk are packages of Debian.
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -19,6 +19,7 @@ import {
 import { median } from '../load.ts'
 import { type BenchPlatform, freePorts, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
+import { compareManyFiles, manyFiles } from './many-files.ts'
 
 const ROUNDS = 5
 const WARM_UP_ROUNDS = 1
@@ -33,7 +34,10 @@ const START_ATTEMPTS_MAX = 100
 const START_PAUSE_MS = 50
 
 export async function run(): Promise<void> {
-  const files = new Map(SIZES.map(({ file, bytes }) => [file as string, randomBytes(bytes)]))
+  const files = new Map<string, Buffer>([
+    ...SIZES.map(({ file, bytes }) => [file, randomBytes(bytes)] as const),
+    ...manyFiles(randomBytes),
+  ])
   const platform = await startPlatform(['api', 'edge'])
   try {
     const host = await deploySite(platform, files)
@@ -42,6 +46,7 @@ export async function run(): Promise<void> {
       for (const size of SIZES) {
         await compare(size, host, { edge: platform.config.edge_http_port, nginx: nginx.port })
       }
+      await compareManyFiles(host, { edge: platform.config.edge_https_port, nginx: nginx.tls_port })
     } finally {
       await nginx.stop()
     }
@@ -105,11 +110,18 @@ async function deploySite({ api }: BenchPlatform, files: ReadonlyMap<string, Buf
   return 'bench.cdn.localhost'
 }
 
-async function startNginx(files: ReadonlyMap<string, Buffer>): Promise<{ port: number; stop: () => Promise<void> }> {
+type Nginx = { port: number; tls_port: number; stop: () => Promise<void> }
+
+async function startNginx(files: ReadonlyMap<string, Buffer>): Promise<Nginx> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-nginx-'))
-  await mkdir(join(folder, 'site'))
+  await mkdir(join(folder, 'site', 'many'), { recursive: true })
   for (const [path, bytes] of files) await writeFile(join(folder, 'site', path), bytes)
-  const [port] = (await freePorts(1)) as [number]
+  const [port, tls_port] = (await freePorts(2)) as [number, number]
+  const certificate = ['-keyout', join(folder, 'key.pem'), '-out', join(folder, 'certificate.pem')]
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256']
+  spawnSync('openssl', ['req', '-x509', '-nodes', '-subj', '/CN=bench', ...curve, ...certificate])
+  const server = `server { listen 127.0.0.1:${port}; listen 127.0.0.1:${tls_port} ssl http2; root ${folder}/site; }`
+  const tls = `ssl_certificate ${folder}/certificate.pem; ssl_certificate_key ${folder}/key.pem;`
   await writeFile(
     join(folder, 'nginx.conf'),
     `daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr error; ${process.getuid?.() === 0 ? 'user root;' : ''}
@@ -118,7 +130,8 @@ async function startNginx(files: ReadonlyMap<string, Buffer>): Promise<{ port: n
       access_log off; sendfile on; tcp_nopush on; open_file_cache max=100; keepalive_requests 1000000;
       client_body_temp_path ${folder}/1; proxy_temp_path ${folder}/2; fastcgi_temp_path ${folder}/3;
       uwsgi_temp_path ${folder}/4; scgi_temp_path ${folder}/5;
-      server { listen 127.0.0.1:${port}; root ${folder}/site; }
+      ${tls}
+      ${server}
     }`,
   )
   const child = spawn('nginx', ['-c', join(folder, 'nginx.conf')], { stdio: ['ignore', 'ignore', 'inherit'] })
@@ -130,6 +143,7 @@ async function startNginx(files: ReadonlyMap<string, Buffer>): Promise<{ port: n
   ])
   return {
     port,
+    tls_port,
     stop: async () => {
       child.kill()
       await ended

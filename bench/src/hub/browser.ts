@@ -11,11 +11,15 @@ const BYTES_PER_MB = 1_000_000
 
 export type OpenPage = { page: Page; context: BrowserContext; cdp: CDPSession; url: string }
 
-export async function openBrowser(): Promise<Browser> {
+export function chromiumPath(): string {
   const command = NAMES.map((name) => `command -v ${name}`).join(' || ')
-  const executablePath = spawnSync('sh', ['-c', command], { encoding: 'utf8' }).stdout.trim()
-  if (executablePath === '') throw new Error('This bench needs Chromium in the PATH.')
-  return chromium.launch({ executablePath, args: ARGUMENTS })
+  const path = spawnSync('sh', ['-c', command], { encoding: 'utf8' }).stdout.trim()
+  if (path === '') throw new Error('This bench needs Chromium in the PATH.')
+  return path
+}
+
+export async function openBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: chromiumPath(), args: ARGUMENTS })
 }
 
 /** A page that is signed in. */

@@ -25,6 +25,7 @@ import { lacking } from '../run/optional-programs.ts'
 import { NETWORK_NEEDS } from '../runner/network-world.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
+import { ask as askHttp2, connectHttp2 } from './http2/client.ts'
 import { echoOf, handshake, type Line, openUdp, PLAIN_SERVER } from './seats-server.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
@@ -435,6 +436,23 @@ test('over TLS the token admits too: in the first line of a raw port, and in a r
   assert.deepStrictEqual([admitted.status, (JSON.parse(admitted.body) as Line).url], [200, '/'])
   const kinds = (await seenBy(platform, seat)).map(({ kind }) => kind)
   assert.deepStrictEqual(kinds, ['tcp', 'http'])
+
+  // Two players of one browser share a connection of HTTP/2, and both are connected as long as it is open.
+  const others = [await find(game), await find(game)]
+  assert.ok(others.every(({ lobby }) => lobby.lobby_id === seat.lobby.lobby_id))
+  const session = await connectHttp2(t, platform.ctx.config.edge_https_port)
+  for (let round = 0; round < 2; round++) {
+    for (const { player } of others) {
+      const { status } = await askHttp2(session, { ':path': `${path}?player_token=${player.token}` })
+      assert.strictEqual(status, 200)
+    }
+  }
+  const connected = others.map((one) => playerOf(platform, one))
+  assert.deepStrictEqual((await connectedIn(platform, game, seat)).filter((one) => connected.includes(one)).length, 2)
+  session.close()
+  await until('both are gone', async () =>
+    (await connectedIn(platform, game, seat)).every((one) => !connected.includes(one)),
+  )
 })
 
 test('with keep_token the server receives the token as the player sent it', async (t) => {
