@@ -17,11 +17,17 @@ type Administration = pg.Client & { ref: () => void; unref: () => void }
 let own_server: Promise<TestServer> | undefined
 /** The connection that makes and drops all databases of this process: opening one takes PostgreSQL 10 ms of a core. */
 let administration: Promise<Administration> | undefined
+/** Statements under way on it. */
+let statement_count = 0
 const drops = new Set<Promise<void>>()
 
 after(async () => {
   await Promise.all(drops)
-  await (await administration?.catch(() => undefined))?.end()
+  const ending = administration
+  administration = undefined
+  const client = await ending?.catch(() => undefined)
+  client?.ref()
+  await client?.end()
   await (await own_server)?.stop()
 })
 
@@ -81,29 +87,33 @@ async function dropDatabase(server_url: string, name: string): Promise<void> {
 }
 
 async function administer(server_url: string, statement: string): Promise<pg.QueryResult> {
-  administration ??= connectForAll(server_url)
-  const client = await administration
-  client.ref()
+  let client: Administration | undefined
+  statement_count++
   try {
+    administration ??= connectForAll(server_url)
+    client = await administration
+    client.ref()
     return await client.query(statement)
   } finally {
-    // A process whose tests have ended must not wait for its own connection.
-    client.unref()
+    statement_count--
+    // A process whose tests have ended must not wait for its own connection, and one that waits for a statement must not end.
+    if (statement_count === 0) client?.unref()
   }
 }
 
-async function connectForAll(server_url: string): Promise<Administration> {
+function connectForAll(server_url: string): Promise<Administration> {
   const client = new pg.Client({ connectionString: server_url }) as Administration
   const forget = (): void => {
-    administration = undefined
+    if (administration === connection) administration = undefined
   }
   client.on('error', forget)
   client.on('end', forget)
-  try {
-    await client.connect()
-    return client
-  } catch (error) {
-    forget()
-    throw error
-  }
+  const connection = client.connect().then(
+    () => client,
+    (error: unknown) => {
+      forget()
+      throw error
+    },
+  )
+  return connection
 }
