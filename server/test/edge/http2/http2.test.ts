@@ -108,11 +108,13 @@ test('a call over HTTP/2 reaches the role as HTTP/1.1', async (t) => {
   }
   await ask(session, { ':method': 'HEAD', ':path': '/cloud/games' })
   assert.equal((await ask(session, { ':method': 'POST', ':path': '/', expect: '100-continue' }, 'abc')).status, 200)
+  // The edge has also asked for a trunk, which this backend does not open.
+  const seen = api.seen.filter(({ headers }) => headers.upgrade === undefined)
   assert.deepEqual(
-    api.seen.map(({ body }) => body),
+    seen.map(({ body }) => body),
     [...bodies.flatMap((body) => [body, body]), '', 'abc'],
   )
-  for (const { headers, url } of api.seen.slice(0, -2)) {
+  for (const { headers, url } of seen.slice(0, -2)) {
     assert.equal(url, '/cloud/games?a=b')
     assert.equal(headers.host, `localhost:${edge.https_port}`)
     assert.equal(headers.cookie, 'a=1; b=2; c=3')
