@@ -22,8 +22,12 @@ const CONNECTIONS_MIN = 1
 const STATEMENT_MS_MAX = 10_000
 /** A transaction without a statement is ended by the database after this time. */
 const IDLE_IN_TRANSACTION_MS_MAX = 10_000
-/** Time to open a connection. */
-const CONNECT_MS_MAX = 5_000
+/**
+ * Time to open a connection, in steps. A process that is blocked, as by loading code on a busy machine, reads no response: one
+ * step passes for it, however long it is blocked.
+ */
+const CONNECT_STEP_MS = 1_000
+const CONNECT_STEPS_MAX = 5
 /** A connection that was unused for this time is closed. */
 const IDLE_MS_MAX = 30_000
 const KEEP_ALIVE_AFTER_MS = 10_000
@@ -114,7 +118,7 @@ export class PrimaryClient extends pg.Client {
   readonly #setting: UrlSetting
 
   constructor({ primary, setting = 'DATABASE_URL', ...config }: PrimaryClientConfig = {}) {
-    super({ ...config, connectionTimeoutMillis: CONNECT_MS_MAX })
+    super({ ...config, connectionTimeoutMillis: 0 })
     this.#primary = primary
     this.#setting = setting
     // The pool listens only while a connection is idle, and an event that nobody hears ends the process.
@@ -140,6 +144,10 @@ export class PrimaryClient extends pg.Client {
     this.connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
       reported.set(message.parameterName, message.parameterValue),
     )
+    let step_count = 0
+    const limit = setInterval(() => {
+      if (++step_count === CONNECT_STEPS_MAX) this.#cut(new Error('timeout expired'))
+    }, CONNECT_STEP_MS).unref()
     try {
       await super.connect()
       if (await this.#isReadOnly(reported)) throw readOnly()
@@ -148,6 +156,8 @@ export class PrimaryClient extends pg.Client {
       this.#primary?.doubt(server, error)
       this.#cut(error as Error)
       throw error
+    } finally {
+      clearInterval(limit)
     }
     const leave = this.#primary?.join(server, (error) => this.#cut(error))
     this.once('end', () => leave?.())

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { sql } from 'kysely'
 import type pg from 'pg'
@@ -84,6 +86,22 @@ for (const how of ['PostgreSQL says so', 'without a word'] as const) {
     assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
   })
 }
+
+test('a connection that opens while this process is blocked succeeds, and a server that says nothing is given up', async (t) => {
+  const { pool } = await open(t)
+  const opening = pool.query('select 1 as n')
+  // For longer than a connection may take.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5_500)
+  assert.deepEqual((await opening).rows, [{ n: 1 }])
+
+  const silent = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
+  t.after(() => void silent.close())
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo
+  const to_silent = connect({ url: `postgres://a:b@127.0.0.1:${port}/c`, application_name: 'muster-test' })
+  undoAfter(t, to_silent.close)
+  await assert.rejects(to_silent.pool.query('select 1'), /timeout expired/)
+})
 
 test('close waits for a query under way, and may be called twice', async (t) => {
   const { db, url, close } = await open(t)
