@@ -11,7 +11,7 @@ import { endFrames, type Frames, heapMb, openPage, recordFrames } from './browse
 
 const LOBBIES = 5_000
 const CHANGES_PER_SECOND = 200
-/** Of these: with fewer, the page was not under the load that is measured. */
+/** Share of these changes that must be made: with fewer, the page is not under the load that is measured. */
 const CHANGES_SHARE_MIN = 0.95
 /** Lobbies that change. Each has a client of its own. */
 const CHANGING_LOBBIES = 400
