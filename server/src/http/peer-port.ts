@@ -1,5 +1,6 @@
-// What the other processes of the platform add to the requests of a role: the edge sends them over one connection, and matchmakers send each
-// other those of their books. peers/ implements it. To the rest of http/, and to every handler, a platform has one process.
+// What the other processes of the platform add to the requests of a role: an edge sends them over one connection, and
+// matchmakers send each other those of their books. peers/ implements it. To the rest of http/, and to every handler, a platform
+// has one process.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Operation } from '@musterhost/contract'

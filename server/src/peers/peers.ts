@@ -1,5 +1,5 @@
-// The requests of a role that other processes of the platform send, or continue. An edge sends its requests over a trunk (trunks.ts). Where the
-// books of a namespace are in another matchmaker, the request is sent there (owner-forwarder.ts).
+// The requests of a role that other processes of the platform send, or continue. An edge sends its requests over a trunk
+// (trunks.ts). Where the books of a namespace are in another matchmaker, the request is sent there (owner-forwarder.ts).
 import { ApiError, type Operation } from '@musterhost/contract'
 import type { PeerPort, RunningCall } from '../http/peer-port.ts'
 import { ShardMoved } from '../matchmaker/shards/shard-moved.ts'

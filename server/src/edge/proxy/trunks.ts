@@ -99,10 +99,10 @@ export class Trunks<Request> {
     return trunk
   }
 
-  /** No response will come from this address. */
+  /** No response will come from this address, over TLS or not. */
   drop(address: Address): void {
-    const key = keyOf(address)
-    for (const tls of ['', TLS_KEY]) this.#trunks.get(`${key.replace(TLS_KEY, '')}${tls}`)?.close()
+    const plain = nameOf(address)
+    for (const key of [plain, `${plain}${TLS_KEY}`]) this.#trunks.get(key)?.close()
   }
 
   close(): void {
@@ -120,8 +120,12 @@ export class Trunks<Request> {
 
 const TLS_KEY = ' tls'
 
-function keyOf({ hostname, port, path, tls }: Address): string {
-  return path ?? `${hostname}:${port}${tls === undefined ? '' : TLS_KEY}`
+function keyOf(address: Address): string {
+  return address.tls === undefined ? nameOf(address) : `${nameOf(address)}${TLS_KEY}`
+}
+
+function nameOf({ hostname, port, path }: Address): string {
+  return path ?? `${hostname}:${port}`
 }
 
 const ACCEPTED = 'HTTP/1.1 101 '
