@@ -65,8 +65,11 @@ echo "{ \\"exit-code\\": $? }" >&${STATUS_FD}
 /** Reads the environment, a script of exports, from the file descriptor and becomes the program. */
 const WITH_ENVIRONMENT = `. /dev/fd/${ARGS_FD} && exec ${ARGS_FD}<&- && exec "$@"`
 
-/** The command that starts another one in a mount namespace of its own. */
-const WITH_OWN_MOUNTS = ['unshare', '--mount', '--propagation', 'private', '--'] as const
+/**
+ * The command that starts another one in a mount namespace of its own. Its mounts are in no other one. Those that the machine
+ * makes or removes later are also made or removed in it: the network of its lobby may be made after it.
+ */
+const WITH_OWN_MOUNTS = ['unshare', '--mount', '--propagation', 'slave', '--'] as const
 
 /** O_CLOEXEC. The same on every architecture that Node has Linux builds for. */
 const CLOSE_ON_EXEC = 0o2000000n
