@@ -86,21 +86,24 @@ async function load({ name, browser, port, protocol }: Contender, host: string):
   }
 }
 
-/** Forwards connections to the port, each piece half a round trip later, and a new connection one round trip later. */
+/**
+ * Forwards connections to the port, each piece half a round trip later, and a new connection one round trip later. Timers of
+ * one length end in their order, so pieces stay in order.
+ */
 async function delayed(target: number): Promise<{ port: number; close: () => void }> {
   const sockets = new Set<Socket>()
   const forward = (from: Socket, to: Socket): void => {
     sockets.add(from)
     from.setNoDelay(true)
     from.on('error', () => {})
-    from.on('data', (piece) => later(() => void to.write(piece), ROUND_TRIP_MS / 2))
+    from.on('data', (piece) => setTimeout(() => void to.write(piece), ROUND_TRIP_MS / 2))
     from.on('close', () => {
       sockets.delete(from)
-      later(() => to.destroy(), ROUND_TRIP_MS / 2)
+      setTimeout(() => to.destroy(), ROUND_TRIP_MS / 2)
     })
   }
   const server = createServer({ pauseOnConnect: true }, (near) => {
-    later(() => {
+    setTimeout(() => {
       const far = connect(target, '127.0.0.1')
       forward(near, far)
       forward(far, near)
@@ -116,9 +119,4 @@ async function delayed(target: number): Promise<{ port: number; close: () => voi
       for (const socket of sockets) socket.destroy()
     },
   }
-}
-
-/** Timers of one length end in their order, so pieces stay in order. */
-function later(run: () => void, ms: number): void {
-  setTimeout(run, ms)
 }
