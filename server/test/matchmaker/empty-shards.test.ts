@@ -24,6 +24,11 @@ async function openPool(t: TestContext): Promise<pg.Pool> {
   return pool
 }
 
+async function projectedSeq(pool: pg.Pool, shard: number): Promise<number> {
+  const { rows } = await pool.query('select projected_seq from shards where shard = $1', [shard])
+  return rows[0]?.projected_seq ?? 0
+}
+
 async function lastRow(pool: pg.Pool, shard: number) {
   const { rows } = await pool.query(
     'select seq, writer, payload from journal where shard = $1 order by seq desc limit 1',
@@ -73,6 +78,7 @@ test('the shards without anything to read are taken over together, each as a tak
     const moved_ms = takeover.seq === 1 ? 0 : NOW_MS - SERVED_MS
     assert.deepEqual(last.page, { format: 1, ms: NOW_MS, entries: [], moved_ms }, names[shard]!)
     assert.equal(takeover.ms, NOW_MS)
+    assert.equal(await projectedSeq(pool, shard), takeover.seq, names[shard]!)
     if (takeover.seq === 1) continue
     // The writer before is deposed.
     assert.equal((await append(pool, { shard, seq: takeover.seq, writer: OLD, payload: NONE })).kind, 'deposed')
@@ -96,6 +102,7 @@ test('a shard in which another append comes between is not taken over with the o
   client.release()
   assert.deepEqual([...(await taking).keys()], [0, 2])
   assert.equal((await lastRow(pool, 1)).writer, OLD)
+  assert.equal(await projectedSeq(pool, 1), 0)
   const times = { now_ms: NOW_MS, served_ms: SERVED_MS }
   assert.deepEqual(await takeOver(pool, 1, ID, times, null), { seq: 2, ms: NOW_MS })
 })

@@ -1,5 +1,5 @@
 // Takes over all shards of a start that are empty, in three statements: most shards of most platforms are, and each of the
-// others takes nine. A shard is empty when the tables have no row of it that is loaded, and the journal no change after them.
+// others takes ten. A shard is empty when the tables have no row of it that is loaded, and the journal no change after them.
 // The takeover row is appended right after the last row that was read, so nothing can have come between.
 import type { Pool } from 'pg'
 import { newId } from '../../ids.ts'
@@ -27,18 +27,25 @@ const CANDIDATES_SQL = `
     and not exists (select from shard_room where shard_room.shard = wanted.shard
       and (cpu_micro <> 0 or memory_kb <> 0 or lobby_count <> 0))`
 
-/** The rows that could be appended. `$1` to `$4` have an element for each. */
+/** The rows that could be appended. `$1` to `$4` have an element for each. The tables have nothing to reflect of them. */
 const APPEND_SQL = `
   with wanted as (
     select * from unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bytea[]) as wanted (shard, seq, writer, payload)
-  ), known as (
-    insert into shards (shard, projected_seq) select shard, 0 from wanted order by shard on conflict do nothing
+  ), appended as (
+    insert into journal (shard, seq, writer, payload) select shard, seq, writer, payload from wanted
+    where not exists (select from journal where journal.shard = wanted.shard and journal.seq > wanted.seq)
+    order by shard on conflict do nothing returning shard, seq
+  ), projected as (
+    insert into shards (shard, projected_seq) select shard, seq from appended order by shard
+    on conflict (shard) do update set projected_seq = excluded.projected_seq
+      where shards.projected_seq < excluded.projected_seq
   )
-  insert into journal (shard, seq, writer, payload) select shard, seq, writer, payload from wanted
-  where not exists (select from journal where journal.shard = wanted.shard and journal.seq > wanted.seq)
-  order by shard on conflict do nothing returning shard`
+  select shard from appended`
 
-/** `served`: until when each shard was served, in book time. Returns those that were empty and are this process's now. */
+/**
+ * `served`: until when each shard was served, in book time. Returns those that were empty and are this process's now. The tables
+ * reflect their journals up to the takeover row.
+ */
 export async function takeOverEmpty(
   pool: Pool,
   served: ReadonlyMap<number, number>,

@@ -42,12 +42,16 @@ export class ShardJournal {
     this.#options = options
   }
 
-  /** Writes after this takeover from now on. `snapshots`: rows that the projected tables do not have yet. */
-  begin({ writer, takeover }: TakenShard, snapshots: RowSnapshots): void {
+  /**
+   * Writes after this takeover from now on. `snapshots`: rows that the projected tables do not have yet; null: the tables reflect
+   * the takeover.
+   */
+  begin({ writer, takeover }: TakenShard, snapshots: RowSnapshots | null): void {
     const { shard, projection } = this.#options
     this.#writer = writer
     this.#seq = takeover.seq
     projection.reset(shard)
+    if (snapshots === null) return
     projection.add(shard, this.#seq, snapshots, wakesOfRows(snapshots.lobbies.values()))
   }
 

@@ -8,7 +8,7 @@
 import type { Change } from '../../journal/changes.ts'
 import type { Decision } from '../book/commands.ts'
 import type { Book } from '../book/state.ts'
-import { noRowSnapshots } from '../projection/affected-rows.ts'
+import type { RowSnapshots } from '../projection/affected-rows.ts'
 import { type LoadedShard, loadShard } from '../projection/load.ts'
 import { Batch } from './batch.ts'
 import type { TakenShard } from './empty-shards.ts'
@@ -145,7 +145,7 @@ export class Shard {
   async open(served_ms: number, taken: TakenShard | null): Promise<void> {
     if (taken === null) await this.#reload(null, [], served_ms)
     else {
-      this.#begin(taken, { books: new Map(), snapshots: noRowSnapshots() })
+      this.#begin(taken, new Map(), null)
       this.#acceptQueued()
     }
     if (this.#gathering.pendings.length > 0) this.#appended = this.#appendAll()
@@ -331,10 +331,11 @@ export class Shard {
     if (this.#state !== 'recovering') return
     await replaceClaims(pool, shard, loaded.books.values(), ms)
     await replaceRoom(pool, { shard, seq }, loaded.books.values(), capacity.placesOf)
-    if (this.#state === 'recovering') this.#begin(taken, loaded)
+    if (this.#state === 'recovering') this.#begin(taken, loaded.books, loaded.snapshots)
   }
 
-  #begin(taken: TakenShard, { books, snapshots }: LoadedShard): void {
+  /** `snapshots`: see ShardJournal.begin. */
+  #begin(taken: TakenShard, books: LoadedShard['books'], snapshots: RowSnapshots | null): void {
     const { metrics, onReload } = this.#options
     this.#books.replace(books, taken.takeover.ms)
     this.#journal.begin(taken, snapshots)
