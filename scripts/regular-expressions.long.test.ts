@@ -25,6 +25,7 @@ const MADE = new Map([
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
   ['server/src/cloud/exports.ts', 'From fixed parts.'],
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
+  ['server/src/edge/proxy/trunks.ts', 'From fixed parts.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
   ['server/src/objects/s3/xml.ts', 'From names of elements that the code fixes.'],
   ['server/src/text/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
