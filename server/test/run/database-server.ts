@@ -11,6 +11,12 @@ import { makeRunFolder, type RunFolder, removeFolder } from '../leftovers/run.ts
 
 export const TEMPLATE = 'muster_template'
 
+/**
+ * A crash of the machine ends the run and its data; a crash of PostgreSQL loses nothing without fsync and whole pages. Every test
+ * opens connections, and each maps the shared buffers.
+ */
+const SETTINGS = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB' }
+
 /** Lines printed about what was left. */
 const LINES_SHOWN_MAX = 30
 
@@ -33,8 +39,7 @@ export async function startTestServer(): Promise<TestServer> {
   const { path: data_dir, mark } = folder
   try {
     const log = pino({ level: 'warn' }, pino.destination(2))
-    // A crash of the machine ends the run and its data; a crash of PostgreSQL loses nothing without fsync.
-    const embedded = await startEmbedded({ data_dir, settings: { fsync: 'off' }, log })
+    const embedded = await startEmbedded({ data_dir, settings: SETTINGS, log })
     try {
       await makeTemplate(embedded.url)
     } catch (error) {
@@ -80,6 +85,9 @@ async function makeTemplate(url: string): Promise<void> {
   } finally {
     await connection.close()
   }
+  // A copy has its pages ready, and the files from which a backend reads the catalog at its start: the next connection writes these.
+  await administer(databaseUrl(url, TEMPLATE), 'vacuum (freeze, analyze)')
+  await administer(databaseUrl(url, TEMPLATE), 'select 1')
   // Nobody can be connected to it, so any number of tests can copy it at once.
   await administer(url, `alter database ${TEMPLATE} allow_connections false`)
 }
