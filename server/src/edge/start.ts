@@ -95,8 +95,10 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   opened.defer(() => listener.close(allServers()))
   ports.http = portOf(listeners[0]!.server)
   if (edge.certificates !== null) {
-    const options = tlsOptions(ctx, edge.certificates.https)
-    const secure = { name: 'https' as const, port: ports.https, create: () => listener.secure(options) }
+    const { https, tickets } = edge.certificates
+    const options = tlsOptions(ctx, https)
+    const create = () => tickets.keep(listener.secure(options))
+    const secure = { name: 'https' as const, port: ports.https, create }
     const secure_listeners = await listen(ctx, secure, inherited)
     ports.https = portOf(secure_listeners[0]!.server)
     listeners.push(...secure_listeners)
@@ -218,7 +220,10 @@ async function openStreams(
   const listener = new HttpListener(connection_limits, http, edge.internals)
   const owners = createPortOwners(ctx, edge.lookups)
   const shared = { routes, owners, connection_limits, lobby_connections, host, admission }
-  const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
+  const tls = certificates && {
+    options: tlsOptions(ctx, certificates.raw_ports),
+    tickets: certificates.tickets,
+  }
   const tcp = new Tcp(ctx, { ...shared, meaningOf, port_limits, flows, tls })
   const udp = new Udp(ctx, { ...shared, seats, players, paths: edge.links.paths })
   const heir = { flows, udp, listener, players }

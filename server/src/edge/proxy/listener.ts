@@ -1,7 +1,7 @@
 // Accepts all HTTP connections, on every port, and counts them (connection-limits.ts).
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
+import { createServer as createSecureServer, type Server as SecureServer, type TlsOptions } from 'node:tls'
 import type { IdleConnection, IdleFacts } from '../http/connections.ts'
 import { STOP_MS_MAX } from '../limits.ts'
 import type { NodeInternals } from '../node-internals.ts'
@@ -42,7 +42,7 @@ export class HttpListener {
     socket.resume()
   }
 
-  secure(options: TlsOptions): Server {
+  secure(options: TlsOptions): SecureServer {
     const server = createSecureServer({ ...OPTIONS, ...options, ALPNProtocols: HTTPS_PROTOCOLS }, (socket) => {
       socket.on('error', () => {})
       const admitted = this.#handshakes.get(endsOf(socket))

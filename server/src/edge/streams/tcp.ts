@@ -24,6 +24,7 @@ import type { LobbyConnections } from '../presence/lobby-connections.ts'
 import type { HostMeaning } from '../routes/hosts.ts'
 import type { Address, Routes, StreamAddress } from '../routes/routes.ts'
 import { splice } from '../splice.ts'
+import type { TicketKeys } from '../tls/ticket-keys.ts'
 import { breakOff, endsOf } from '../tls/tls.ts'
 import type { OpenPort } from './edge-ports.ts'
 import { createHostFilter } from './named-host.ts'
@@ -43,8 +44,10 @@ export type TcpOptions = {
   /** The address to listen at; null: every address of the machine. */
   host: string | null
   /** Null: the edge has no certificates. */
-  tls: TlsOptions | null
+  tls: TlsFacts | null
 }
+
+type TlsFacts = { options: TlsOptions; tickets: TicketKeys }
 
 /** Bytes read at once from either side. A slow player has no more than this waiting here; the rest stays at the lobby. */
 const READ_BYTES_MAX = 32 * 1024
@@ -189,8 +192,8 @@ class TlsHandshakes {
   /** By the two ends of a connection. */
   readonly #waiting = new Map<string, (secured: Socket) => void>()
 
-  constructor(options: TlsOptions) {
-    this.#server = createTlsServer({ ...options, allowHalfOpen: true })
+  constructor({ options, tickets }: TlsFacts) {
+    this.#server = tickets.keep(createTlsServer({ ...options, allowHalfOpen: true }))
     this.#server.on('secureConnection', (secured) => this.#waiting.get(endsOf(secured))?.(secured))
   }
 

@@ -3,6 +3,7 @@
 //
 // Raw ports choose separately. The code behind them was uploaded and is not trusted, so they show only certificates for names
 // of the job domain. A browser then sends them no cookie of the main domain, a site or a custom domain.
+import { join } from 'node:path'
 import type { SecureContext } from 'node:tls'
 import { hasHttps, wildcardNames, wildcardOf } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
@@ -12,6 +13,7 @@ import type { Lookups } from '../routes/lookups.ts'
 import { type Certificate, type CertificatesByName, certificateFor, isValid } from './certificate.ts'
 import { openFileCertificates } from './files.ts'
 import { createStoredCertificates, type StoredCertificates } from './stored.ts'
+import { TicketKeys } from './ticket-keys.ts'
 
 export type CertificateChoice = {
   /** Returns the certificate for a canonical host; null when none covers it. Throws the refusals of lookups.ts. */
@@ -27,6 +29,8 @@ export type Certificates = {
   raw_ports: CertificateChoice
   /** Whether a known certificate covers the host now. If not, it is looked up in the background, and ordered if missing. */
   covers: (host: string, client_key: string) => boolean
+  /** For every TLS server of the edge. */
+  tickets: TicketKeys
   close: () => void
 }
 
@@ -44,6 +48,7 @@ export async function createCertificates(
   // Loaded in development only, because a restart of the edge must not wait for these modules.
   const local = ctx.config.mode === 'development' ? await (await import('./local.ts')).openLocalCertificates(ctx) : null
   const stored = ctx.config.acme === null ? null : createStoredCertificates(ctx, lookups)
+  const tickets = new TicketKeys(ctx, join(ctx.config.data_dir, 'edge'))
   const wildcards = new Set(wildcardNames(ctx.config))
   /** Names under which a certificate for the host may be stored. A lobby ends too soon for a certificate of its own. */
   const storedNames = (host: string): string[] => {
@@ -75,7 +80,9 @@ export async function createCertificates(
     covers: (host, client_key) =>
       inFiles(files?.all(), host) !== null ||
       (stored !== null && storedNames(host).some((name) => validOf(ctx, stored.peek(name, client_key)) !== null)),
+    tickets,
     close() {
+      tickets.close()
       files?.close()
       stored?.close()
     },

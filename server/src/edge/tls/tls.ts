@@ -9,6 +9,7 @@ import { TLS_HANDSHAKE_MS_MAX } from '../limits.ts'
 import { canonicalHost, type HostMeaning } from '../routes/hosts.ts'
 import { TLS_VERSION_MIN } from './certificate.ts'
 import type { CertificateChoice } from './certificates.ts'
+import { TICKET_OPTIONS } from './ticket-keys.ts'
 
 const HTTP2 = 'h2'
 /** What the HTTPS port speaks. A WebSocket needs HTTP/1.1, and browsers open a connection of its own for it. */
@@ -29,6 +30,7 @@ export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsO
     return context
   }
   return {
+    ...TICKET_OPTIONS,
     minVersion: TLS_VERSION_MIN,
     handshakeTimeout: TLS_HANDSHAKE_MS_MAX,
     ...(own && { cert: own.chain, key: own.key }),
