@@ -27,11 +27,18 @@ const WITHOUT_NETLINK = join(import.meta.dirname, 'without-netlink.pl')
 /** Small: without a graphics card the processor draws every pixel, sixty times a second and for each page. */
 const PAGE_SIZE = { width: 480, height: 320 }
 
-/** A browser for this test, or null, in which case the test has been skipped and should return. */
-export async function openBrowser(t: TestContext, more: readonly string[] = []): Promise<Browser | null> {
-  const program = findProgram('chromium')
+/**
+ * A browser for this test, or null, in which case the test has been skipped and should return. `name`: only the whole Chromium has
+ * the settings of a person's browser, such as the one that blocks the storage of frames of other sites.
+ */
+export async function openBrowser(
+  t: TestContext,
+  more: readonly string[] = [],
+  name: 'chromium' | 'whole-chromium' = 'chromium',
+): Promise<Browser | null> {
+  const program = findProgram(name)
   if (program === null) {
-    t.skip(lacking('chromium')!)
+    t.skip(lacking(name)!)
     return null
   }
   const browser = await chromium.launch({

@@ -21,7 +21,7 @@ const BUILD_SDK = join(import.meta.dirname, '../../../sdk/build.ts')
 const SDK_FILES = ['browser.js', 'player.js', 'request.js', 'error.js']
 
 test('pages in frames, and copies at other origins', async (t) => {
-  const browser = await openBrowser(t)
+  const browser = await openBrowser(t, [], 'whole-chromium')
   if (browser === null) return
   const arena = await startArena(t, { deploy: [] })
   const files = new Map<string, string>()

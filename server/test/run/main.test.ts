@@ -125,7 +125,7 @@ test('the end of a run counts what the skipped tests need, with the command that
   assert.equal(exit_code, 0, output)
   assert.deepEqual(output.trimEnd().split('\n').slice(-2), [
     '5 tests need: bubblewrap (3), Chromium (2), root (1), the moon is full (1), writable control groups (1)',
-    'sudo apt-get install --no-install-recommends bubblewrap chromium',
+    'sudo apt-get install --no-install-recommends bubblewrap chromium-headless-shell',
   ])
 })
 

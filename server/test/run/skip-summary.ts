@@ -1,7 +1,7 @@
 // What the tests of a run need that this machine does not have, for the end of `npm test`:
 //
 //     214 tests need: bubblewrap (61), Chromium (48), root (7)
-//     sudo apt-get install --no-install-recommends bubblewrap chromium
+//     sudo apt-get install --no-install-recommends bubblewrap chromium-headless-shell
 import { packagesFor, wordsOf } from './optional-programs.ts'
 
 /** `reasons`: one for each test that was skipped. */
