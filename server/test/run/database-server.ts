@@ -60,6 +60,16 @@ export async function startTestServer(): Promise<TestServer> {
   }
 }
 
+/** A run whose files use no database. */
+export type RunWithoutServer = Pick<TestServer, 'data_dir' | 'mark' | 'stopRun'> & { url: null }
+
+/** The folder and the mark of a run, without a server. What dead runs left is removed before. */
+export async function startRunWithoutServer(): Promise<RunWithoutServer> {
+  show('dead test runs left', await clearDeadRuns())
+  const folder = await makeRunFolder()
+  return { url: null, data_dir: folder.path, mark: folder.mark, stopRun: () => endRun(folder) }
+}
+
 async function remove({ path, release }: RunFolder): Promise<void> {
   await removeFolder(path)
   release()

@@ -5,13 +5,17 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { until } from '../support/until.ts'
 import { whyNotHidden } from './hidden-programs.ts'
 import { lacking } from './optional-programs.ts'
 
 const RUN = join(import.meta.dirname, 'main.ts')
+/** From a folder of temporary files. */
+const DATABASE = relative(join(tmpdir(), 'any'), join(import.meta.dirname, '../support/database.ts'))
+const ASKS = `import { test } from 'node:test'
+  test('asks', (t) => t.diagnostic(process.env.TEST_DATABASE_URL ? 'a database' : 'no database'))`
 // The runner prints what a file did when all that come before it by name have ended.
 const FILES = {
   'fails.test.mjs': "import { test } from 'node:test'; test('fails', () => { throw new Error('why') })",
@@ -24,6 +28,9 @@ const FILES = {
   'looks.test.mjs': `import { spawnSync } from 'node:child_process'; import { test } from 'node:test'
     const find = (program) => spawnSync(program, ['--version'], { env: { PATH: '/usr/bin:/bin' } }).error?.code ?? 'found'
     test('looks', (t) => t.diagnostic(['git', '/usr/bin/git', 'sh'].map(find).join(' ') + ' uid ' + process.getuid()))`,
+  'asks.test.mjs': ASKS,
+  // A module is found by the text of its import.
+  'uses.test.mjs': `${ASKS}; if (false) await import('${DATABASE}')`,
   'times.test.mjs': `import { readdirSync, rmSync, writeFileSync } from 'node:fs'; import { test } from 'node:test'
     import { setTimeout } from 'node:timers/promises'
     test('is alone', async (t) => {
@@ -101,6 +108,14 @@ test('a file that must be undisturbed runs while no other does, and counts as th
   const failing = await runFiles(t, { names: ['a.test.mjs', 'fails.test.mjs'] })
   assert.equal(failing.exit_code, 1)
   assert.deepEqual(failing.failed, ['fails.test.mjs'])
+})
+
+test('a run starts PostgreSQL where a file uses it, and not elsewhere', async (t) => {
+  const names = ['asks.test.mjs']
+  const env = { TEST_DATABASE_URL: undefined }
+  assert.match((await runFiles(t, { names, env })).output, /ℹ no database/)
+  const using = await runFiles(t, { names: ['uses.test.mjs'], env })
+  assert.match(using.output, /ℹ a database/)
 })
 
 test('a run past its bound is ended', async (t) => {

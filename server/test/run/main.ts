@@ -1,5 +1,5 @@
 // `npm test`, `npm run test:long`, and `npm test -- [--all] [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`.
-// A run starts one PostgreSQL, runs the test files of every workspace in batches (batches.ts), and ends the server whatever
+// A run starts one PostgreSQL where any file uses it, runs the test files of every workspace in batches (batches.ts), and ends the server whatever
 // happens. The proofs that must be undisturbed run first, one at a time; node:test prints its closing lines for these and for
 // the others. A few named files run each in a process of its own. Without names, the run leaves out the long proofs, which `--long`
 // runs alone, and `--all` with the others. A run in which no test was executed has failed: it would otherwise look like one in
@@ -18,9 +18,10 @@ import { readPageSize, usageOfTrees } from '../../src/node/procfs.ts'
 import { RUN_VARIABLE } from '../leftovers/run.ts'
 import { type Entry, LONG_ENDING, readFiles, writeBatches } from './batches.ts'
 import { buildPrograms, PROGRAMS_VARIABLE } from './built-programs.ts'
-import { startTestServer, type TestServer } from './database-server.ts'
+import { type RunWithoutServer, startRunWithoutServer, startTestServer, type TestServer } from './database-server.ts'
 import { withoutPrograms } from './hidden-programs.ts'
 import { TEST_MS_MAX } from './limits.ts'
+import { modulesOf } from './modules-of.ts'
 import { type Outcome, sumUp } from './outcome.ts'
 import { readProcessorTimes, USE_VARIABLE } from './processor-time.ts'
 import { programDependents } from './program-dependents.ts'
@@ -28,6 +29,7 @@ import { summariseSkips } from './skip-summary.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
+const DATABASE = join(import.meta.dirname, '../support/database.ts')
 const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
 /** Loaded before every test file. */
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
@@ -78,7 +80,7 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
   for (const signal of SIGNALS) process.on(signal, onSignal)
   const bound = options.seconds_max === null ? undefined : setTimeout(onSignal, options.seconds_max * 1000)
   try {
-    const server = await startTestServer()
+    const server = await (usesDatabase(files) ? startTestServer() : startRunWithoutServer())
     try {
       if (interrupt.signal.aborted) return UNFINISHED
       const is_batched = files.length > FILES_ALONE_MAX
@@ -94,6 +96,11 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
   }
 }
 
+/** A file for which this is wrong starts a server of its own (support/database.ts). */
+function usesDatabase(files: readonly string[]): boolean {
+  return files.some((file) => modulesOf(file).has(DATABASE))
+}
+
 /** The long proofs are in files of their own: kills, faults, long fuzzing, engines, upgrades, clusters. */
 function findFiles({ long, all }: Options): string[] {
   return globSync(PATTERN, { cwd: ROOT, exclude: (name) => name === 'node_modules' })
@@ -105,14 +112,14 @@ function findFiles({ long, all }: Options): string[] {
 /** `programs`: the built ones; null: tests start the sources. */
 async function runFiles(
   { files, entries, programs }: { files: readonly string[]; entries: readonly Entry[]; programs: string | null },
-  server: TestServer,
+  server: TestServer | RunWithoutServer,
   interrupt: AbortSignal,
   { failed_to, without_programs }: Options,
 ): Promise<number> {
   const use_file = join(server.data_dir, 'processor-time.jsonl')
   const env = {
     ...process.env,
-    TEST_DATABASE_URL: server.url,
+    ...(server.url === null ? {} : { TEST_DATABASE_URL: server.url }),
     ...(programs === null ? {} : { [PROGRAMS_VARIABLE]: programs }),
     [RUN_VARIABLE]: server.mark,
     [USE_VARIABLE]: use_file,

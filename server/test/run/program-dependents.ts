@@ -1,19 +1,15 @@
 // The test files whose outcome depends on optional programs: a module of the tests that they load asks for one
 // (optional-programs.ts), or starts lobbies that have sandboxes where bubblewrap is installed. All other files run the same with
 // the programs and without them, so only these are run once more with the programs hidden.
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { modulesOf } from './modules-of.ts'
 import { OPTIONAL_PROGRAMS } from './optional-programs.ts'
 
-const ROOT = join(import.meta.dirname, '../../..')
 /** It names all programs and needs none. */
 const TABLE = join(import.meta.dirname, 'optional-programs.ts')
 /** How a module of tests names a program that it needs. */
 const PROGRAMS = new RegExp(`'(?:${Object.keys(OPTIONAL_PROGRAMS).join('|')})'`)
-/** Relative modules of an import, and programs of tests that are named by their address. */
-const MODULE = /(?:from|import\(|new URL\()\s*'(?<path>\.[^']+\.ts)'/g
-/** Only modules of tests are followed: the platform itself loads the runner always, and runs it when a test asks for that. */
-const OF_TESTS = /\/(?:test|examples)\/|\.test\.ts$/
 /** A platform of the tests with sandboxes, a runner of its own, or the whole platform as `muster start` runs it. */
 const LOBBIES_START = /\bhas_sandboxes:\s*true|(?<!function )\b(?:startMuster|openRunner|openDriver)\(|(?<!\w)\['start'/
 
@@ -31,17 +27,4 @@ function remembered(known: Map<string, boolean>, file: string): boolean {
 function dependsItself(file: string): boolean {
   const text = readFileSync(file, 'utf8')
   return LOBBIES_START.test(text) || (file !== TABLE && text.includes("optional-programs.ts'") && PROGRAMS.test(text))
-}
-
-/** The file and all modules of tests that it loads. */
-function modulesOf(file: string): Set<string> {
-  const found = new Set([file])
-  // A set is iterated with what is added meanwhile; it holds each file of the checkout at most once.
-  for (const module of found) {
-    for (const { groups } of readFileSync(module, 'utf8').matchAll(MODULE)) {
-      const path = resolve(dirname(module), groups!.path!)
-      if (OF_TESTS.test(path.slice(ROOT.length)) && existsSync(path)) found.add(path)
-    }
-  }
-  return found
 }
