@@ -13,9 +13,9 @@ export const TEMPLATE = 'muster_template'
 
 /**
  * A crash of the machine ends the run and its data; a crash of PostgreSQL loses nothing without fsync and whole pages. Every test
- * opens connections, and each maps the shared buffers.
+ * opens connections, and each maps the shared buffers. Hundreds of databases live for seconds: a worker for each would clean nothing.
  */
-const SETTINGS = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB' }
+const SETTINGS = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', autovacuum: 'off' }
 
 /** Lines printed about what was left. */
 const LINES_SHOWN_MAX = 30
