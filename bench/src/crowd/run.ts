@@ -1,6 +1,6 @@
 // Measures honest finds while 64 client addresses occupy what they can: connections, long polls, bodies that never arrive,
-// uploads, watches, WebSockets, and requests as often as the rate limits allow. For each attack it prints the latency of
-// finds, its ratio to the latency without an attack, and how many finds were refused.
+// uploads, watches, WebSockets, and requests as often as the rate limits allow. Then all of them hang up at once. For each
+// attack and its end it prints the latency of finds, its ratio to the latency without an attack, and how many finds were refused.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,7 @@ const SECONDS = 6
 const LOBBIES = 48
 /** Until an attack has opened each connection once. */
 const RAMP_MS_MAX = 8_000
+const SETTLE_MS = 2_000
 const RATIO_MAX = 3
 
 export async function run(): Promise<void> {
@@ -34,10 +35,13 @@ export async function run(): Promise<void> {
     const find = () => findSteadily({ port, request }, { per_second: FINDS_PER_SECOND, seconds: SECONDS })
     await find()
     const quiets: Honest[] = []
-    const attacked: { name: string; honest: Honest; report: AttackReport }[] = []
+    const attacked: { name: string; honest: Honest; report: AttackReport | null }[] = []
     for (const { name, attack } of await attacksOf(platform, game, CLIENTS)) {
       quiets.push(await find())
-      attacked.push({ name, ...(await findBeside({ port, ...attack }, find)) })
+      const { beside, at_its_end, report } = await findBeside({ port, ...attack }, find)
+      attacked.push({ name, honest: beside, report }, { name: `end of ${name}`, honest: at_its_end, report: null })
+      // The next quiet series must not pay for what this attack has left.
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
     }
     // One stall of the machine would make the p99 of one quiet series several times what it is.
     const quiet_ms = median(quiets.map(p99Of))
@@ -66,7 +70,7 @@ export async function run(): Promise<void> {
 async function findBeside(
   attack: Attack,
   find: () => Promise<Honest>,
-): Promise<{ honest: Honest; report: AttackReport }> {
+): Promise<{ beside: Honest; at_its_end: Honest; report: AttackReport }> {
   const child = fork(fileURLToPath(new URL('./attacker.ts', import.meta.url)))
   let report: AttackReport = { open: 0, responses: 0, opened: 0 }
   child.on('message', (message) => {
@@ -77,11 +81,12 @@ async function findBeside(
   const wanted = attack.clients * attack.each
   while (report.opened < wanted && performance.now() < late) await once(child, 'message')
   if (report.opened < wanted) throw new Error(`the attack opened ${report.opened} of ${wanted} connections in its ramp`)
-  const honest = await find()
+  const beside = await find()
   const exited = once(child, 'exit')
   child.disconnect()
+  const at_its_end = await find()
   await exited
-  return { honest, report }
+  return { beside, at_its_end, report }
 }
 
 const p99Of = ({ latencies_ms }: Honest): number => quantile(latencies_ms, 0.99)
