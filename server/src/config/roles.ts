@@ -12,8 +12,13 @@ export type Role = (typeof ROLES)[number]
  * - api and runner: they are idle most of the time.
  */
 export const ROLE_FLAGS: Readonly<Record<Role, readonly string[]>> = {
-  api: ['--max-semi-space-size=4'],
+  api: youngGeneration(4),
   matchmaker: [],
-  runner: ['--max-semi-space-size=2'],
-  edge: ['--max-semi-space-size=4'],
+  runner: youngGeneration(2),
+  edge: youngGeneration(4),
+}
+
+/** It has its size from the start: V8 would begin with a smaller one, and collect it many times while the modules load. */
+function youngGeneration(mb: number): string[] {
+  return [`--min-semi-space-size=${mb}`, `--max-semi-space-size=${mb}`]
 }
