@@ -1,6 +1,6 @@
 // A certificate authority of our own: its key and its certificate are in one file, made at first use.
 import { KeyObject, randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import {
   AuthorityKeyIdentifierExtension,
@@ -16,6 +16,7 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509'
+import { placeFile } from './place-file.ts'
 
 export type PrivateAuthority = { certificate: X509Certificate; key: CryptoKey }
 
@@ -114,19 +115,10 @@ async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** The file appears whole: making its link fails for all processes but the first. */
 async function create({ path, subject, extensions }: AuthorityFile, now_ms: number): Promise<string> {
   const keys = await newKeyPair()
   const certificate = await certifyItself(keys, { subject, extensions, now_ms })
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
-  try {
-    await writeFile(draft, `${pemOf(keys.privateKey)}${pemOf(certificate)}`, { mode: 0o600, flush: true })
-    await link(draft, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    await rm(draft, { force: true })
-  }
+  placeFile(path, `${pemOf(keys.privateKey)}${pemOf(certificate)}`)
   return readFile(path, 'utf8')
 }
 

@@ -1,6 +1,6 @@
 // `npm test`, `npm run test:long`, and `npm test -- [--all] [--failed-to LIST] [--seconds-max N] [--without-programs] [FILE...]`.
-// A run starts one PostgreSQL where any file uses it, runs the test files of every workspace in batches (batches.ts), and ends the server whatever
-// happens. The proofs that must be undisturbed run first, one at a time; node:test prints its closing lines for these and for
+// A run starts one PostgreSQL where any file uses it, runs the test files of every workspace in batches (batches.ts), and ends
+// the server whatever happens. The proofs that must be undisturbed run first, one at a time; node:test prints its closing lines for these and for
 // the others. A few named files run each in a process of its own. Without names, the run leaves out the long proofs, which `--long`
 // runs alone, and `--all` with the others. A run in which no test was executed has failed: it would otherwise look like one in
 // which all of them passed. `--failed-to` writes the paths of the files that failed, or were under way when the run was ended,

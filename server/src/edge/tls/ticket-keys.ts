@@ -4,10 +4,11 @@
 // A key is a file, which is removed at its end. Who gets the folder later cannot read recorded connections of TLS 1.2, whose tickets
 // hold their secrets.
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Server } from 'node:tls'
 import type { Context } from '../../context.ts'
+import { placeFile } from '../../process-tls/place-file.ts'
 
 /** Lifetime of a key. At its end all tickets are refused, and their clients do a full handshake. */
 export const TICKET_KEY_MS = 12 * 3_600_000
@@ -70,19 +71,6 @@ function openKey(folder: string, name: string): Buffer {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const file of readdirSync(folder)) if (file.split('.')[0] !== name) rmSync(join(folder, file), { force: true })
   const path = join(folder, name)
-  if (!existsSync(path)) makeKey(path)
+  if (!existsSync(path)) placeFile(path, randomBytes(KEY_BYTES))
   return readFileSync(path)
-}
-
-/** The file appears whole, and the one of another process stays. */
-function makeKey(path: string): void {
-  const unfinished = `${path}.${process.pid}`
-  writeFileSync(unfinished, randomBytes(KEY_BYTES), { mode: 0o600 })
-  try {
-    linkSync(unfinished, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(unfinished, { force: true })
-  }
 }
