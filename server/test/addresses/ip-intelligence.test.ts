@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { type AddressFeed, openFeeds } from '../../src/addresses/ip-data/feeds.ts'
+import { readSeed } from '../../src/addresses/ip-data/read.ts'
 import { type IpIntelligenceOptions, openIpIntelligence } from '../../src/addresses/ip-intelligence.ts'
 import { createDns } from '../../src/outbound/dns.ts'
 import { parseNetworks } from '../../src/outbound/public-address.ts'
@@ -201,6 +202,33 @@ test('what comes with the platform knows the large hosting providers, and takes 
   assert.deepEqual(classesOf('159.89.1.1'), [])
   assert.deepEqual(classesOf('80.128.0.1'), ['hosting'])
   assert.equal(data.factsOf('95.216.1.1').coordinates, null)
+})
+
+test('a checkout reads the AS numbers as the first start has kept them, and makes a damaged or outdated file again', {
+  skip: has_seed_package ? false : `${SEED_PACKAGE} is not installed`,
+}, async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-seed-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const kept = join(folder, 'as-numbers.bin')
+  const readWhole = async () => {
+    const { ipv4, ipv6 } = (await readSeed(kept))!
+    return [ipv4.values.length, ipv6.values.length]
+  }
+  /** Changes the file, and waits until it has been made again. */
+  const madeAgainAfter = async (change: () => Promise<unknown>) => {
+    await change()
+    const { ino } = await stat(kept)
+    assert.deepEqual(await readWhole(), lengths)
+    await until('the file to be made again', async () => (await stat(kept)).ino !== ino)
+    assert.deepEqual(await readFile(kept), bytes)
+  }
+  const lengths = await readWhole()
+  const bytes = await until('the file to be made', () => readFile(kept).catch(() => null))
+  assert.deepEqual(await readdir(folder), ['as-numbers.bin'])
+  assert.deepEqual(await readWhole(), lengths)
+  await madeAgainAfter(() => truncate(kept, 1_000))
+  // The package was installed after it.
+  await madeAgainAfter(() => utimes(kept, 0, 0))
 })
 
 /** Sends the response of the test; `asked` counts the requests. */

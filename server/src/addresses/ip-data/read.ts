@@ -1,6 +1,6 @@
 // The files of address data, read. What is parsed is parsed by a thread of its own (reader.ts), one file at a time and
 // within bounds.
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { unpackAsNumbers } from './as-numbers.ts'
@@ -9,11 +9,13 @@ import { type Mmdb, openMmdb } from './mmdb.ts'
 import type { RangeTable } from './ranges.ts'
 
 export type ParsedList = { list: AddressList; bad_lines: number }
-export type ReaderTask = { kind: 'list'; path: string } | { kind: 'as_numbers'; ipv4_path: string; ipv6_path: string }
+export type ReaderTask = { kind: 'list'; path: string } | ({ kind: 'as_numbers'; packed_path: string } & SeedPaths)
 export type ReaderAnswer = { list: ParsedList } | { as_numbers: RangeTable } | { failure: string }
 
-/** What the npm package of the platform has in place of the files. A checkout has no such file. */
-const PACKED_SEED = new URL('../../../as-numbers.bin', import.meta.url)
+type SeedPaths = { ipv4_path: string; ipv6_path: string }
+
+/** What the npm package of the platform has in place of the files. In a checkout the first start makes it. */
+const PACKED_SEED = fileURLToPath(new URL('../../../as-numbers.bin', import.meta.url))
 /** Heap of the thread that parses, in MB. */
 const READER_MEMORY_MB_MAX = 1_024
 
@@ -31,26 +33,30 @@ export async function readList(path: string): Promise<ParsedList> {
 
 /**
  * The AS numbers of all addresses, which come with the platform; null in a checkout without the optional dependency that
- * has them. Throws an Error with a sentence.
+ * has them. Throws an Error with a sentence. A test has a `packed_path` of its own.
  */
-export async function readSeed(): Promise<RangeTable | null> {
-  const packed = await readIfThere(PACKED_SEED)
-  if (packed !== null) return unpackAsNumbers(packed)
+export async function readSeed(packed_path = PACKED_SEED): Promise<RangeTable | null> {
   const paths = seedPaths()
+  const packed = await readPacked(packed_path, paths)
+  if (packed !== null) return packed
   if (paths === null) return null
-  const answer = await askReader({ kind: 'as_numbers', ...paths })
+  const answer = await askReader({ kind: 'as_numbers', packed_path, ...paths })
   if ('as_numbers' in answer) return answer.as_numbers
   throw new Error(failureOf(answer))
 }
 
-async function readIfThere(file: URL): Promise<Buffer | null> {
-  return readFile(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
+/** Null where there is none, and in a checkout also where it is damaged, or older than the files. */
+async function readPacked(packed_path: string, paths: SeedPaths | null): Promise<RangeTable | null> {
+  try {
+    if (paths !== null && (await stat(paths.ipv4_path)).mtimeMs > (await stat(packed_path)).mtimeMs) return null
+    return unpackAsNumbers(await readFile(packed_path))
+  } catch (error) {
+    if (paths !== null || (error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
-  })
+  }
 }
 
-function seedPaths(): { ipv4_path: string; ipv6_path: string } | null {
+function seedPaths(): SeedPaths | null {
   try {
     return {
       ipv4_path: fileURLToPath(import.meta.resolve('@ip-location-db/asn/asn-ipv4-num.csv')),
