@@ -53,7 +53,7 @@ test('a test that fails in a batch fails its file, and no other', async (t) => {
   assert.equal(outcome.exit_code, 1)
   assert.deepEqual(namesOf(outcome.failed_files), ['b.test.mjs'])
   assert.equal(outcome.executed, 4)
-  assert.match(outcome.failures[0] ?? '', /b\.test\.mjs: "fails"\nError: why/)
+  assert.match(outcome.failures[0] ?? '', /b\.test\.mjs: "fails"\n {2}Error: why\n {2}at .*b\.test\.mjs/)
   assert.deepEqual(namesOf(outcome.durations_ms.keys()), ['a.test.mjs', 'b.test.mjs', 'c.test.mjs'])
   assert.deepEqual([...outcome.under_way], [])
 })

@@ -95,7 +95,7 @@ test('a run that is ended names the files that failed and those that were under 
   assert.deepEqual(failed, ['fails.test.mjs', 'stuck.test.mjs'])
   assert.match(output, /✖ .*stuck\.test\.mjs was under way when the run was ended/)
   assert.match(output, /✖ .*fails\.test\.mjs failed/)
-  assert.match(output, /✖ .*fails\.test\.mjs: "fails"\nError: why/)
+  assert.match(output, /✖ .*fails\.test\.mjs: "fails"\n {2}Error: why/)
 })
 
 test('a file that must be undisturbed runs while no other does, and counts as the others', async (t) => {

@@ -149,8 +149,6 @@ async function runFiles(
     await writeFile(failed_to, names.map((file) => `${file}\n`).join(''))
   }
   printOutcome(outcome, files, readProcessorTimes(await readFile(use_file, 'utf8').catch(() => '')))
-  // At its own end the reporter has printed them. The summary of CI begins with the slowest files, so this comes after them.
-  if (interrupt.aborted) for (const failure of outcome.failures) console.error(`✖ ${failure}`)
   if (interrupt.aborted) return UNFINISHED
   return exit_code === 0 && outcome.executed === 0 ? 1 : exit_code
 }
@@ -197,7 +195,7 @@ function flagsOf(outcome_file: string, at_once: number): string[] {
 }
 
 function printOutcome(outcome: Outcome, files: readonly string[], cpu_ms: ReadonlyMap<string, number>): void {
-  const { executed, failed_files, bad_ends, under_way, durations_ms, skips } = outcome
+  const { executed, failed_files, failures, bad_ends, under_way, durations_ms, skips } = outcome
   if (files.length > 1) {
     printLongest(`The slowest of ${durations_ms.size} test files that ended:`, durations_ms)
     printLongest('The most processor time, without PostgreSQL:', cpu_ms)
@@ -213,6 +211,9 @@ function printOutcome(outcome: Outcome, files: readonly string[], cpu_ms: Readon
   if (executed === 0) console.error('No test was executed.')
   console.error(processorTime())
   for (const line of summariseSkips(skips)) console.error(line)
+  // Last, so that whoever sees only the end of a long output knows what failed.
+  if (failures.length > 0) console.error('\nWhat failed:')
+  for (const failure of failures) console.error(`✖ ${failure}`)
 }
 
 function printLongest(title: string, times_ms: ReadonlyMap<string, number>): void {

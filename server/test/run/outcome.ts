@@ -7,12 +7,14 @@ import { type EventFile, EventFiles } from '../support/event-files.ts'
 import { isBatch } from './batches.ts'
 
 const ERROR_LENGTH_MAX = 2_000
+/** Of an error in the list of all. */
+const BRIEF_LENGTH_MAX = 240
 
 export type Outcome = {
   executed: number
   /** Paths of the test files in which anything failed. */
   failed_files: Set<string>
-  /** Each test that failed, with its file and its error. */
+  /** Each test that failed, with its file and the beginning of its error. */
   failures: string[]
   /** How the process of a file ended that failed after its tests had passed: by a signal, or by an error. */
   bad_ends: string[]
@@ -79,15 +81,16 @@ function completionOf(data: Completion, files: EventFiles): Line[] {
   const { passed, duration_ms } = data.details
   const lines: Line[] = is_file ? [{ event: 'file ended', file, duration_ms }] : []
   if (passed || data.todo !== undefined) return lines
-  if (!is_file || isUnreadable(data.details)) {
+  if (hasReason(data.details, is_file)) {
     lines.push({ event: 'failure', file, name: data.name, error: errorOf(data.details) })
   }
   return [...lines, { event: 'failed', file }]
 }
 
-/** Whether a file of a batch could not be imported. */
-function isUnreadable({ type, error }: Completion['details']): boolean {
-  return type === 'suite' && (error as { failureType?: string } | undefined)?.failureType !== 'subtestsFailed'
+/** Whether the error says why. Of a test whose subtests failed it does not, and of a file only where it could not be imported. */
+function hasReason({ type, error }: Completion['details'], is_file: boolean): boolean {
+  if ((error as { failureType?: string } | undefined)?.failureType === 'subtestsFailed') return false
+  return !is_file || type === 'suite'
 }
 
 function resultOf(
@@ -113,6 +116,15 @@ type Result = Failure | Extract<TestEvent, { type: 'test:pass' }>['data']
 
 function errorOf(details: { error?: Error }): string {
   return inspect(details.error?.cause ?? details.error).slice(0, ERROR_LENGTH_MAX)
+}
+
+/** The first lines of an error, and where the test was. */
+function briefOf(error: string): string {
+  const [message, ...frames] = error.split(/\n(?= +at )/)
+  const frame = frames.find((line) => /\.test\.\w+/.test(line)) ?? frames[0] ?? ''
+  return `${message!.slice(0, BRIEF_LENGTH_MAX)}\n${frame.slice(0, BRIEF_LENGTH_MAX)}`
+    .replaceAll(/\s*\n\s*/g, '\n  ')
+    .trimEnd()
 }
 
 function reasonOf(skip: string | boolean): string {
@@ -149,7 +161,7 @@ export function sumUp(lines: string): Outcome {
         outcome.failed_files.add(line.file)
         break
       case 'failure':
-        outcome.failures.push(`${line.file}: "${line.name}"\n${line.error}`)
+        outcome.failures.push(`${line.file}: "${line.name}"\n  ${briefOf(line.error)}`)
         break
       case 'bad end':
         outcome.bad_ends.push(`${line.file} ended ${line.how}`)
