@@ -40,7 +40,7 @@ type World = { platform: Platform; game: TestGame; muster: Muster }
 
 /** It writes what a log may have, and then is ready. It writes a line for each request. */
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 console.log('one plain line')
 console.log(JSON.stringify({ level: 50, msg: 'a line of pino' }))

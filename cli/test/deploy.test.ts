@@ -24,7 +24,7 @@ import { openScreen } from './program.ts'
 
 /** A server that sends its version to each player, and never ends a connection. */
 const VERSIONED_SERVER = (version: string) => `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { createHash } from 'node:crypto'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 const call = (path, body) => new Promise((resolve) => {

@@ -30,7 +30,7 @@ const SECRETS = { PAYMENT_KEY: 'of $HOME and ${PORT}', MAP: 'secret' }
 const PAGE = new URL('../../docs/deploy.md', import.meta.url)
 
 const GAME_SERVER = (greeting: string) => `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 const call = async (path, body) => {
   const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN, 'content-type': 'application/json' }
@@ -245,7 +245,7 @@ async function plays(t: TestContext, platform: Platform): Promise<void> {
 }
 
 const SHOWING_SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { readFileSync } from 'node:fs'
 // bubblewrap adds PWD.
 const { PWD, HOME, PATH, TMPDIR, PORT_GAME, PLATFORM_API_URL, PLATFORM_TOKEN, ...env } = process.env

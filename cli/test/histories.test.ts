@@ -19,7 +19,7 @@ type World = { platform: Platform; game: TestGame; muster: Muster }
 
 const LINES = 20_000
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 for (let line = 0; line < ${LINES}; line++) console.log('line ' + line)
 console.log('the last line')

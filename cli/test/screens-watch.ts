@@ -32,7 +32,7 @@ type WatchStep = Step<WatchWorld>
 
 /** It writes three lines, then is ready. It accepts WebSockets, and writes what it reads from its standard input. */
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { createHash } from 'node:crypto'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 const call = (path, body) => new Promise((resolve) => {

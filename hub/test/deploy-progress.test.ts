@@ -18,7 +18,7 @@ import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from
 const MODES = { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } }
 /** Calls ready when the test asks it to. */
 const PATIENT_SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }

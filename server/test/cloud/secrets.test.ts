@@ -26,7 +26,7 @@ import { detailsOf, newGame, refused } from './steps.ts'
 
 /** Sends its environment to everyone who connects: a test reads it there, and the log stays free of it. */
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 http.createServer((_, answer) => answer.end(JSON.stringify(process.env))).listen(Number(PORT_GAME), '127.0.0.1', () => {
   const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }

@@ -186,7 +186,7 @@ test('a peer with one of the machine’s own addresses is never a trusted proxy'
 /** A lobby's server that forges requests for seats, and reports the results over HTTP. */
 const FORGER = `
 import { existsSync } from 'node:fs'
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PUBLIC_TOKEN, EDGE_URL, EDGE_SOCKET } = process.env
 const find = (to, headers) => new Promise((resolve) => {
   const req = http.request({ ...to, path: '${findLobby.path}', method: 'POST', agent: false, headers: {

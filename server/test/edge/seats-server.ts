@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 export const PLAIN_SERVER = `
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
-import { createServer as createHttp } from 'node:http'
+const { createServer: createHttp } = process.getBuiltinModule('node:http')
 import { createServer } from 'node:net'
 const { PORT_CHAT, PORT_WEB, PORT_NAMED, PORT_RAW, PORT_KEPT, PORT_OLD, PORT_VOICE, HOST } = process.env
 const print = (what) => console.log(JSON.stringify(what))

@@ -29,7 +29,7 @@ const NUMBER = /([\d,]+)(?: (s|min|h|days|KiB|MiB))? <!-- (\S+\.ts) (.+?) -->|<!
 
 /** What a lobby finds, asked by the lobby itself. */
 const REPORTER = `
-import { createServer } from 'node:http'
+const { createServer } = process.getBuiltinModule('node:http')
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, statfsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 const isWritable = (folder) => {

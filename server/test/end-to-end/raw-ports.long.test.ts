@@ -90,7 +90,7 @@ test('a raw TCP game is played over TLS, with a certificate that the client has 
 
 /** Reports what becomes of listening at each address that a line names. */
 const GREEDY_SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import net from 'node:net'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_SSH } = process.env
 const listen = ({ port, host }) =>

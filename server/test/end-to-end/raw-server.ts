@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test'
  */
 export const RAW_SERVER = `
 import dgram from 'node:dgram'
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import net from 'node:net'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_VOICE } = process.env
 const call = (path, body) =>

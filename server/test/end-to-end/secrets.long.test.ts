@@ -41,7 +41,7 @@ const HASH = 'a password’s hash'
 
 /** A server that reports what it was started with: its token is as secret as any. */
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 const call = (path, body) => fetch(PLATFORM_API_URL + path, {
   method: 'POST', body: JSON.stringify(body),

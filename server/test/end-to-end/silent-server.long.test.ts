@@ -28,7 +28,7 @@ import { dial, openDatagrams } from './raw-server.ts'
 const SILENT_SERVER = `
 import { createHash } from 'node:crypto'
 import dgram from 'node:dgram'
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import net from 'node:net'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_WEB, PORT_GAME, PORT_VOICE } = process.env
 const web = http.createServer((request, response) => response.end('hello'))

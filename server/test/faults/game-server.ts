@@ -6,7 +6,7 @@
  * asks all of them, and takes the first response that is not 5xx.
  */
 export const GAME_SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import net from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_RAW, MATCHMAKERS = '' } = process.env

@@ -2,7 +2,7 @@
 export const ECHO_SERVER = `
 import { createHash } from 'node:crypto'
 import dgram from 'node:dgram'
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import net from 'node:net'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_RAW, PORT_VOICE } = process.env
 const own = (text) => process.pid + ' ' + text

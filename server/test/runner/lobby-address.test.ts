@@ -14,7 +14,7 @@ import { until } from '../support/until.ts'
 
 /** The lobby's server. The body of a request describes a call of the platform; the response is the result of that call. */
 const CALLER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { text } from 'node:stream/consumers'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 const call = ({ method, path, headers, body }) => new Promise((resolve, reject) => {

@@ -36,7 +36,7 @@ const SERVER = {
 
 /** It listens at PORT, as on other hosting platforms. */
 const UNKNOWING = `
-  import { createServer } from 'node:http'
+  const { createServer } = process.getBuiltinModule('node:http')
   createServer((_, response) => response.end('game')).listen(process.env.PORT, process.env.HOST)
   process.on('SIGTERM', () => process.exit(0))`
 

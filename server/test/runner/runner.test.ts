@@ -11,7 +11,7 @@ import { openRunner, type RunnerFixture } from './runner-fixture.ts'
 
 const SERVER = {
   'server.mjs': `
-    import { createServer } from 'node:http'
+    const { createServer } = process.getBuiltinModule('node:http')
     process.on('SIGTERM', () => process.exit(0))
     createServer((_, answer) => answer.end(JSON.stringify(process.env))).listen(Number(process.env.PORT_GAME_PORT), '127.0.0.1')`,
 }

@@ -24,7 +24,7 @@ const SEND_MS = 100
  */
 const BLOCKABLE_SERVER = `
 import { createSocket } from 'node:dgram'
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { createServer } from 'node:net'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 

@@ -15,7 +15,7 @@ const LIMITS = { max_players_per_client: 1_000, lobby_count_max: 1_000 }
 const FINDS_MAX = 8
 /** Says which container it is. The number is the server's own choice. */
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { randomUUID } from 'node:crypto'
 const id = randomUUID()
 console.log('started ' + id)

@@ -12,7 +12,7 @@ type Answer = ResponseOf<typeof getLobbyLogs>
 export type Script = { std_out?: Buffer | string; std_err?: Buffer | string; exit_code?: number }
 
 const SERVER = `
-import http from 'node:http'
+const http = process.getBuiltinModule('node:http')
 import { writeSync } from 'node:fs'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PLATFORM_LOBBY_CONFIG } = process.env
 const { std_out = '', std_err = '', exit_code } = JSON.parse(PLATFORM_LOBBY_CONFIG || '{}')
