@@ -211,7 +211,7 @@ function printOutcome(outcome: Outcome, files: readonly string[], cpu_ms: Readon
   if (executed === 0) console.error('No test was executed.')
   console.error(processorTime())
   for (const line of summariseSkips(skips)) console.error(line)
-  // Last, so that whoever sees only the end of a long output knows what failed.
+  // Last, because CI may show only the end of a long output.
   if (failures.length > 0) console.error('\nWhat failed:')
   for (const failure of failures) console.error(`✖ ${failure}`)
 }
