@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ApiError, revokeToken } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
+import { send } from '@musterhost/contract/node-send'
 import { readConfig } from '../config/read-config.ts'
 import { StartError } from '../config/start-error.ts'
 import { type Keys, openKeys } from '../tokens/keys.ts'
@@ -46,7 +47,7 @@ export async function rotateAdminToken(env: NodeJS.ProcessEnv): Promise<{ file: 
   const token = issueAdminToken(keys, Date.now())
   if (old_id !== null) {
     const url = `http://${config.internal_host}:${config.api_port}`
-    await createClient({ url, token })
+    await createClient({ url, token, send })
       .call(revokeToken, { params: { token_id: old_id } })
       .catch((error: unknown) => {
         if (error instanceof ApiError) throw error

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { createSignInLink } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
+import { send } from '@musterhost/contract/node-send'
 import type { Logger } from 'pino'
 import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.ts'
 import { writeChosenPorts } from '../config/chosen-ports.ts'
@@ -188,7 +189,7 @@ async function signInUrl(
 ): Promise<string | null> {
   if (!roles.includes('api')) return null
   try {
-    const client = createClient({ url: `http://${internal_host}:${api_port}`, token })
+    const client = createClient({ url: `http://${internal_host}:${api_port}`, token, send })
     return (await client.call(createSignInLink, {})).url
   } catch (error) {
     log.warn({ err: error }, 'no sign-in link could be made; the admin token signs in')

@@ -1,10 +1,10 @@
-// The requests of commands, against a server that behaves in the ways of the network.
+// Requests of Node programs, against a server that behaves in the ways of the network.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { send } from '../src/send.ts'
+import { send } from './node-send.ts'
 
 const ASK = { method: 'POST', headers: { authorization: 'Bearer one' }, body: '{"ä":1}', signal: null }
 
