@@ -414,7 +414,8 @@ test('a filter by ray, address or actor reads an index, whatever the size of the
     )
     const plan = JSON.stringify(await eventsQuery(platform.ctx, null, filter).explain('json'))
     assert.match(plan, /"Index Name":"audit_events_(ray_id|user_id_event_id|token_id_event_id)_idx"/, plan)
-    assert.doesNotMatch(plan, /Seq Scan/, plan)
+    // The table of users is small, and may be read whole.
+    assert.doesNotMatch(plan, /"Node Type":"Seq Scan"[^{}]*"Relation Name":"audit_events"/, plan)
   }
   // Every address has 80 events here. A rare one is found by its index too.
   const rare = JSON.stringify(await eventsQuery(platform.ctx, null, { client_ip: '203.0.113.200' }).explain('json'))

@@ -125,9 +125,11 @@ test('who may do what on the management side', async (t) => {
   const issue = (subject: Parameters<typeof ctx.keys.issue>[0], now_ms = ctx.now()) =>
     ctx.keys.issue(subject, { now_ms, lifetime_ms: 60_000, name: 'prod' })
   const snapshot = async () => {
-    const rows = await Promise.all(MANAGEMENT_TABLES.map((table) => ctx.db.selectFrom(table).selectAll().execute()))
-    // The use of a cloud token is written a few seconds late.
-    return JSON.stringify(rows, (name, value) => (name === 'use_ts' ? undefined : value))
+    const tables = await Promise.all(MANAGEMENT_TABLES.map((table) => ctx.db.selectFrom(table).selectAll().execute()))
+    // The use of a cloud token is written a few seconds late. A table has no order, and that write changes the one it returns.
+    const textOf = (row: object): string =>
+      JSON.stringify(row, (name, value) => (name === 'use_ts' ? undefined : value))
+    return tables.flatMap((rows) => rows.map(textOf).sort()).join('\n')
   }
   const callWith = (token: string | null, { operation, input }: Call): Promise<unknown> =>
     (token === null ? createClient({ url: platform.api_url }) : platform.as(token)).call(operation, input as never)
