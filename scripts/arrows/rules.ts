@@ -168,7 +168,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     // Tools.
     'open-browser': ['terminal'],
     'temporary-token': ['session', 'terminal'],
-    session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'send', 'terminal'],
+    session: ['failure', 'options', 'platform-node', 'platforms', 'project', 'terminal'],
     // It reads muster.yaml, and calls no platform.
     project: ['failure'],
     platforms: ['failure'],
@@ -217,10 +217,11 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     links: ['routes', 'streams'],
     streams: ['handles', 'limits', 'node-internals', 'presence', 'routes', 'splice', 'tls'],
     http2: ['http', 'limits', 'presence', 'tls'],
-    http: ['handles', 'limits', 'presence', 'routes', 'tls'],
+    http: ['handles', 'hang-ups', 'limits', 'presence', 'routes', 'tls'],
     'node-internals': ['handles', 'limits', 'routes'],
     presence: ['limits', 'splice', 'tls'],
-    splice: ['handles', 'limits', 'tls'],
+    splice: ['handles', 'hang-ups', 'limits', 'tls'],
+    'hang-ups': ['limits'],
     tls: ['limits', 'routes'],
     handles: [],
     routes: ['limits'],

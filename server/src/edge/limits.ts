@@ -35,6 +35,8 @@ export const TLS_HANDSHAKE_MS_MAX = 10_000
 export const HEADER_CHECK_MS = 1_000
 /** Late connections that one batch ends before other requests are served: about a millisecond of work. */
 export const LATE_ENDED_AT_ONCE_MAX = 8
+/** Clients that hung up whose end one turn of the loop handles: about a millisecond of work. */
+export const HUNG_UP_AT_ONCE_MAX = 16
 /** Milliseconds without a byte in either direction while a request is under way: longer than any wait for a lobby. */
 export const REQUEST_IDLE_MS_MAX = 120_000
 /** Milliseconds that a connection without a request stays open. */

@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTcp, startReading, stopReading } from './handles.ts'
+import { HangUps } from './hang-ups.ts'
 import {
   FIRST_BYTES_MS_MAX,
   HALF_CLOSED_MS_MAX,
@@ -36,6 +37,9 @@ export type FirstBytesFilter = {
 }
 
 export type FilterVerdict = Buffer | 'held' | 'refused'
+
+/** All splices of this process share the maximum of a turn. */
+const hang_ups = new HangUps<() => void>((end) => end())
 
 const AFTER_HANDSHAKE: SpliceTimes = { idle_ms: SPLICE_IDLE_MS_MAX }
 
@@ -182,14 +186,15 @@ export class Splice {
     })
     this.#listen(to, 'drain', resume)
     this.#listen(to, 'close', resume)
-    this.#listen(from, 'end', () => {
+    const end = (): void => {
       if (is_client && this.#undecided !== null) {
         passFilter(this.#undecided, this.#undecided.end())
         this.#undecided = null
       }
       to.end()
       this.#startHalfClosed()
-    })
+    }
+    this.#listen(from, 'end', () => hang_ups.add(end))
   }
 
   #stopHeldTimer(): void {

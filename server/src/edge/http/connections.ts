@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net'
 import { ApiError } from '@musterhost/contract'
 import { startReading, stopReading } from '../handles.ts'
+import { HangUps } from '../hang-ups.ts'
 import {
   DRAIN_BYTES_MAX,
   DRAIN_MS_MAX,
@@ -72,6 +73,7 @@ export type StreamFacts = Omit<ConnectionFacts, 'raw' | 'is_secure'>
 export class Connections implements ClientConnectionHandlers {
   readonly #options: ConnectionsOptions
   readonly #open = new Set<Connection>()
+  readonly #hang_ups = new HangUps<Connection>((connection) => this.#onHungUp(connection))
   #is_closing = false
 
   constructor(options: ConnectionsOptions) {
@@ -112,7 +114,7 @@ export class Connections implements ClientConnectionHandlers {
     connection.unlisten = listen(socket, {
       data: (chunk: Buffer) => this.#onData(connection, chunk),
       drain: () => this.#onDrain(connection),
-      end: () => this.#onEnd(connection),
+      end: () => this.#hang_ups.add(connection),
       close: () => this.#onClose(connection),
     })
     return connection
@@ -308,8 +310,13 @@ export class Connections implements ClientConnectionHandlers {
   }
 
   /** A client that ends its sending side counts as gone. */
-  #onEnd(connection: Connection): void {
+  #onHungUp(connection: Connection): void {
     const { exchange } = connection
+    // Meanwhile it was closed, or taken over without a notice of its end.
+    if (!this.#open.has(connection)) {
+      connection.socket.destroy()
+      return
+    }
     if (exchange !== null && !exchange.is_over) this.#lose(exchange)
     if (exchange?.is_response_begun && !exchange.is_response_done) breakResponse(exchange)
     else this.#end(connection)
