@@ -23,7 +23,7 @@ function carryOut(): { answer: ReaderAnswer; table: RangeTable | null } {
 }
 
 /** The next start reads this file in a tenth of the time. One that cannot be written is not missed. */
-function keepPacked(path: string, bytes: Uint8Array): void {
+function keepPacked({ path, bytes }: { path: string; bytes: Uint8Array }): void {
   const draft = `${path}.${process.pid}-${threadId}`
   try {
     writeFileSync(draft, bytes)
@@ -34,11 +34,13 @@ function keepPacked(path: string, bytes: Uint8Array): void {
 }
 
 const { answer, table } = carryOut()
-const packed = task.kind === 'as_numbers' && table !== null ? packAsNumbers(table) : null
+// Its columns are no longer here once they have been handed over.
+const packed =
+  task.kind === 'as_numbers' && table !== null ? { path: task.packed_path, bytes: packAsNumbers(table) } : null
 const columns =
   table === null ? [] : [table.ipv4, table.ipv6].flatMap(({ starts, ends, values }) => [starts, ends, values])
 parentPort?.postMessage(
   answer,
   columns.map(({ buffer }) => buffer as ArrayBuffer),
 )
-if (task.kind === 'as_numbers' && packed !== null) keepPacked(task.packed_path, packed)
+if (packed !== null) keepPacked(packed)
