@@ -36,8 +36,8 @@ const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
 const FILES_AT_ONCE_MAX = 4
 /**
- * One more than the processors. On two of them three files at once leave 6 % of the time unused. Four leave none, and are a quarter
- * slower: each start of a platform is several processes, and they wait for each other.
+ * Test files that run at once: one more than the processors. On two processors three files leave 6 % of the time unused. Four
+ * leave none, and are slower: each start of a platform is several processes, and they wait for each other.
  */
 const FILES_AT_ONCE = Math.min(FILES_AT_ONCE_MAX, availableParallelism() + 1)
 /** Files named on the command line run each in a process of its own, up to this number. */

@@ -7,7 +7,7 @@ import { type EventFile, EventFiles } from '../support/event-files.ts'
 import { isBatch } from './batches.ts'
 
 const ERROR_LENGTH_MAX = 2_000
-/** Of an error in the list of all. */
+/** Characters of an error's message, and of its place, in the list of all failures. */
 const BRIEF_LENGTH_MAX = 240
 
 export type Outcome = {
