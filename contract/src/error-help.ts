@@ -616,6 +616,13 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Shorten the value, or put it into the state of the lobby. The command explains the request.',
     command: EXPLAIN,
   },
+  MATCHMAKER_WAITING: {
+    cause:
+      'The game mode has rules for its matches, and no match was complete within `wait_ms`, or its lobby still starts. The metadata say how many players are missing, and which rules refused others.',
+    remedy:
+      'Repeat the call with the same Idempotency-Key: the request keeps its place and its age. The SDK does it. The command explains the last call.',
+    command: EXPLAIN,
+  },
   MATCHMAKER_NO_AVAILABLE_LOBBIES: {
     cause: 'No open lobby matches with enough free places, and `prevent_auto_create_lobby` forbids a new one.',
     remedy: 'Leave out `prevent_auto_create_lobby`, or try again later. The first command explains the request.',

@@ -158,6 +158,10 @@ export const ERRORS = {
   MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'There are too many tags.' },
   MATCHMAKER_TAG_NAME_TOO_LONG: { status: 400, message: 'The name of a tag is too long.' },
   MATCHMAKER_TAG_TOO_LONG: { status: 400, message: 'The value of a tag is too long.' },
+  MATCHMAKER_WAITING: {
+    status: 503,
+    message: 'No match is complete yet. Repeat the call with the same Idempotency-Key: it keeps its place.',
+  },
   MATCHMAKER_NO_AVAILABLE_LOBBIES: { status: 400, message: 'No lobby has room, and none may be created.' },
   MATCHMAKER_AUTO_CREATE_FAILED: { status: 400, message: 'None of the game modes runs in one of the regions.' },
   MATCHMAKER_VERSION_DRAINING: { status: 400, message: 'The version is drained: its lobbies take no new players.' },

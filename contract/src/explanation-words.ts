@@ -1,7 +1,7 @@
 // The explanation of a request for a seat as sentences. The command line and the hub show the same ones. This module loads no
 // schema, so that a page stays small.
 import { ERROR_HELP } from './error-help.ts'
-import type { Attempt, Explanation, Verdict, Wait } from './matchmaker/explanations.ts'
+import type { Attempt, Explanation, MatchWait, Verdict, Wait } from './matchmaker/explanations.ts'
 
 const US_PER_MS = 1_000
 const MS_PER_S = 1_000
@@ -32,6 +32,7 @@ const OUTCOMES: Record<Attempt['outcome'], string> = {
   held: 'A seat was held while the game verified the player',
   lost: 'The seat was gone after the verification',
   remembered: 'The request repeated an earlier one, and got the same seat',
+  waiting: 'No match was complete, so the request waited',
   refused: 'The request was refused',
 }
 
@@ -80,7 +81,7 @@ export function microsecondsText(us: number): string {
 
 /** What was decided, first; then what an error code means, and what the developer does about it. */
 export function explanationSentences(explanation: Explanation): string[] {
-  const { code, duration, attempts, captcha, verification, unnamed_proxy } = explanation
+  const { code, duration, attempts, captcha, verification, unnamed_proxy, match_wait } = explanation
   const last = attempts.at(-1)
   const sentences = [
     code === undefined
@@ -96,6 +97,7 @@ export function explanationSentences(explanation: Explanation): string[] {
       `All players behind the proxy ${unnamed_proxy} count as one client, until its operator names it in MUSTER_TRUSTED_PROXIES.`,
     )
   }
+  if (match_wait !== undefined) sentences.push(...matchWaitSentences(match_wait))
   if (captcha === 'passed') sentences.push('The captcha was passed.')
   if (captcha === 'refused') sentences.push('The captcha was refused.')
   if (verification === 'passed') sentences.push('The game verified the player.')
@@ -104,6 +106,20 @@ export function explanationSentences(explanation: Explanation): string[] {
     sentences.push('The verification endpoint of the game keeps failing, so it was not called.')
   }
   return sentences
+}
+
+/** The queue at the last look, and the rules that kept its players apart. */
+function matchWaitSentences({ waited_ms, players_waiting, players_missing, refused_by }: MatchWait): string[] {
+  const waited = microsecondsText(waited_ms * US_PER_MS)
+  const queue = `After ${waited}, ${counted(players_waiting, 'player')} waited, and ${written(players_missing)} were missing.`
+  return [
+    queue,
+    ...refused_by.map(({ rule, candidates, limit, widens_in_ms }) => {
+      const at = limit === undefined ? '' : `, at its limit of ${limit}`
+      const later = widens_in_ms === undefined ? '' : ` It widens ${microsecondsText(widens_in_ms * US_PER_MS)} later.`
+      return `The rule \`${rule}\` refused ${counted(candidates, 'request')}${at}.${later}`
+    }),
+  ]
 }
 
 /** Members of the metadata of an error that the request itself named. */

@@ -2,6 +2,7 @@
 import { type Admission, admissionOf, seatHoldOf } from './admission-config.ts'
 import { dockerOfMode } from './docker-block.ts'
 import { type ImageOverrides, imageOverridesOf } from './image-config.ts'
+import { type MatchRules, matchRulesOf } from './matching/rules.ts'
 import type { ReadyCheck } from './ready-config.ts'
 import type { SeatAction, VerificationConfig } from './verification-config.ts'
 import {
@@ -43,6 +44,8 @@ export type GameModeConfig = {
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
+  /** Rules by which find puts players together. Null: find takes the fullest open lobby. */
+  matching: MatchRules | null
   image_id: string | null
   /** Name of an image in a registry. Null: the build of `image_id`. */
   registry_image: string | null
@@ -112,6 +115,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       max_players_normal: max_players,
       max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
       max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
+      matching: mode.matching === undefined ? null : matchRulesOf(mode.matching, max_players),
       image_id: docker?.image_id ?? null,
       registry_image: docker?.image ?? null,
       args: docker?.args ?? [],

@@ -7,6 +7,7 @@ import { ENV_NAME_PATTERN } from './env-names.ts'
 import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
 import { imageMembers } from './image-config.ts'
+import { MatchingConfig } from './matching-config.ts'
 import { ReadyConfig } from './ready-config.ts'
 import { described, object } from './records.ts'
 import { verificationMembers } from './verification-config.ts'
@@ -268,6 +269,7 @@ export const GameMode = object(
         description: 'Time in milliseconds within which a player must connect, or lose the seat. Default 120000.',
       }),
     ),
+    matching: Type.Optional(MatchingConfig),
     actions: Type.Optional(
       object(
         {

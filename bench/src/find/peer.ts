@@ -35,7 +35,15 @@ const schema = { body: findLobby.body, response: { 200: findLobby.response } }
 app.post(findLobby.path, { schema }, async () => answer)
 app.post(ASKING_PATH, { schema }, async () => {
   const { signal } = new AbortController()
-  await askGame({ namespace_id, endpoint, body: question, timeout_ms: QUESTION_MS_MAX, signal, onNotAsked })
+  await askGame({
+    namespace_id,
+    endpoint,
+    body: question,
+    timeout_ms: QUESTION_MS_MAX,
+    signal,
+    body_bytes_max: 0,
+    onNotAsked,
+  })
   return answer
 })
 await app.listen({ port: 0, host: '127.0.0.1' })

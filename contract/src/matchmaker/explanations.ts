@@ -40,9 +40,9 @@ const Candidate = object({
 const Attempt = object(
   {
     offset: Microseconds('Time from the arrival of the request to the decision.'),
-    outcome: Type.Enum(['seated', 'created', 'held', 'lost', 'remembered', 'refused'], {
+    outcome: Type.Enum(['seated', 'created', 'held', 'lost', 'remembered', 'waiting', 'refused'], {
       description:
-        '`held`: the seat was held during verification. `lost`: it was gone after verification. `remembered`: the seat of an earlier call with the same Idempotency-Key.',
+        '`held`: the seat was held during verification. `lost`: it was gone after verification. `remembered`: the seat of an earlier call with the same Idempotency-Key. `waiting`: no match was complete.',
     }),
     code: Type.Optional(Type.String({ description: 'Error code. Present with `refused`.' })),
     lobby_id: Type.Optional(LobbyId),
@@ -95,6 +95,26 @@ const Wait = object({
   duration: Microseconds('Length of the wait.'),
 })
 export type Wait = Static<typeof Wait>
+
+const MatchWait = object(
+  {
+    waited_ms: Count('How long the request had waited, in milliseconds.'),
+    players_waiting: Count('Players who waited in the same queue.'),
+    players_missing: Count('Players who were missing for a match that begins at once.'),
+    candidates: Count('Other requests that were checked, at most 128.'),
+    refused_by: Type.Array(
+      object({
+        rule: Type.String({ description: 'The rule, or `regions` or `size`. Example: `near skill`.' }),
+        candidates: Count('Requests that it refused first.'),
+        limit: Type.Optional(Type.Number({ description: 'Limit of the rule at that time. Absent when it has none.' })),
+        widens_in_ms: Type.Optional(Count('Milliseconds until the limit widens. Absent when it does not.')),
+      }),
+      { description: 'Rules that refused other requests, those with the most refusals first.' },
+    ),
+  },
+  'The last check of the queue before the request ended without a match.',
+)
+export type MatchWait = Static<typeof MatchWait>
 
 const LobbyEnd = object(
   {
@@ -168,6 +188,7 @@ export const Explanation = object(
     verification: Type.Optional(Verified),
     attempts: Type.Array(Attempt, { description: 'Decisions about the request, in order; at most 8.' }),
     waits: Type.Array(Wait, { description: 'How long the request waited for lobbies to start.' }),
+    match_wait: Type.Optional(MatchWait),
     unnamed_proxy: Type.Optional(
       Type.String({
         description:

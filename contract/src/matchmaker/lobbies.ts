@@ -3,6 +3,7 @@
 import Type from 'typebox'
 import { CaptchaResponse } from '../captcha-config.ts'
 import { LobbyId, VersionId } from '../ids.ts'
+import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object } from '../records.ts'
 import { RegionInfos } from './regions.ts'
@@ -43,6 +44,27 @@ const WithParty = Type.Boolean({
   description:
     'Whether to request seats for the whole party: all members get seats, or none. The caller must be the leader, with an identity token. Each member receives an event with the seat. Default false.',
 })
+
+/** Read where the game mode has `matching`. */
+const matching = {
+  attributes: Type.Optional(Attributes),
+  member_attributes: Type.Optional(
+    Type.Record(Type.String({ format: 'uuid' }), Attributes, {
+      additionalProperties: false,
+      maxProperties: 32,
+      description:
+        'With `party`: attributes of members by `identity_id`. Members that are not named have `attributes`.',
+    }),
+  ),
+  wait_ms: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 50_000,
+      description:
+        'How long the call waits for a match, in milliseconds. After it, the call returns `MATCHMAKER_WAITING` with what is missing; the same call with the same Idempotency-Key goes on and keeps its age. Default 50000.',
+    }),
+  ),
+}
 
 /** A backend of the game requests a seat for a player. */
 const backend = {
@@ -139,6 +161,9 @@ export const Seat = object(
     ),
     ports: JoinPorts,
     player: JoinPlayer,
+    team: Type.Optional(
+      Type.String({ description: 'Team of the player. Absent where the game mode has no teams. Example: `red`.' }),
+    ),
   },
   'A reserved seat in a lobby, and how to connect.',
 )
@@ -186,7 +211,8 @@ export const findLobby = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/find',
   aliases: ['/v1/lobbies/find'],
-  summary: 'Reserves a seat in the fullest open lobby, or in a new one. Returns when the lobby is ready.',
+  summary:
+    'Reserves a seat in the fullest open lobby, or in a new one. With `matching` in the game mode: with players who fit. Returns when the lobby is ready.',
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
@@ -208,6 +234,7 @@ export const findLobby = operation({
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
     party: Type.Optional(WithParty),
+    ...matching,
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
     ...backend,
@@ -216,6 +243,7 @@ export const findLobby = operation({
   errors: [
     'NAMESPACE_NOT_FOUND',
     ...SEAT_ERRORS,
+    'MATCHMAKER_WAITING',
     'MATCHMAKER_NO_GAME_MODE_PROVIDED',
     'MATCHMAKER_FIND_DISABLED',
     'MATCHMAKER_NO_AVAILABLE_LOBBIES',

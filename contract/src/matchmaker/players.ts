@@ -1,7 +1,8 @@
 // What a lobby server reports about its players, and how many players there are.
 import Type from 'typebox'
+import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
-import { Empty, object } from '../records.ts'
+import { described, Empty, object } from '../records.ts'
 
 const PlayerToken = Type.String({
   minLength: 1,
@@ -20,7 +21,17 @@ export const playerConnected = operation({
   rate_limit: 'none',
   idempotent: true,
   body: object({ player_token: PlayerToken }),
-  response: Empty,
+  response: object(
+    {
+      team: Type.Optional(
+        Type.String({ description: 'Team of the player. Absent where the game mode has no teams. Example: `red`.' }),
+      ),
+      attributes: Type.Optional(
+        described(Attributes, 'Attributes with which the player was matched. Absent where the game mode has no rules.'),
+      ),
+    },
+    'The player may enter.',
+  ),
   errors: [
     'PLAYER_TOKEN_INVALID',
     'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY',

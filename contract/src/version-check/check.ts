@@ -9,6 +9,7 @@ import { checkActions } from './action-check.ts'
 import { checkAdmission } from './admission-check.ts'
 import { checkCaptcha } from './captcha-check.ts'
 import { checkImageMembers } from './image-check.ts'
+import { checkMatching } from './matching-check.ts'
 import { checkPlaceholders } from './placeholder-check.ts'
 import type { PlatformRules } from './platform-rules.ts'
 import { checkPorts } from './port-check.ts'
@@ -67,6 +68,7 @@ function checkMatchmaker(
     errors.push(...checkCreate(modes.get(name)!, mode_path))
     errors.push(...checkIdle(mode.idle_lobbies, mode_path))
     errors.push(...checkTiers(rules, modes.get(name)!, mode, mode_path))
+    errors.push(...checkMatching(modes.get(name)!, mode.matching, [...mode_path, 'matching']))
     errors.push(...checkServer(rules, matchmaker, modes.get(name)!, images))
   }
   return distinct(errors)
