@@ -251,7 +251,7 @@ export const FILE_ARROWS = [
 ] as const
 
 /** The core of the matchmaker: pure functions, so that every decision can be simulated and replayed. */
-export const PURE = ['server/src/matchmaker/book/', 'server/src/journal/changes.ts'] as const
+export const PURE = ['server/src/matchmaker/book/', 'server/src/journal/changes.ts', 'contract/src/matching/'] as const
 
 /** Words that a pure file may not use. */
 export const IMPURE_WORDS =

@@ -1,7 +1,7 @@
 // The SDK for browsers: finds a lobby, gets a seat, and returns where to connect. It has no dependencies. The origin of a site
 // stands for its namespace, so a game on the platform's CDN needs no key and no setting.
-import { MusterError } from './error.ts'
-import { matchmakerAddress, retrying, send } from './request.ts'
+import { MusterError, WAITING } from './error.ts'
+import { matchmakerAddress, pause, retrying, send } from './request.ts'
 
 export { MusterError } from './error.ts'
 
@@ -22,6 +22,8 @@ export type Seat = {
   lobby: { lobby_id: string; version_id?: string; region: { region_id: string; display_name: string } }
   ports: Record<string, Port>
   player: { token: string }
+  /** Team of the player, where the game mode has teams. */
+  team?: string
 }
 
 const CAPTCHA_PROVIDERS = ['hcaptcha', 'turnstile'] as const
@@ -51,6 +53,21 @@ export type FindRequest = Admission & {
   prevent_auto_create_lobby?: boolean
   tags?: Record<string, string>
   max_players?: number
+  /** For the rules of the game mode: those attributes that the page may say. */
+  attributes?: Record<string, number | string | string[]>
+  /** With `party`: attributes of members by `identity_id`. */
+  member_attributes?: Record<string, Record<string, number | string | string[]>>
+}
+
+/** What a find waits for, by the rules of its game mode. Members are absent while the lobby of the match starts. */
+export type QueueWait = {
+  reason: string
+  waited_ms?: number
+  players_waiting?: number
+  /** Players who are missing for a match that begins at once. */
+  players_missing?: number
+  /** Rules that kept others away, the strictest first. */
+  refused_by?: { rule: string; candidates: number; limit?: number; widens_in_ms?: number }[]
 }
 
 export type JoinWish = Admission & { lobby_id: string }
@@ -83,17 +100,33 @@ export type ClientOptions = {
 
 export type CallOptions = { signal?: AbortSignal }
 
+export type FindOptions = CallOptions & {
+  /** Called every few seconds while no match is complete. */
+  onWaiting?: (waiting: QueueWait) => void
+  /** How long find waits for a match. Absent: an hour. Then it throws `MATCHMAKER_WAITING`. */
+  wait_ms?: number
+}
+
 export type Client = {
   /**
-   * A seat in a lobby that fits, started if need be: this may take as long as your server needs to start.
-   * Throws a MusterError, e.g. `MATCHMAKER_NO_AVAILABLE_LOBBIES`.
+   * A seat in a lobby that fits, started if need be: this may take as long as your server needs to start. Where the game
+   * mode has rules, find waits for players who fit. Abort it with `signal`. Throws a MusterError, e.g.
+   * `MATCHMAKER_NO_AVAILABLE_LOBBIES`.
    */
-  find(wish: FindRequest, options?: CallOptions): Promise<Seat>
+  find(wish: FindRequest, options?: FindOptions): Promise<Seat>
   /** A seat in this very lobby. Throws a MusterError, e.g. `MATCHMAKER_LOBBY_NOT_FOUND`, `MATCHMAKER_LOBBY_FULL`. */
   join(wish: JoinWish, options?: CallOptions): Promise<Seat>
   /** A new lobby of your own, and the first seat in it. Throws a MusterError, e.g. `MATCHMAKER_CUSTOM_LOBBIES_DISABLED`. */
   create(wish: CreateWish, options?: CallOptions): Promise<Seat>
 }
+
+/** Between two calls of `onWaiting`. */
+const TOLD_EVERY_MS = 5_000
+const WAIT_MS_MAX = 3_600_000
+/** One call waits at most this long. */
+const CALL_MS_MAX = 50_000
+/** Calls begin at most this often. */
+const CALL_MS_MIN = 1_000
 
 /** 128 random bits. A page of a plain http address has no `crypto.randomUUID`. */
 function randomKey(): string {
@@ -105,12 +138,9 @@ function randomKey(): string {
 export function createClient(options: ClientOptions = {}): Client {
   let address = options.matchmaker_url
 
-  const call = async (path: string, wish: Admission, { signal }: CallOptions): Promise<Seat> => {
-    // One key for all attempts of this call: if an answer gets lost, the repetition gets the same seat, not a second.
-    const headers: Record<string, string> = {
-      'content-type': 'application/json',
-      'idempotency-key': randomKey(),
-    }
+  // One key for all attempts of a call: if an answer gets lost, the repetition gets the same seat, not a second.
+  const call = async (path: string, wish: Admission, { signal }: CallOptions, key = randomKey()): Promise<Seat> => {
+    const headers: Record<string, string> = { 'content-type': 'application/json', 'idempotency-key': key }
     if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
     const request: RequestInit = { method: 'POST', headers, body: JSON.stringify(wish) }
     if (signal !== undefined) request.signal = signal
@@ -120,14 +150,36 @@ export function createClient(options: ClientOptions = {}): Client {
     }, signal)) as Seat
   }
 
+  /** Repeats the call, which keeps its place, until a match is complete. */
+  const wait: typeof call = async (path, wish, findOptions: FindOptions) => {
+    const { onWaiting, signal } = findOptions
+    const key = randomKey()
+    const until_ms = performance.now() + (findOptions.wait_ms ?? WAIT_MS_MAX)
+    for (;;) {
+      const begin_ms = performance.now()
+      const left_ms = Math.max(0, Math.round(until_ms - begin_ms))
+      const wait_ms = Math.min(left_ms, onWaiting === undefined ? CALL_MS_MAX : TOLD_EVERY_MS)
+      try {
+        const is_plain = onWaiting === undefined && findOptions.wait_ms === undefined
+        return await call(path, is_plain ? wish : ({ ...wish, wait_ms } as Admission), findOptions, key)
+      } catch (error) {
+        if (!(error instanceof MusterError) || error.code !== WAITING || wait_ms === left_ms) throw error
+        onWaiting?.(error.metadata as QueueWait)
+        // A platform that stops returns at once.
+        await pause(Math.max(0, begin_ms + CALL_MS_MIN - performance.now()), signal)
+      }
+    }
+  }
+
   const ask = async (path: string, wish: Admission, callOptions: CallOptions = {}): Promise<Seat> => {
     try {
-      return await call(path, wish, callOptions)
+      return await (path === 'find' ? wait : call)(path, wish, callOptions)
     } catch (error) {
       const required = captchaOf(error)
       if (required === null || options.captcha === undefined) throw error
       const client_response = await options.captcha(required, callOptions)
-      return call(path, { ...wish, captcha: { [required.provider]: { client_response } } }, callOptions)
+      const solved = { ...wish, captcha: { [required.provider]: { client_response } } }
+      return (path === 'find' ? wait : call)(path, solved, callOptions)
     }
   }
 

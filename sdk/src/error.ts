@@ -45,11 +45,15 @@ export function errorOf(status: number, body: unknown, retryAfter: string | null
   )
 }
 
+/** No match is complete yet: the same call goes on waiting, see browser.ts. */
+export const WAITING = 'MATCHMAKER_WAITING'
+
 /**
  * Whether the same request, with the same idempotency key, may be sent again: nothing answered, or what answered says
  * "not now". Every other answer is final.
  */
 export function isTemporary(error: MusterError): boolean {
+  if (error.code === WAITING) return false
   return error.code === 'CONNECTION_FAILED' || (error.status >= 502 && error.status <= 504)
 }
 

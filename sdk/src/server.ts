@@ -17,6 +17,9 @@ export type LobbyOptions = {
   retrying_ms_max?: number
 }
 
+/** How the rules of the game mode brought the player here. */
+export type ConnectedPlayer = { team?: string; attributes?: Record<string, number | string | string[]> }
+
 /** The lobby of this process. Every call may throw a MusterError. */
 export type Lobby = {
   /** False when the process was started by hand. Then every call succeeds and does nothing. */
@@ -34,8 +37,11 @@ export type Lobby = {
   port(name: string): number
   /** Call it as soon as the server listens: the players of a new lobby wait for it. */
   ready(): Promise<void>
-  /** Consumes a player token. Handle nothing of the player before it resolves; when it throws, close the connection. */
-  connected(playerToken: string): Promise<void>
+  /**
+   * Consumes a player token. Handle nothing of the player before it resolves; when it throws, close the connection. `team`
+   * and `attributes`: from the rules of the game mode, where it has any.
+   */
+  connected(playerToken: string): Promise<ConnectedPlayer>
   /**
    * Returns the seat. Call it once for every player that `connected` admitted. With `hold_ms` (at most 300,000) the seat is
    * kept for this time, and `connected` accepts the same token again. The call is retried for an hour, because a seat that is
@@ -103,16 +109,18 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
       if (Number.isInteger(port) && port > 0) return port
       throw new MusterError('NOT_A_LOBBY', `${variable} is not set: the version has no port named ${name}.`)
     },
-    ready: () => call('POST', '/matchmaker/lobbies/ready', {}),
-    connected: (player_token) => call('POST', '/matchmaker/players/connected', { player_token }),
-    disconnected: async (player_token, options) =>
-      caller?.call('POST', '/matchmaker/players/disconnected', { player_token, ...options }, SEAT_RETURN_RETRIES),
-    setClosed: (is_closed) => call('PUT', '/matchmaker/lobbies/closed', { is_closed }),
-    setState: (state) => call('PUT', '/matchmaker/lobbies/state', state ?? null),
+    ready: async () => void (await call('POST', '/matchmaker/lobbies/ready', {})),
+    connected: async (player_token) =>
+      ((await call('POST', '/matchmaker/players/connected', { player_token })) ?? {}) as ConnectedPlayer,
+    async disconnected(player_token, options) {
+      await caller?.call('POST', '/matchmaker/players/disconnected', { player_token, ...options }, SEAT_RETURN_RETRIES)
+    },
+    setClosed: async (is_closed) => void (await call('PUT', '/matchmaker/lobbies/closed', { is_closed })),
+    setState: async (state) => void (await call('PUT', '/matchmaker/lobbies/state', state ?? null)),
   }
 }
 
-type Caller = { call(method: string, path: string, body: unknown, retries: RetryPolicy): Promise<void> }
+type Caller = { call(method: string, path: string, body: unknown, retries: RetryPolicy): Promise<unknown> }
 
 /** All calls share one keep-alive pool. Each call has an idempotency key, which its retries repeat. */
 function createCaller(address: string, token: string): Caller {
@@ -162,7 +170,7 @@ function transportOf(url: URL): Transport | Promise<Transport> {
   return (options) => requestHttp({ ...target, agent, ...options })
 }
 
-function send(transport: Transport, options: RequestOptions, text: string, until_ms: number): Promise<void> {
+function send(transport: Transport, options: RequestOptions, text: string, until_ms: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const fail = (reason: string) =>
       reject(new MusterError('CONNECTION_FAILED', `No answer from the platform: ${reason}.`))
@@ -187,7 +195,7 @@ function send(transport: Transport, options: RequestOptions, text: string, until
       response.on('error', (error) => fail(error.message))
       response.on('end', () => {
         const status = response.statusCode ?? 0
-        if (status >= 200 && status < 300) resolve()
+        if (status >= 200 && status < 300) resolve(parse(received))
         else reject(errorOf(status, parse(received), response.headers['retry-after']))
       })
     })

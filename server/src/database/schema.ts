@@ -82,6 +82,7 @@ export type Schema = {
   log_questions: LogQuestionTable
   log_answers: LogAnswerTable
   parties: PartyTable
+  tickets: TicketTable
   kv_entries: KvEntryTable
   kv_usage: KvUsageTable
   backups: BackupTable
@@ -700,6 +701,8 @@ type PlayerTable = {
   /** The identity of the player, if known; and the leader's player of the party that the player came with. */
   identity_id: string | null
   leader_player_id: string | null
+  /** How the player came by the rules of the game mode. */
+  match: ColumnType<object | null, string | null | undefined, never>
 }
 
 /** Clients of a namespace that have solved a captcha, until it no longer helps them; projected like players. */
@@ -786,6 +789,17 @@ type PartyTable = {
   create_ts: Date
   expire_ts: Date
   end_ts: Date | null
+}
+
+type TicketTable = {
+  player_id: string
+  namespace_id: string
+  shard: number
+  /** As the journal has it. */
+  record: JsonColumn<object>
+  create_ts: Date
+  end_ts: Date | null
+  end_reason: string | null
 }
 
 type PartyMemberRow = {

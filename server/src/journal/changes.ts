@@ -55,7 +55,56 @@ export type PlayerRecord = {
   identity_id: string | null
   /** The leader's player, in every seat that was taken with a party. Null: without a party. */
   leader_player_id: string | null
+  /** How the player came into the lobby by the rules of its game mode. Null or absent: without rules. */
+  match?: PlayerMatch | null
 }
+
+/** What the rules of a game mode know of a player, by name. */
+export type PlayerAttributes = Readonly<Record<string, number | string | readonly string[]>>
+
+/** `ticket_id`: players with the same one came together. */
+export type PlayerMatch = {
+  ticket_id: string
+  team: string | null
+  attributes: PlayerAttributes
+  /** Milliseconds by region. */
+  latencies: Readonly<Record<string, number>> | null
+}
+
+/** A player of a request that waits for a match. `players_max`: the limit of its client when the request came. */
+export type TicketPlayer = {
+  player_id: string
+  client: string
+  players_max: number
+  identity_id: string | null
+  attributes: PlayerAttributes
+}
+
+/** A request that waits for a match: one player, or a party with its leader first. */
+export type TicketRecord = {
+  /** The player that the caller becomes, who also names the ticket. */
+  player_id: string
+  version_id: string
+  game_mode: string
+  tags: Readonly<Record<string, string>>
+  /** Since when it waits. */
+  create_ms: number
+  seat_key: string | null
+  is_party: boolean
+  players: readonly TicketPlayer[]
+  /** Acceptable regions, the best first. */
+  regions: readonly string[]
+  latencies: Readonly<Record<string, number>> | null
+}
+
+export type TicketEnd =
+  | 'matched'
+  /** The caller hung up, and did not repeat the call in time. */
+  | 'withdrawn'
+  /** The party has other members now. */
+  | 'party_changed'
+  /** Another version is deployed, or the version is drained. */
+  | 'version_ended'
 
 /** A member of a party, with its address at the time when it joined. */
 export type PartyMember = {
@@ -147,3 +196,5 @@ export type Change =
   /** The party's new record. `left`: the identity that left it with this change. */
   | { kind: 'party_put'; party: PartyRecord; left: string | null }
   | { kind: 'party_ended'; party_id: string; ms: number }
+  | { kind: 'ticket_put'; ticket: TicketRecord }
+  | { kind: 'ticket_ended'; player_id: string; ms: number; reason: TicketEnd }

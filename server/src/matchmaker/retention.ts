@@ -25,6 +25,7 @@ const OLD_EXPLANATIONS: OldRows = { table: 'explanations', ended: 'create_ts' }
 const OLD_RAY_SPANS: OldRows = { table: 'ray_spans', ended: 'ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
 export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
+export const OLD_TICKETS: OldRows = { table: 'tickets', ended: 'end_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
 export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
 /** How long a guest is kept that has neither returned nor played. */
@@ -45,6 +46,7 @@ export function startRetention(
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
     { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, bookTime()) },
+    { what: 'waiting requests', remove: async () => removeEnded(ctx.pool, OLD_TICKETS, players_ms, bookTime()) },
     {
       what: 'explanations',
       remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_EXPLANATIONS, ctx.now() - rays_ms)),

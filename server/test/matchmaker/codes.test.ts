@@ -112,6 +112,10 @@ const CASES: Record<MatchmakerCode, Case> = {
   MATCHMAKER_TOO_MANY_TAGS: ({ game }) => game.find({ game_modes: ['tagged'], tags: tooManyTags() }),
   MATCHMAKER_TAG_NAME_TOO_LONG: ({ game }) => game.find({ game_modes: ['tagged'], tags: { ['x'.repeat(129)]: 'x' } }),
   MATCHMAKER_TAG_TOO_LONG: ({ game }) => game.find({ game_modes: ['tagged'], tags: { a: 'x'.repeat(513) } }),
+  MATCHMAKER_WAITING: async ({ ownGame }) =>
+    (await ownGame({ matchmaker: { game_modes: { default: { matching: { size: { min: 2, max: 2 } } } } } })).find({
+      wait_ms: 0,
+    }),
   MATCHMAKER_NO_AVAILABLE_LOBBIES: ({ game }) => game.find({ prevent_auto_create_lobby: true }),
   MATCHMAKER_AUTO_CREATE_FAILED: ({ game }) => game.find({ game_modes: ['nowhere'] }),
   MATCHMAKER_VERSION_DRAINING: async ({ platform, ownGame }) => {

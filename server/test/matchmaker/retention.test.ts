@@ -18,6 +18,7 @@ import {
   OLD_PARTIES,
   OLD_PLAYERS,
   OLD_SHARDS_SQL,
+  OLD_TICKETS,
   REMOVE_PAGES_SQL,
   removeEnded,
   removeOldJournal,
@@ -227,6 +228,7 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     insert into lobbies select gen_random_uuid(), gen_random_uuid(), 1, gen_random_uuid(), 'm', 'r', 'public', false, false,
       1, 1, 1, '{}', null, null, 0, 1, 1, now(), now(), null, null, ${times} ${numbers};
     insert into parties select gen_random_uuid(), gen_random_uuid(), 1, 'c', gen_random_uuid(), '[]', 1, now(), now(), ${times} ${numbers};
+    insert into tickets select gen_random_uuid(), gen_random_uuid(), 1, '{}', now(), ${times} ${numbers};
     insert into audit_events select gen_random_uuid(), ${times}, null, null, null, 'user', null, null, null, '192.0.2.1',
       gen_random_uuid(), 'o', 'done', null, '[]', 0 ${numbers};
     insert into revoked_tokens (token_id, expire_ts) select gen_random_uuid(), ${times} ${numbers};
@@ -258,6 +260,7 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     OLD_RUNS,
     OLD_IDENTITIES,
     OLD_PARTIES,
+    OLD_TICKETS,
   ]
   for (const rule of rules) {
     const text = await plan(removeOldSql(rule), [new Date(), 1_000])

@@ -1,6 +1,13 @@
 // How a book changes. apply() makes one change true and returns how to undo it; load() takes in what the tables hold; the
 // setters take in what is in no journal. decide.ts says which changes may happen.
-import { type Change, LIMITS, type PartyRecord, type RemoveReason, type SeatLimits } from '../../journal/changes.ts'
+import {
+  type Change,
+  LIMITS,
+  type PartyRecord,
+  type RemoveReason,
+  type SeatLimits,
+  type TicketRecord,
+} from '../../journal/changes.ts'
 import type { VerifiedClient } from './captcha-memory.ts'
 import type { HeldIds, Undo } from './commands.ts'
 import type { IdleRules } from './idle.ts'
@@ -67,9 +74,14 @@ export function apply(book: Book, change: Change): Undo {
     case 'client_counted':
       return book.verified.count(change.client)
     case 'party_put':
-      return book.parties.put(change.party)
+      return putParty(book, change.party, change.left)
     case 'party_ended':
+      book.matching.wakeParty((book.parties.get(change.party_id)?.members ?? []).map(({ identity_id }) => identity_id))
       return book.parties.end(change.party_id, change.ms)
+    case 'ticket_put':
+      return book.matching.put(change.ticket)
+    case 'ticket_ended':
+      return book.matching.end(change.player_id, change.ms, change.reason)
   }
 }
 
@@ -81,13 +93,22 @@ export type StoredBook = {
   /** Ids of versions. */
   draining_versions: readonly string[]
   parties: readonly PartyRecord[]
+  tickets: readonly TicketRecord[]
 }
 
 /** A player whose lobby is missing in the tables is skipped: the projection could not write that lobby. */
 export function load(book: Book, stored: Partial<StoredBook>): void {
-  const { lobbies = [], players = [], captcha_clients = [], draining_versions = [], parties = [] } = stored
+  const {
+    lobbies = [],
+    players = [],
+    captcha_clients = [],
+    draining_versions = [],
+    parties = [],
+    tickets = [],
+  } = stored
   book.verified.load(captcha_clients)
   book.parties.load(parties)
+  book.matching.load(tickets)
   for (const version_id of draining_versions) book.draining.add(version_id)
   for (const lobby of lobbies) addLobby(book, loadedLobby(lobby))
   for (const player of players) {
@@ -119,6 +140,7 @@ export function postpone(book: Book, by_ms: number): void {
 export function forget(book: Book, durable_ms: number): void {
   book.verified.forget(durable_ms)
   book.parties.forget(durable_ms)
+  book.matching.forget(durable_ms)
   for (let forgotten = 0; forgotten < FORGOTTEN_MAX; forgotten++) {
     const first = book.ended.peek()
     if (first === undefined || endOf(first) + MEMORY_MS > durable_ms) return
@@ -130,6 +152,7 @@ export function forget(book: Book, durable_ms: number): void {
 /** The rules are in no journal; the changes decided by them are. */
 export function setIdleRules(book: Book, rules: IdleRules): void {
   if (rules === book.idle_rules) return
+  if (rules.version_id !== book.idle_rules.version_id) book.matching.outdate(rules.version_id)
   book.idle_rules = rules
   book.idle.refresh()
 }
@@ -280,10 +303,18 @@ function countExpiry(book: Book, { lobby_id }: Player, undo: Undo): Undo {
   return () => undoAll(undos)
 }
 
+/** A request of a party waits for exactly its members. */
+function putParty(book: Book, party: PartyRecord, left: string | null): Undo {
+  const identity_ids = party.members.map(({ identity_id }) => identity_id)
+  book.matching.wakeParty(left === null ? identity_ids : [...identity_ids, left])
+  return book.parties.put(party)
+}
+
 function drain(book: Book, version_id: string, is_draining: boolean): Undo {
   if (is_draining) book.draining.add(version_id)
   else book.draining.delete(version_id)
   book.idle.refresh()
+  book.matching.wakeAll()
   return () => void drain(book, version_id, !is_draining)
 }
 

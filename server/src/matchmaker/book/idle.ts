@@ -87,6 +87,13 @@ export class Idle {
     return group === undefined ? 0 : sizeOf(group)
   }
 
+  /** A ready lobby of a key without players, which a find can get. */
+  emptyLobby(key: LobbyKey): Lobby | undefined {
+    const group = this.#groups.get(textOf(key, true))
+    const lobby = group?.reporting.by_empty.peek() ?? group?.silent.by_empty.peek()
+    return lobby === undefined || lobby.held_count > 0 || lobby.ready_ms === null ? undefined : lobby
+  }
+
   /** To be called when the rules have changed. */
   refresh(): void {
     // A heap tolerates one item out of its place, but not all of them.

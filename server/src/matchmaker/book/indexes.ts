@@ -6,6 +6,7 @@ import { addCount, type Book } from './state.ts'
 /** To be called after any change of a lobby's seats, openness or times. */
 export function arrange(book: Book, lobby: Lobby): void {
   book.open_lobbies.arrange(lobby)
+  if (book.matching.is_used) book.matching.arrange(lobby)
   book.idle.arrange(lobby)
   schedule(book, lobby)
 }
@@ -22,6 +23,7 @@ export function schedule({ due, ended }: Book, timed: Lobby | Player): void {
 /** A player takes a seat of the lobby. */
 export function enter(book: Book, lobby: Lobby, player: Player, idle_ms: number | null): void {
   lobby.players.set(player.player_id, player)
+  if (player.match != null) book.matching.use()
   lobby.idle_ms = idle_ms
   if (lobby.players.size === 1) book.listing.arrange(lobby)
   arrange(book, lobby)
@@ -70,6 +72,7 @@ export function forgetPlayer(book: Book, player: Player): void {
 export function forgetLobby(book: Book, lobby: Lobby): void {
   book.lobbies.delete(lobby.lobby_id)
   book.open_lobbies.remove(lobby)
+  book.matching.remove(lobby)
   book.listing.remove(lobby)
   book.idle.remove(lobby)
   book.due.remove(lobby)

@@ -69,7 +69,16 @@ function onlyInMemory(): Omit<Lobby, keyof StoredLobby> {
 }
 
 export function newPlayer(record: PlayerRecord): Player {
-  return { ...record, connect_ms: null, remove_ms: null, remove_reason: null, connect_key: null, disconnect_key: null }
+  const { match = null } = record
+  return {
+    ...record,
+    match,
+    connect_ms: null,
+    remove_ms: null,
+    remove_reason: null,
+    connect_key: null,
+    disconnect_key: null,
+  }
 }
 
 export function isWaiting(player: Player): boolean {

@@ -8,6 +8,8 @@ export type Sorted<T> = {
   remove: (item: T) => void
   /** How many items come before this one, which need not be in the list. */
   indexOf: (item: T) => number
+  /** How many items fulfil the condition, which holds for the first ones and for no later one. */
+  countBefore: (isBefore: (item: T) => boolean) => number
   at: (index: number) => T | undefined
   size: () => number
 }
@@ -19,11 +21,15 @@ export function createSorted<T>(isBefore: (a: T, b: T) => boolean): Sorted<T> {
   function indexOf(item: T): number {
     // New items mostly belong at the end.
     if (items.length === 0 || isBefore(items.at(-1)!, item)) return items.length
+    return countBefore((other) => isBefore(other, item))
+  }
+
+  function countBefore(isFirst: (item: T) => boolean): number {
     let low = 0
     let high = items.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if (isBefore(items[middle]!, item)) low = middle + 1
+      if (isFirst(items[middle]!)) low = middle + 1
       else high = middle
     }
     return low
@@ -39,6 +45,7 @@ export function createSorted<T>(isBefore: (a: T, b: T) => boolean): Sorted<T> {
       if (items[index] === item) items.splice(index, 1)
     },
     indexOf,
+    countBefore,
     at: (index) => items[index],
     size: () => items.length,
   }

@@ -14,6 +14,7 @@ import { Holds } from './holds.ts'
 import { ALL_REPORTED_MS, Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing, type Listing } from './listing.ts'
 import { dueAt, endOf, type Lobby, type Player } from './lobby.ts'
+import { Matching } from './matching/matching.ts'
 import { createOpenLobbyIndex, type OpenLobbyIndex } from './open-lobbies.ts'
 import { type NetworksOf, Parties } from './parties.ts'
 
@@ -48,6 +49,8 @@ export class Book {
   /** Lobbies without players. */
   readonly idle: Idle
   readonly holds: Holds
+  /** Requests that wait for a match. */
+  readonly matching: Matching
   /** setReported() has been called. */
   has_edge_reports = false
   /** Live, reserved and held seats, by client key. */
@@ -69,6 +72,7 @@ export class Book {
       options.reported_ms ?? ALL_REPORTED_MS,
     )
     this.parties = new Parties(options.networksOf ?? ((key) => [{ key, factor: 1 }]))
+    this.matching = new Matching((client_key, sign) => addCount(this.client_players, client_key, sign))
     this.holds = new Holds({
       countClient: (client_key, sign) => addCount(this.client_players, client_key, sign),
       arrange: (lobby) => {
@@ -107,9 +111,9 @@ export class Book {
     return { lobby_id: player.lobby_id, player_id: player.player_id, is_ready: ready_ms !== null }
   }
 
-  /** Whether the request with this key has its seat, so that it is not checked again. */
+  /** Whether the request with this key has its seat, or waits for a match, so that it is not checked again. */
   hasSeat(seat_key: string | null, now_ms: number): boolean {
-    return this.seatOf(seat_key, now_ms) !== null
+    return this.matching.ofKey(seat_key) !== undefined || this.seatOf(seat_key, now_ms) !== null
   }
 
   /** Live, reserved and held seats of a client. */
@@ -154,16 +158,18 @@ export class Book {
 
   /** The book holds nothing and can be dropped. */
   isEmpty(): boolean {
-    const { lobbies, players, verified, parties, draining, holds } = this
-    return lobbies.size + players.size + verified.size() + parties.size + draining.size + holds.size === 0
+    const { lobbies, players, verified, parties, draining, holds, matching } = this
+    const waiting = holds.size + matching.size
+    return lobbies.size + players.size + verified.size() + parties.size + draining.size + waiting === 0
   }
 
-  /** When decide.expire() returns its next change; null: never. */
+  /** When decide.expire() or advanceMatching() returns its next change; null: never. */
   nextDueMs(): number | null {
     const next = this.due.peek()
     const due_ms = next === undefined ? Number.POSITIVE_INFINITY : dueAt(next)
-    const due = Math.min(this.idle.dueMs(), due_ms, this.parties.nextDueMs() ?? Number.POSITIVE_INFINITY)
-    return Number.isFinite(due) ? due : null
+    const parties_ms = this.parties.nextDueMs() ?? Number.POSITIVE_INFINITY
+    const due = Math.min(this.idle.dueMs(), due_ms, parties_ms, this.matching.dueMs())
+    return due === Number.POSITIVE_INFINITY ? null : due
   }
 
   /**

@@ -1,5 +1,6 @@
 // Players, as the server of their lobby reports them.
 import { ApiError, type BodyOf, type playerDisconnected } from '@musterhost/contract'
+import type { PlayerAttributes } from '../../journal/changes.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
 import * as decide from '../book/decide.ts'
@@ -19,7 +20,8 @@ export async function connectPlayer(
   if (ray !== null) ray.player_id = player_id
   const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
-  return {}
+  const { team = null, attributes } = ctx.books.book(caller.namespace_id)?.players.get(player_id)?.match ?? {}
+  return { ...(team !== null && { team }), ...(attributes !== undefined && { attributes: copyOf(attributes) }) }
 }
 
 export async function disconnectPlayer(
@@ -33,6 +35,12 @@ export async function disconnectPlayer(
   const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key, hold_ms }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.disconnected(book, call, now_ms))
   return {}
+}
+
+function copyOf(attributes: PlayerAttributes): Record<string, number | string | string[]> {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, typeof value === 'object' ? [...value] : value]),
+  )
 }
 
 /** A player token is data here, not the caller's credential: an invalid one is a bad request. */

@@ -3,8 +3,8 @@ import type { GameModeConfig, listRegions, ResponseOf } from '@musterhost/contra
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
+import { regionsOf } from '../seats/lobby-plan.ts'
 import { byDistance } from '../seats/nearest.ts'
-import { regionsOf } from '../seats/request.ts'
 
 type RegionInfos = ResponseOf<typeof listRegions>['regions']
 

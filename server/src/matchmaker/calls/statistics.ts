@@ -2,7 +2,7 @@
 // game mode of the current version lists all of its regions, empty or not.
 import type { getPlayerStatistics, QueryOf, ResponseOf } from '@musterhost/contract'
 import type { MatchmakerContext } from '../seats/context.ts'
-import { regionsOf } from '../seats/request.ts'
+import { regionsOf } from '../seats/lobby-plan.ts'
 
 type Statistics = ResponseOf<typeof getPlayerStatistics>
 

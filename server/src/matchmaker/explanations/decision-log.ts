@@ -1,6 +1,6 @@
 // What was decided about one request for a seat and what it waited for, logged while it happens. Every refusal is kept,
 // within a bound for each namespace, and a sample of the seats. All other requests only pay for reading a counter.
-import type { Attempt, Explanation, Wait } from '@musterhost/contract'
+import type { Attempt, Explanation, MatchWait, Wait } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import type { Book } from '../book/state.ts'
 import type { WaitEnd } from '../shards/seat-waiters.ts'
@@ -79,6 +79,7 @@ export class DecisionLog {
   readonly #start = performance.now()
   readonly #attempts: Attempt[] = []
   readonly #waits: Wait[] = []
+  #match_wait: MatchWait | null = null
   #required: RequiredChecks | null = null
   #is_not_asked = false
 
@@ -111,6 +112,11 @@ export class DecisionLog {
     if (this.#waits.length < ATTEMPTS_MAX) this.#waits.push({ lobby_id, end, duration: microsecondsSince(since) })
   }
 
+  /** The last check of the queue, for a request that ends without a match. */
+  recordMatchWait(match_wait: MatchWait | null): void {
+    this.#match_wait = match_wait
+  }
+
   /** The end of the request. `code`: of the error that it gets; null: it gets a seat. */
   end(code: string | null): void {
     if (code === null) {
@@ -125,11 +131,12 @@ export class DecisionLog {
 
   #keep(code: string | null): void {
     const { ray_id, operation, namespace_id, body } = this.#request
-    const explanation: Pick<Explanation, 'asked' | 'attempts' | 'waits'> & Checks = {
+    const explanation: Pick<Explanation, 'asked' | 'attempts' | 'waits' | 'match_wait'> & Checks = {
       asked: shownMembers(body),
       ...this.#checksOf(code),
       attempts: this.#attempts,
       waits: this.#waits,
+      ...(this.#match_wait !== null && { match_wait: this.#match_wait }),
     }
     this.#logs.keep({
       ray_id,

@@ -4,6 +4,7 @@ import { type Attempt, VERDICTS, type Verdict } from '@musterhost/contract'
 import type { CreateRequest, Decision, FailedBefore, FindRequest, JoinRequest, SeatTaken } from '../book/commands.ts'
 import type { HeldSeat } from '../book/holds.ts'
 import type { Lobby } from '../book/lobby.ts'
+import type { MatchOrWait } from '../book/matching/find-match.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
 import { hasTags, takenSeats } from '../book/rules.ts'
 import type { Book } from '../book/state.ts'
@@ -22,7 +23,7 @@ type Asked = Find | Join | Create
 /** `limit`: the strictest limit of the client. */
 export type Decided = {
   request: Asked
-  decision: Decision<SeatTaken | HeldSeat | null>
+  decision: Decision<SeatTaken | HeldSeat | MatchOrWait | null>
   limit: { limit: Attempt['limits']['client_limit']; players_max: number }
 }
 
@@ -55,6 +56,7 @@ function outcomeOf(decision: Decided['decision']): Pick<Attempt, 'outcome' | 'co
   if ('refused' in decision) return { outcome: 'refused', code: decision.refused }
   const { changes, result } = decision
   if (result === null) return { outcome: 'lost' }
+  if ('ticket_id' in result) return { outcome: 'waiting' }
   if ('hold' in result) return { outcome: 'held', lobby_id: result.hold.lobby.lobby_id }
   const { lobby_id } = 'seat' in result ? result.seat : result
   if (changes.some(({ kind }) => kind === 'lobby_created')) return { outcome: 'created', lobby_id }

@@ -13,6 +13,7 @@ export function noAffectedRows(): AffectedRows {
     captcha_clients: new Set(),
     draining_versions: new Set(),
     parties: new Set(),
+    tickets: new Set(),
   }
 }
 
@@ -36,6 +37,7 @@ export function noRowSnapshots(): RowSnapshots {
     captcha_clients: new Map(),
     draining_versions: new Map(),
     parties: new Map(),
+    tickets: new Map(),
   }
 }
 

@@ -101,7 +101,10 @@ function canApply(book: Book, change: Change): boolean {
     case 'client_counted':
     case 'version_draining':
     case 'party_put':
+    case 'ticket_put':
       return true
+    case 'ticket_ended':
+      return book.matching.get(change.player_id) !== undefined
     case 'party_ended':
       return book.parties.get(change.party_id) !== undefined
     case 'player_reserved':

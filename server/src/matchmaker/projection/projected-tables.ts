@@ -5,8 +5,9 @@ import { draining_versions } from './tables/draining-versions.ts'
 import { lobbies } from './tables/lobbies.ts'
 import { parties } from './tables/parties.ts'
 import { players } from './tables/players.ts'
+import { tickets } from './tables/tickets.ts'
 
-export const TABLES = { lobbies, players, captcha_clients, draining_versions, parties }
+export const TABLES = { lobbies, players, captcha_clients, draining_versions, parties, tickets }
 export type TableName = keyof typeof TABLES
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[]
 

@@ -31,7 +31,9 @@ export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, s
   )
   const known = ctx.seat_texts.get(lobby)
   const texts = known?.edges === ctx.edges() ? known.texts : await prepareTexts(ctx, lobby)
-  return prepare(texts.join(token))
+  const text = texts.join(token)
+  const team = player.match?.team ?? null
+  return prepare(team === null ? text : `${text.slice(0, -1)},"team":${JSON.stringify(team)}}`)
 }
 
 async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 // The decisions on a seat. The client's limit, the captcha, the choice of a lobby and the record follow each other inside one
-// command of the shard (shards/shard.ts), so nothing else changes the book in between. There are three choices: take a seat,
-// hold it, or turn a hold into it.
+// command of the shard (shards/shard.ts), so nothing else changes the book in between. The choices: take a seat, hold
+// it, turn a hold into it, or wait for a match.
 //
 // How many players one client may have in a namespace is the least of the namespace's limit and the limits of all classes
 // that the client's address belongs to. 0 lets nobody in.
@@ -10,11 +10,14 @@ import { phase } from '../../observe/ray.ts'
 import type { Decision, Env, FreshIds, HoldRequest, SeatTaken } from '../book/commands.ts'
 import * as decide from '../book/decide.ts'
 import type { HeldSeat } from '../book/holds.ts'
+import { findWithRules, type MatchOrWait } from '../book/matching/find-match.ts'
+import type { TicketCall } from '../book/matching/ticket.ts'
 import { PARTY_MEMBERS_MAX } from '../book/parties.ts'
 import type { Book } from '../book/state.ts'
 import type { ClientLimits, LimitName, NamespaceRecord } from '../watch/namespaces.ts'
 import { type CaptchaAdmission, type CaptchaGate, passCaptcha } from './captcha/captcha.ts'
 import type { MatchmakerContext, Seat } from './context.ts'
+import { attributesIn, type RequestAttributes } from './matching/player-attributes.ts'
 import type { RequestedAction, RequestLimits, SeatRequest } from './request.ts'
 
 /** What a decision is made under. `captcha`: null when none is required, or when it was counted before. */
@@ -30,7 +33,7 @@ export type Choose<T> = (limits: RequestLimits, book: Book, env: Env, namespace:
  * Decides under the limit of the client and the captcha as they are in this moment, and records the decision. A game's backend
  * learns which limit refused its player. A player does not: it would show which addresses are not recognised.
  */
-export function decideWithin<T extends SeatTaken | HeldSeat | null>(
+export function decideWithin<T extends SeatTaken | HeldSeat | MatchOrWait | null>(
   ctx: MatchmakerContext,
   { requester, asked, log, with_party }: SeatRequest,
   { limits: namespace, captcha }: Terms,
@@ -63,6 +66,28 @@ export function chooseSeat(request: SeatRequest): Choose<Seat> {
     const decision = seatFor(request.asked, limits, freshIds(request, env.now_ms), book, env)
     if ('refused' in decision) return decision
     return { changes: decision.changes, result: { ...decision.result, is_new: decision.changes.length > 0 } }
+  }
+}
+
+/** What a decision by rules needs beside the request. */
+export type MatchTerms = {
+  captcha: CaptchaGate | null
+  ids: FreshIds
+  call: TicketCall
+  attributes: RequestAttributes
+}
+
+/** Chooses a seat by the rules of the game mode, or lets the request wait. */
+export function chooseMatch(
+  { asked, matching }: SeatRequest,
+  { ids, call, attributes }: MatchTerms,
+): Choose<MatchOrWait> {
+  if (asked.action !== 'find' || matching === null) throw new Error('only a find has rules')
+  const { regions, latencies } = matching
+  return (limits, book, env) => {
+    const request = { ...asked.request, ...limits, call, regions, latencies }
+    const attributesOf = (identity_id: string | null) => attributesIn(attributes, identity_id)
+    return findWithRules(book, { ...request, attributesOf }, ids, env)
   }
 }
 

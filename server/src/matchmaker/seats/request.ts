@@ -9,7 +9,6 @@ import {
   type GameModeConfig,
   type joinLobby,
   type SeatAction,
-  tierIn,
   validationError,
 } from '@musterhost/contract'
 import type { AddressFacts, Coordinates } from '../../addresses/ip-intelligence.ts'
@@ -17,18 +16,13 @@ import type { Config } from '../../config/config.ts'
 import type { Region } from '../../config/regions.ts'
 import { gameModeId } from '../../ids.ts'
 import { isExactNumber } from '../../text/exact-json.ts'
-import type {
-  CreateRequest,
-  FindRequest,
-  JoinRequest,
-  LobbyPlan,
-  PortRequest,
-  RequestedSeat,
-} from '../book/commands.ts'
+import type { CreateRequest, FindRequest, JoinRequest, LobbyPlan, RequestedSeat } from '../book/commands.ts'
 import type { Tags } from '../book/open-lobbies.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
 import type { MatchmakerContext } from './context.ts'
+import { planOf, regionsOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
+import { type MatchingRequest, matchingRequest } from './matching/matching-request.ts'
 import { byDistance } from './nearest.ts'
 import type { Requester } from './requester.ts'
 import type { RequestWords } from './verification/payload.ts'
@@ -69,6 +63,8 @@ export type SeatRequest = {
   with_party: boolean
   /** Lobbies that may be tried. */
   attempts_max: number
+  /** Null: the game mode has no rules. */
+  matching: MatchingRequest | null
   /** Null: the version has no captcha, or the game's backend asks. */
   captcha: CaptchaConfig | null
   captcha_responses: FindBody['captcha']
@@ -97,12 +93,14 @@ export async function findRequest(
   }
   requireSmallData(body.verification_data)
   const verified_modes = verifiedModes(namespace.game_modes, names)
+  const matching = matchingRequest(ctx, namespace, requester, body, names, request.keys, facts.coordinates)
   return {
     requester,
     log,
     asked: { action: 'find', request, verified_modes },
     with_party: body.party === true,
     attempts_max: FIND_ATTEMPTS_MAX,
+    matching,
     captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
     verification: verified_modes.size === 0 ? null : { words: body, coordinates: facts.coordinates },
@@ -131,6 +129,7 @@ export async function joinRequest(
     asked: { action: 'join', request, is_known: lobby !== undefined },
     with_party: body.party === true,
     attempts_max: 1,
+    matching: null,
     captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
     verification: mode?.verification.join ? { words: { verification_data }, coordinates: facts.coordinates } : null,
@@ -161,6 +160,7 @@ export async function createRequest(
     asked: { action: 'create', request },
     with_party: body.party === true,
     attempts_max: 1,
+    matching: null,
     captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
     verification: mode?.verification.create ? { words: body, coordinates: facts.coordinates } : null,
@@ -268,11 +268,6 @@ function keysAndPlan(
   return { keys: keys, tags, plan: withFailures(ctx, requester, plan) }
 }
 
-function withFailures({ failed_starts }: MatchmakerContext, { namespace_id }: Requester, plan: LobbyPlan): LobbyPlan {
-  const failed_before = failed_starts.before(namespace_id, plan)
-  return failed_before === undefined ? plan : { ...plan, failed_before }
-}
-
 /** The custom lobby that a create asks for. */
 function customPlan(
   config: Config,
@@ -311,72 +306,10 @@ function customPlan(
   return { ...plan, ...creator, publicity, is_custom: true, lobby_config }
 }
 
-/** A plan for each region in which a game mode of a version runs: lobbies that are started before any player asks. */
-export function plansOf(config: Config, version_id: string, modes: Iterable<GameModeConfig>): LobbyPlan[] {
-  return [...modes].flatMap((mode) =>
-    regionsOf(config, [mode]).map((region) => planOf({ version_id }, mode, region, {}, null)),
-  )
-}
-
-function planOf(
-  namespace: Pick<NamespaceRecord, 'version_id'>,
-  mode: GameModeConfig,
-  region: Region,
-  { tags = {}, max_players }: Pick<FindBody, 'tags' | 'max_players'>,
-  ray_id: string | null,
-): LobbyPlan {
-  return {
-    ...sizeOf(region, tierIn(mode, region.name)),
-    edge_ports_wanted: edgePortsOf(mode),
-    version_id: namespace.version_id,
-    game_mode: mode.name,
-    region: region.name,
-    publicity: 'public',
-    is_custom: false,
-    creator_identity_id: null,
-    ray_id,
-    creator_lobbies_max: null,
-    max_players_normal: max_players ?? mode.max_players_normal,
-    max_players_direct: max_players ?? mode.max_players_direct,
-    max_players_party: mode.max_players_party,
-    tags,
-    lobby_config: null,
-    ready_within_ms: mode.ready_deadline_ms,
-    player_deadline_ms: mode.player_deadline_ms,
-    idle_grace_ms: mode.idle_grace_ms,
-    seat_hold_ms: mode.seat_hold_ms,
-  }
-}
-
-/** Ports that get a number of the edge. HTTP has one port for all lobbies; a range belongs to the machine. */
-function edgePortsOf(mode: GameModeConfig): PortRequest[] {
-  return mode.ports.flatMap(({ name, protocol, port_range, same_number_as }): PortRequest[] => {
-    if (protocol === 'http' || protocol === 'https' || port_range !== null) return []
-    const transport = protocol === 'udp' ? 'udp' : 'tcp'
-    return [{ name, transport, ...(same_number_as !== null && { same_number_as }) }]
-  })
-}
-
-/** A tier that the operator removed after the version was created is replaced by the region's default. */
-function sizeOf(region: Region, name: string | null): Pick<LobbyPlan, 'tier' | 'cpu_cores' | 'memory_mb'> {
-  const tier =
-    region.tiers.find((item) => item.tier_name_id === name) ??
-    region.tiers.find((item) => item.tier_name_id === region.default_tier)
-  if (tier === undefined) throw new Error(`the region ${region.name} has no tiers`)
-  const cpu_cores = tier.platform_cores_numerator / tier.platform_cores_denominator
-  return { tier: tier.tier_name_id, cpu_cores, memory_mb: tier.memory }
-}
-
 function requireMode(namespace: NamespaceRecord, name: string): GameModeConfig {
   const mode = namespace.game_modes.get(name)
   if (mode === undefined) throw new ApiError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode: name })
   return mode
-}
-
-function requireRegion(config: Config, name: string): Region {
-  const region = config.regions.find((item) => item.name === name)
-  if (region === undefined) throw new ApiError('MATCHMAKER_REGION_NOT_FOUND', { region: name })
-  return region
 }
 
 /** The nearest region in which one of the modes runs. */
@@ -385,15 +318,6 @@ function nearestRegion(config: Config, modes: readonly GameModeConfig[], client:
   const nearest = regions.length === 1 ? regions[0] : byDistance(regions, client)[0]?.region
   if (nearest === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
   return nearest
-}
-
-/** The regions in which at least one of the modes runs. */
-export function regionsOf(config: Config, modes: readonly GameModeConfig[]): Region[] {
-  return config.regions.filter((region) => modes.some((mode) => runsIn(mode, region)))
-}
-
-function runsIn(mode: GameModeConfig, region: Region): boolean {
-  return mode.regions === null || mode.regions.includes(region.name)
 }
 
 function requireDynamicMaxPlayers(mode: GameModeConfig, max_players: number | undefined): void {

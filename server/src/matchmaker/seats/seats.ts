@@ -3,10 +3,8 @@
 // after a seat was taken gives the seat back.
 import { ApiError, type BodyOf, createLobby, findLobby, joinLobby } from '@musterhost/contract'
 import { mark, phase } from '../../observe/ray.ts'
-import type { SeatTaken } from '../book/commands.ts'
 import { release } from '../book/decide.ts'
 import { dropHolds } from '../book/evolve.ts'
-import type { HeldSeat } from '../book/holds.ts'
 import { SEAT_HOLD_MS } from '../book/holds.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'
@@ -14,8 +12,10 @@ import { continuesElsewhere } from '../shards/shard-moved.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import { type SeatAnswer, seatAnswer } from './answer.ts'
 import { type CaptchaGate, checkCaptcha } from './captcha/captcha.ts'
+import { commitSeat } from './commit-seat.ts'
 import type { MatchmakerContext, OpenRequest, Seat } from './context.ts'
-import { type Choose, chooseHeld, chooseHold, chooseSeat, decideWithin, freshIds } from './decisions.ts'
+import { chooseHeld, chooseHold, chooseSeat, freshIds } from './decisions.ts'
+import { takeMatchedSeat } from './matching/matched-seat.ts'
 import { createRequest, findRequest, joinRequest, type SeatRequest } from './request.ts'
 import { type Requester, requesterOf, type SeatCall } from './requester.ts'
 import { startError } from './start-errors.ts'
@@ -26,9 +26,6 @@ import { askAboutHold, shareVerification } from './verification/verification.ts'
 const START_WAIT_MS_MAX = 50_000
 /** A verified request whose held lobby ends or closes chooses again. */
 const HOLDS_MAX = 3
-/** Attempts while the edge opens more ports; with the pause between them a second in all. */
-const PORT_ATTEMPTS_MAX = 5
-const PORT_WAIT_MS = 250
 
 /** `context` throws API_NOT_AVAILABLE while this process stops. */
 export type SeatService = { namespaces: Namespaces; context: () => MatchmakerContext }
@@ -70,7 +67,7 @@ async function requestSeat<Body extends SeatCall['body']>(
     try {
       for (; ; steps.attempt++) {
         // A captcha is counted once, however many lobbies are tried.
-        const seat = await nextSeat(ctx, request, steps, captcha)
+        const seat = await nextSeat(ctx, request, steps, captcha, patience)
         steps.seat = seat
         const is_last = steps.attempt >= request.attempts_max
         const answer = await answerWhenReady(ctx, request, seat, { open, patience, is_last })
@@ -110,12 +107,15 @@ async function checkedCaptcha(
 function nextSeat(
   ctx: MatchmakerContext,
   request: SeatRequest,
-  { attempt, seat }: SeatSteps,
+  steps: SeatSteps,
   captcha: CaptchaGate | null,
+  patience: Patience,
 ): Seat | Promise<Seat> {
+  const { attempt, seat } = steps
   // Whether its lobby is ready is read again.
   if (seat !== null) return { ...seat, is_ready: false }
-  return takeSeat(ctx, request, attempt === 1 ? captcha : null)
+  const gate = attempt === 1 ? captcha : null
+  return request.matching === null ? takeSeat(ctx, request, gate) : takeMatchedSeat(ctx, request, gate, steps, patience)
 }
 
 /** A seat by one command of the book, or, verified, by two with the game's endpoint asked in between. */
@@ -157,28 +157,6 @@ async function takeVerifiedSeat(
   throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
 }
 
-/** Commits what is chosen. A decision that lacks ports is repeated, while the edge may be opening more. */
-async function commitSeat<T extends SeatTaken | HeldSeat | null>(
-  ctx: MatchmakerContext,
-  request: SeatRequest,
-  captcha: CaptchaGate | null,
-  choose: Choose<T>,
-): Promise<T> {
-  const { namespaces, books } = ctx
-  const { namespace_id, isGone } = request.requester
-  const limits = await namespaces.get(namespace_id)
-  for (let attempt = 1; ; attempt++) {
-    const terms = { limits, captcha: attempt === 1 ? captcha : null }
-    try {
-      return await books.commit(namespace_id, (book, env) => decideWithin(ctx, request, terms, { book, env, choose }))
-    } catch (error) {
-      const lacks_ports = error instanceof ApiError && error.code === 'MATCHMAKER_NO_PORTS'
-      if (!lacks_ports || attempt === PORT_ATTEMPTS_MAX || isGone()) throw error
-      await books.morePorts(PORT_WAIT_MS)
-    }
-  }
-}
-
 /** Null: the lobby ended while it started, and another may be tried. */
 async function answerWhenReady(
   ctx: MatchmakerContext,
@@ -197,6 +175,11 @@ async function answerWhenReady(
       const answer = await seatAnswer(ctx, namespace_id, seat)
       open.is_answered = true
       return answer
+    }
+    const may_come_again = request.matching !== null && request.asked.request.seat_key !== null
+    if (end === 'timeout' && !isGone() && may_come_again) {
+      open.is_answered = true
+      throw new ApiError('MATCHMAKER_WAITING', { reason: 'starting', lobby_id }, { retry_after_s: 1 })
     }
     if (end !== 'gone' || isGone()) {
       throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id }, { retry_after_s: 1 })

@@ -10,12 +10,14 @@ import type { Metrics } from '../../observe/metrics.ts'
 import type { Decision, Refused, SeatTaken } from '../book/commands.ts'
 import type { IdleRules } from '../book/idle.ts'
 import type { Lobby } from '../book/lobby.ts'
+import type { TicketCall } from '../book/matching/ticket.ts'
 import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import { BookTime } from './book-time.ts'
 import { Capacity } from './capacity.ts'
 import { type TakenShard, takeOverEmpty } from './empty-shards.ts'
 import { IdentityWatch } from './identity-watch.ts'
+import { endOfMatchWait, type MatchWaitEnd, MatchWaiters } from './match-waiters.ts'
 import { readOtherShards } from './other-shards.ts'
 import type { Decide } from './pending.ts'
 import { releaseClaims } from './port-claims.ts'
@@ -72,6 +74,7 @@ export class Books {
   #last_command_ms = performance.now()
   readonly #watchers = new Set<CommitWatcher>()
   readonly #waiters = new SeatWaiters()
+  readonly #match_waiters = new MatchWaiters()
   #more_ports = Promise.withResolvers<void>()
   /** Ended lobbies whose ports are still claimed, with the book time of their end. */
   #unused_ports = new Map<string, number>()
@@ -205,6 +208,17 @@ export class Books {
     return waiter.ended
   }
 
+  /** Waits until the ticket has ended and that is durable, or the patience is over. */
+  waitForMatch(namespace_id: string, ticket_id: string, call: TicketCall, patience: Patience): Promise<MatchWaitEnd> {
+    if (this.#is_waiting_over) return Promise.resolve('timeout')
+    const waiter = this.#match_waiters.add(namespace_id, ticket_id, call, patience)
+    // Reads the changes since the ticket was put; later changes come by onCommit.
+    this.commit(namespace_id, (book) => ({ changes: [], result: endOfMatchWait(book, ticket_id) })).then((how) => {
+      if (how !== null) waiter.end(how)
+    }, waiter.fail)
+    return waiter.ended
+  }
+
   isWaitingOver(): boolean {
     return this.#is_waiting_over
   }
@@ -214,6 +228,7 @@ export class Books {
     this.#is_waiting_over = true
     this.watch.wakeAll()
     this.#waiters.endAll()
+    this.#match_waiters.endAll()
   }
 
   /**
@@ -296,6 +311,7 @@ export class Books {
   #tick(): void {
     for (const shard of this.#shards.values()) shard.tick()
     this.#waiters.tick(this.#options.elapsed())
+    this.#match_waiters.tick(this.#options.elapsed())
     this.#schedule()
   }
 
@@ -309,7 +325,9 @@ export class Books {
 
   #schedule(): void {
     if (this.#is_closed) return
-    const is_quiet = performance.now() - this.#last_command_ms >= REST_AFTER_MS && this.#waiters.count === 0
+    const is_quiet =
+      performance.now() - this.#last_command_ms >= REST_AFTER_MS &&
+      this.#waiters.count + this.#match_waiters.count === 0
     const until_ms = this.nowMs() + REST_TICK_MS
     this.#is_at_rest = is_quiet && this.#shards.values().every((shard) => shard.isAtRest(until_ms))
     this.#timer = setTimeout(() => this.#tick(), this.#is_at_rest ? REST_TICK_MS : TICK_MS)
@@ -320,12 +338,15 @@ export class Books {
     const book = this.book(namespace_id)
     this.watch.onCommit(book, changes)
     this.#waiters.onCommit(book, changes)
+    this.#match_waiters.onCommit(changes)
   }
 
   #onReload(shard: number): void {
     for (const watcher of this.#watchers) watcher.onReload(shard)
     this.watch.wakeAll()
-    this.#waiters.onReload((namespace_id) => this.book(namespace_id), shard)
+    const bookOf = (namespace_id: string): Book | undefined => this.book(namespace_id)
+    this.#waiters.onReload(bookOf, shard)
+    this.#match_waiters.onReload(bookOf, shard, this.nowMs())
   }
 
   /** The shard is not in this process any more. Callers that wait for its changes go where it is. */
@@ -335,6 +356,7 @@ export class Books {
     this.capacity.replace(number, [])
     this.#ports.replace(number, [])
     this.#waiters.failAll(number, () => new ShardMoved(number))
+    this.#match_waiters.failAll(number, () => new ShardMoved(number))
     this.watch.wakeAll()
   }
 

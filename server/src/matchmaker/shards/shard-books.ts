@@ -8,6 +8,7 @@ import { expire } from '../book/decide.ts'
 import { forget } from '../book/evolve.ts'
 import type { IdleRules } from '../book/idle.ts'
 import { BrokenLaw } from '../book/laws.ts'
+import { advanceMatching } from '../book/matching/find-match.ts'
 import { Book } from '../book/state.ts'
 import { noRowSnapshots, type RowSnapshots, takeSnapshots } from '../projection/affected-rows.ts'
 import { bookOf } from '../projection/load.ts'
@@ -19,6 +20,8 @@ import type { PortPool } from './port-pool.ts'
 
 /** Ended seats and lobbies that one command removes first. */
 const EXPIRIES_PER_COMMAND_MAX = 1_000
+/** Matches that one command makes first. */
+const MATCHES_PER_COMMAND_MAX = 100
 
 export type ShardBooksOptions = {
   shard: number
@@ -100,6 +103,7 @@ export class ShardBooks {
         if (change === null) break
         this.#apply(book, namespace_id, change, batch)
       }
+      if (book.matching.dueMs() <= this.#time_ms) this.#advanceMatching(book, namespace_id, batch)
       const decision = decide(book, this.#env)
       for (const change of 'changes' in decision ? decision.changes : (decision.noted ?? [])) {
         this.#apply(book, namespace_id, change, batch)
@@ -161,6 +165,15 @@ export class ShardBooks {
       capacity.release(shard, lobby)
       ports.retire(shard, lobby)
       if (lobby.edge_ports.length > 0) onPortsUnused(lobby.lobby_id, lobby.stop_ms ?? this.#durable_ms)
+    }
+  }
+
+  /** Matches what time or free seats have made possible. The rest waits for the next command. */
+  #advanceMatching(book: Book, namespace_id: string, batch: Batch): void {
+    for (let matches = 0; matches < MATCHES_PER_COMMAND_MAX; matches++) {
+      const changes = advanceMatching(book, this.#env)
+      if (changes === null) return
+      for (const change of changes) this.#apply(book, namespace_id, change, batch)
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Schema } from '../../../database/schema.ts'
-import type { RemoveReason } from '../../../journal/changes.ts'
+import type { PlayerMatch, RemoveReason } from '../../../journal/changes.ts'
 import type { Player } from '../../book/lobby.ts'
 import { MEMORY_MS } from '../../book/state.ts'
 import type { ProjectedTable } from './descriptor.ts'
@@ -26,6 +26,7 @@ export const players: ProjectedTable<PlayerRow, Player, Selected, Player> = {
     disconnect_key: ['text', 'updated'],
     identity_id: ['uuid', 'fixed'],
     leader_player_id: ['uuid', 'fixed'],
+    match: ['jsonb', 'fixed'],
   },
   addAffected(book, change, ids) {
     switch (change.kind) {
@@ -72,6 +73,7 @@ function rowOf(namespace_id: string, player: Player) {
     disconnect_key: player.disconnect_key,
     identity_id: player.identity_id,
     leader_player_id: player.leader_player_id,
+    match: player.match ?? null,
   }
 }
 
@@ -90,5 +92,6 @@ function storedOf(row: Selected): Player {
     disconnect_key: row.disconnect_key,
     identity_id: row.identity_id,
     leader_player_id: row.leader_player_id,
+    match: row.match as PlayerMatch | null,
   }
 }

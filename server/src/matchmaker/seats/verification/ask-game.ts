@@ -1,5 +1,5 @@
 // Calls to the verification endpoints of games. Endpoints are not trusted: their addresses are checked and pinned
-// (outbound/safe-fetch.ts), and only the status of a response is read. Each namespace has a lane of its own, so a slow
+// (outbound/safe-fetch.ts), and of a response the status is read, and where rules need it the body. Each namespace has a lane of its own, so a slow
 // endpoint delays only its own players.
 import { ApiError, type VerificationConfig } from '@musterhost/contract'
 import type { Context } from '../../../context.ts'
@@ -24,16 +24,19 @@ export type GameQuestion = {
   timeout_ms: number
   /** Aborted when no caller waits for the response any more. */
   signal: AbortSignal
+  /** Bytes of the response's body that are read; 0: none. */
+  body_bytes_max: number
   /** Called when the endpoint is not asked because it keeps failing. */
   onNotAsked: () => void
 }
 
 /**
- * Throws MATCHMAKER_VERIFICATION_FAILED when the endpoint refuses, MATCHMAKER_VERIFICATION_REQUEST_FAILED without a response
+ * Returns the body of the response, as far as it is read. Throws MATCHMAKER_VERIFICATION_FAILED when the endpoint refuses, MATCHMAKER_VERIFICATION_REQUEST_FAILED without a response
  * in time.
  */
-export type AskGame = (question: GameQuestion) => Promise<void>
+export type AskGame = (question: GameQuestion) => Promise<string>
 
+type GameResponse = { status: number; body: string }
 type Lane = { call_count: number; waiting: Set<() => void> }
 
 export function createAskGame(ctx: Pick<Context, 'config' | 'log' | 'elapsed' | 'metrics'>): AskGame {
@@ -55,7 +58,7 @@ class EndpointCalls {
     this.#breakers = createEndpointBreakers(ctx)
   }
 
-  async ask(question: GameQuestion): Promise<void> {
+  async ask(question: GameQuestion): Promise<string> {
     const { namespace_id, endpoint, timeout_ms, signal } = question
     const call = this.#breakers.enter(namespace_id, endpoint.url)
     if (typeof call === 'number') throw this.#notAsked(question, call)
@@ -64,17 +67,19 @@ class EndpointCalls {
     const lane = this.#lanes.get(namespace_id) ?? { call_count: 0, waiting: new Set() }
     this.#lanes.set(namespace_id, lane)
     await this.#enter(lane, deadline, call.is_probe)
-    let status: number
+    let response: GameResponse
     try {
       // The breaker may have opened while this call waited.
       if (!call.is_probe && call.waitMs() > 0) throw this.#notAsked(question, call.waitMs())
       const left_ms = timeout_ms - (this.#ctx.elapsed() - begin_ms)
       if (left_ms <= 0) throw noResponse()
-      status = await this.#send(question, left_ms, call)
+      response = await this.#send(question, left_ms, call)
     } finally {
       this.#leave(namespace_id, lane)
     }
+    const { status, body } = response
     if (status < 200 || status > 299) throw new ApiError('MATCHMAKER_VERIFICATION_FAILED')
+    return body
   }
 
   /** Resolves when the lane may make one more call. Probes are few, and do not wait for calls that hang. */
@@ -119,8 +124,8 @@ class EndpointCalls {
     return noResponse(Math.ceil(wait_ms / 1_000))
   }
 
-  async #send(question: GameQuestion, left_ms: number, call: EndpointCall): Promise<number> {
-    const { namespace_id, endpoint, body, signal } = question
+  async #send(question: GameQuestion, left_ms: number, call: EndpointCall): Promise<GameResponse> {
+    const { namespace_id, endpoint, body, signal, body_bytes_max } = question
     const headers = { 'content-type': 'application/json', ...lowerCased(endpoint.headers) }
     const request = {
       url: endpoint.url,
@@ -128,12 +133,12 @@ class EndpointCalls {
       headers,
       body,
       timeout_ms: left_ms,
-      body_bytes_max: 0,
+      body_bytes_max,
     }
     try {
-      const { status } = await safeFetch({ ...request, signal }, this.#rules)
+      const fetched = await safeFetch({ ...request, signal }, this.#rules)
       call.answered()
-      return status
+      return { status: fetched.status, body: fetched.body.toString('utf8') }
     } catch (error) {
       if (!(error instanceof FetchFailure)) throw error
       // All callers have hung up, which is no failure of the endpoint.

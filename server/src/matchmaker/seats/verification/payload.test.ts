@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { lobbyPlan, START_MS } from '../../../../test/matchmaker/plain-requests.ts'
 import type { Hold } from '../../book/holds.ts'
 import type { Lobby } from '../../book/lobby.ts'
-import { verificationPayload } from './payload.ts'
+import { aboutHold, verificationPayload } from './payload.ts'
 
 const GAME = '00000000-0000-7000-8000-0000000000ee'
 const NAMESPACE = '00000000-0000-7000-8000-00000000cafe'
@@ -58,7 +58,14 @@ test('the payload is what it has always been', () => {
         expire_ms: 0,
       }
       const players = join_kind === 'party' ? [PLAYER, FRIEND] : [PLAYER]
-      const payload = verificationPayload({ game_id: GAME, namespace_id: NAMESPACE, hold, players, join_kind, words })
+      const payload = verificationPayload({
+        game_id: GAME,
+        namespace_id: NAMESPACE,
+        about: aboutHold(hold),
+        players,
+        join_kind,
+        words,
+      })
       return [`${name}, ${join_kind}`, JSON.parse(payload) as unknown]
     }),
   )

@@ -4,6 +4,7 @@ import type { AddressFacts } from '../../../addresses/ip-intelligence.ts'
 import { gameModeId, idOfName } from '../../../ids.ts'
 import { parseExact } from '../../../text/exact-json.ts'
 import type { Hold } from '../../book/holds.ts'
+import type { Lobby } from '../../book/lobby.ts'
 
 /** A player who gets a seat: the requester, or a member of the requester's party. */
 export type VerifiedPlayer = {
@@ -21,24 +22,31 @@ export type RequestWords = {
   lobby_config?: unknown
 }
 
+/** The seat that is asked about. `existing` null: its lobby would be started for it. */
+export type AskedAbout = { version_id: string; game_mode: string; existing: Lobby | null; action: SeatAction }
+
+export function aboutHold({ lobby, plan, action }: Pick<Hold, 'lobby' | 'plan' | 'action'>): AskedAbout {
+  return { version_id: lobby.version_id, game_mode: lobby.game_mode, existing: plan === null ? lobby : null, action }
+}
+
 export function verificationPayload(question: {
   game_id: string
   namespace_id: string
-  hold: Hold
+  about: AskedAbout
   players: readonly VerifiedPlayer[]
   join_kind: 'normal' | 'party'
   words: RequestWords
 }): string {
-  const { game_id, namespace_id, hold, players, join_kind, words } = question
-  const { lobby } = hold
+  const { game_id, namespace_id, about, players, join_kind, words } = question
+  const { game_mode, existing, action } = about
   return JSON.stringify({
     verification_data: words.verification_data ?? null,
     game: {
       namespace_id,
-      game_mode_id: gameModeId(game_id, lobby.game_mode),
-      game_mode_name_id: lobby.game_mode,
-      lobby: hold.plan !== null ? null : lobbyOf(hold),
-      state: hold.plan !== null || lobby.state === null ? null : parseExact(lobby.state),
+      game_mode_id: gameModeId(game_id, game_mode),
+      game_mode_name_id: game_mode,
+      lobby: existing === null ? null : lobbyOf(existing),
+      state: existing === null || existing.state === null ? null : parseExact(existing.state),
       config: words.lobby_config ?? null,
       tags: words.tags ?? {},
       dynamic_max_players: words.max_players ?? null,
@@ -50,11 +58,11 @@ export function verificationPayload(question: {
       ]),
     ),
     join_kind,
-    kind: hold.action satisfies SeatAction,
+    kind: action satisfies SeatAction,
   })
 }
 
-function lobbyOf({ lobby }: Hold) {
+function lobbyOf(lobby: Lobby) {
   return {
     lobby_id: lobby.lobby_id,
     region_id: idOfName(lobby.region),

@@ -1,0 +1,118 @@
+// Matches by rules, through the platform: what find returns to those who wait, who may say attributes, and what the lobby's
+// server and developers learn.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { explainRay, playerConnected } from '@musterhost/contract'
+import { withKey } from '../http/steps.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { failureOf } from '../support/refusal.ts'
+import { until } from '../support/until.ts'
+import { startGameEndpoint } from './game-endpoint.ts'
+import { MANY, SETTINGS } from './verified-games.ts'
+
+const DUEL = {
+  teams: [
+    { name: 'red', min: 1, max: 1 },
+    { name: 'blue', min: 1, max: 1 },
+  ],
+  attributes: { skill: { from: 'player' as const } },
+  rules: [{ near: 'skill', within: 100, widen: { every_s: 1, by: 50, to: 200 } }],
+}
+const skilled = (skill: number) => ({ attributes: { skill } })
+
+test('two players who fit get one lobby, each a team, and its server learns which', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL } } }, limits: MANY })
+  const first = game.find(skilled(1_000))
+  await until('the first to wait', async () => (await waitingIn(platform)) === 1)
+  const seats = await Promise.all([first, game.find(skilled(1_080))])
+  assert.equal(seats[0].lobby.lobby_id, seats[1].lobby.lobby_id)
+  assert.deepEqual(seats.map(({ team }) => team).sort(), ['blue', 'red'])
+  const server = platform.serverOf(game, seats[0].lobby.lobby_id)
+  const body = { player_token: seats[0].player.token }
+  assert.deepEqual(await server.call(playerConnected, { body }), { team: seats[0].team, ...skilled(1_000) })
+})
+
+test('a limit that widens makes a match without another request', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL } } }, limits: MANY })
+  const seats = await Promise.all([game.find(skilled(0)), game.find(skilled(140))])
+  assert.equal(seats[0].lobby.lobby_id, seats[1].lobby.lobby_id)
+})
+
+test('a wait without a match says what is missing, keeps its place, and is explained', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL } } }, limits: MANY })
+  const far = game.find({ ...skilled(9_000), wait_ms: 10_000 })
+  await until('the first to wait', async () => (await waitingIn(platform)) === 1)
+  const wait = () => game.find({ ...skilled(0), wait_ms: 100 }, withKey('again'))
+  const failure = await failureOf(wait())
+  assert.equal(failure.code, 'MATCHMAKER_WAITING')
+  const { waited_ms, refused_by, ...metadata } = failure.metadata as Record<string, unknown>
+  assert.ok(Number(waited_ms) >= 100)
+  assert.deepEqual(metadata, { reason: 'waiting', players_waiting: 2, players_missing: 1 })
+  const { explanation } = await platform.client.call(explainRay, { params: { ray_id: failure.ray_id! } })
+  assert.equal(explanation.attempts[0]?.outcome, 'waiting')
+  assert.equal(explanation.match_wait?.players_missing, 1)
+  // Between its calls the request is matched, and the next call gets the seat.
+  const [other, again] = await Promise.all([game.find(skilled(50)), wait()])
+  assert.equal(other.lobby.lobby_id, again.lobby.lobby_id)
+  assert.equal((await failureOf(far)).code, 'MATCHMAKER_WAITING')
+})
+
+test('a page may say only what the version lets it say, and the game says the rest', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: SETTINGS })
+  platform.playServers()
+  const verification_config = { url: endpoint.url, headers: {} }
+  const game = await platform.game({
+    matchmaker: {
+      game_modes: {
+        default: {
+          matching: { size: { min: 2, max: 2 }, rules: [{ near: 'skill', within: 10 }] },
+          actions: { find: { enabled: true, verification_config } },
+        },
+      },
+    },
+  })
+  assert.deepEqual(detailsOf(await failureOf(game.find(skilled(0)))), [[['attributes', 'skill'], 'not_allowed']])
+  assert.deepEqual(detailsOf(await failureOf(game.find({ attributes: { level: 1 } }))), [
+    [['attributes', 'level'], 'not_found'],
+  ])
+  const answers = [{ skill: 0 }, { skill: 500 }, { skill: 5 }]
+  endpoint.answer((res) => void res.end(JSON.stringify({ attributes: answers.shift() })))
+  const low = game.find({}, withKey('low'))
+  const high = game.find({ wait_ms: 2_000 })
+  await until('both to wait', async () => answers.length === 1)
+  const near = await game.find()
+  assert.equal((await low).lobby.lobby_id, near.lobby.lobby_id)
+  assert.equal((await failureOf(high)).code, 'MATCHMAKER_WAITING')
+
+  endpoint.answer((res) => void res.end(JSON.stringify({ attributes: { unknown: 1 } })))
+  assert.equal((await failureOf(game.find())).code, 'MATCHMAKER_VERIFICATION_REQUEST_FAILED')
+  endpoint.answer((res) => void res.writeHead(403).end())
+  assert.equal((await failureOf(game.find())).code, 'MATCHMAKER_VERIFICATION_FAILED')
+})
+
+test('attributes without rules are refused, and so is a request that names other game modes as well', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL }, plain: {} } } })
+  const both = await failureOf(game.find({ game_modes: ['plain', 'default'] }))
+  assert.deepEqual(detailsOf(both), [[['game_modes'], 'conflicts']])
+  const plain = await failureOf(game.find({ game_modes: ['plain'], ...skilled(1) }))
+  assert.deepEqual(detailsOf(plain), [[['attributes'], 'not_allowed']])
+})
+
+async function waitingIn(platform: Platform): Promise<number> {
+  return (await platform.ctx.pool.query('select from tickets where end_ts is null')).rows.length
+}
+
+type Detail = { path: string[]; reason: string }
+
+function detailsOf({ code, metadata }: { code: string; metadata: unknown }): [string[], string][] {
+  assert.equal(code, 'VALIDATION_ERROR')
+  return (metadata as { errors: Detail[] }).errors.map(({ path, reason }) => [path, reason])
+}
