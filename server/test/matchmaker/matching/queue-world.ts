@@ -29,6 +29,7 @@ export type Asked = { id: string; call: TicketCall; key: string | null }
 
 export class QueueWorld {
   readonly rules: MatchRules
+  readonly #max_players: number
   readonly changes: Change[] = []
   readonly undos: Undo[] = []
   /** Called after the changes of each command. */
@@ -39,6 +40,7 @@ export class QueueWorld {
 
   constructor(config: MatchingConfig, max_players = MAX_PLAYERS) {
     this.rules = matchRulesOf(config, max_players)
+    this.#max_players = max_players
   }
 
   newId(): string {
@@ -75,9 +77,9 @@ export class QueueWorld {
     const { attributes = {}, key = null, identity_id = null, client_key = '192.0.2.1', has_party = false } = asking
     const { regions = ['local'], latencies = null } = asking
     const plan = lobbyPlan({
-      max_players_normal: MAX_PLAYERS,
-      max_players_direct: MAX_PLAYERS,
-      max_players_party: MAX_PLAYERS,
+      max_players_normal: this.#max_players,
+      max_players_direct: this.#max_players,
+      max_players_party: this.#max_players,
     })
     const plans = regions.map((region) => ({ ...plan, region }))
     const call = { terms: { rules: this.rules, plans, lobby_count_max: 1_000_000, lobby_id: this.newId() } }

@@ -51,9 +51,9 @@ export function matchingRequest(
   keys: readonly LobbyKey[],
   client: Coordinates | null,
 ): MatchingRequest | null {
-  const mode = names.map((name) => namespace.game_modes.get(name)!).find(({ matching }) => matching !== null)
-  if (mode === undefined) {
-    requireNoMatching(body)
+  const mode = modeWithRules(namespace, names)
+  if (mode === null) {
+    if (body.attributes !== undefined || body.member_attributes !== undefined) throw withoutRules(body)
     return null
   }
   const rules = mode.matching!
@@ -89,12 +89,24 @@ export function requireKnownAttributes(rules: MatchRules, attributes: Attributes
   if (errors.length > 0) throw validationError(errors)
 }
 
-function requireNoMatching({ attributes, member_attributes }: FindBody): void {
-  const errors = Object.entries({ attributes, member_attributes }).flatMap(([name, value]) => {
-    const message = `No game mode of the request has rules for its matches. Leave ${name} out, or add matching to the game mode.`
-    return value === undefined ? [] : [{ path: [name], reason: 'not_allowed', message }]
-  })
-  if (errors.length > 0) throw validationError(errors)
+/** A find without rules pays for this loop only. */
+function modeWithRules({ game_modes }: NamespaceRecord, names: readonly string[]): GameModeConfig | null {
+  for (const name of names) {
+    const mode = game_modes.get(name)!
+    if (mode.matching !== null) return mode
+  }
+  return null
+}
+
+function withoutRules({ attributes, member_attributes }: FindBody): ApiError {
+  const given = Object.entries({ attributes, member_attributes }).filter(([, value]) => value !== undefined)
+  return validationError(
+    given.map(([name]) => ({
+      path: [name],
+      reason: 'not_allowed',
+      message: `No game mode of the request has rules for its matches. Leave ${name} out, or add matching to the game mode.`,
+    })),
+  )
 }
 
 function requireAttributes(rules: MatchRules, body: FindBody, is_backend: boolean): void {
