@@ -13,6 +13,7 @@ const MODULES = [
   'attach-players',
   'attach-settings',
   'request',
+  'resume',
   'error',
 ]
 

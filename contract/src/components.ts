@@ -31,6 +31,7 @@ import { JoinPort, LobbyInfo, Seat } from './matchmaker/lobbies.ts'
 import { LobbyPlayer } from './matchmaker/lobby-admin.ts'
 import { Party } from './matchmaker/parties.ts'
 import { RegionInfo } from './matchmaker/regions.ts'
+import { OwnSeat } from './matchmaker/seats.ts'
 import { Empty, ErrorDetailRecord } from './records.ts'
 import { GameMode, VersionConfig } from './version-config.ts'
 export const COMPONENTS: Readonly<Record<string, TSchema>> = {
@@ -66,6 +67,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   NamespaceVersion,
   OverviewDeploy,
   OverviewNamespace,
+  OwnSeat,
   Party,
   PrepareFile,
   PresignedRequest,

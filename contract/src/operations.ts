@@ -176,6 +176,7 @@ import {
 } from './matchmaker/parties.ts'
 import { getPlayerStatistics, playerConnected, playerDisconnected } from './matchmaker/players.ts'
 import { listRegions } from './matchmaker/regions.ts'
+import { listOwnSeats } from './matchmaker/seats.ts'
 import type { Operation } from './operation.ts'
 
 export const OPERATIONS: readonly Operation[] = [
@@ -309,6 +310,7 @@ export const OPERATIONS: readonly Operation[] = [
   playerConnected,
   playerDisconnected,
   getPlayerStatistics,
+  listOwnSeats,
   listRegions,
   deleteMatchmakerLobby,
   listMatchmakerLobbyPlayers,

@@ -32,7 +32,7 @@ export async function buildSite(): Promise<BuiltFile[]> {
     else if (!name.endsWith('.json')) files.push({ path: name, content: await readFile(source) })
   }
   files.push(...(await gameFiles()))
-  for (const name of ['browser.ts', 'player.ts', 'request.ts', 'error.ts']) {
+  for (const name of ['browser.ts', 'player.ts', 'request.ts', 'resume.ts', 'error.ts']) {
     files.push({ path: `sdk/${asJs(name)}`, content: await javascript(join(sdk, name), './') })
   }
   return files

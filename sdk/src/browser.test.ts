@@ -26,8 +26,65 @@ test('find asks for a seat and hands back the answer', async (t) => {
   assert.deepEqual(asked?.body, { game_modes: ['default'], tags: { map: 'dust' } })
 })
 
+/** A storage of a tab, with what it holds. */
+function tabStorage() {
+  const items = new Map<string, string>()
+  return {
+    items,
+    getItem: (key: string) => items.get(key) ?? null,
+    setItem: (key: string, value: string) => void items.set(key, value),
+  }
+}
+
+const own = (token: string, is_connected = false) => ({ ...seat, player: { token }, is_connected })
+
+test('a page that is loaded again resumes the seat that its tab got last, and asks for no other', async (t) => {
+  const platform = await startTestPlatform(t)
+  const seat_storage = tabStorage()
+  const open = () => createClient({ matchmaker_url: platform.url, seat_storage })
+  assert.equal(await open().resume(), null)
+  assert.equal(platform.asked.length, 0, 'a new tab asks for nothing')
+
+  platform.answer({ status: 200, body: seat }, { status: 200, body: { seats: [own('player.token', true)] } })
+  await open().find({ game_modes: ['default'] })
+  assert.equal((await open().resume())?.player.token, 'player.token')
+  assert.deepEqual(
+    [platform.asked[1]?.path, platform.asked[1]?.body],
+    ['/matchmaker/seats/own', { player_token: 'player.token' }],
+  )
+
+  const left = open()
+  left.forget()
+  assert.equal(await left.resume(), null)
+  assert.equal(platform.asked.length, 2, 'a seat that was forgotten is not asked for')
+})
+
+test('a seat that has ended, and a token that the platform does not know, are forgotten', async (t) => {
+  for (const answer of [{ status: 200, body: { seats: [] } }, refusal(400, 'PLAYER_TOKEN_INVALID')]) {
+    const platform = await startTestPlatform(t)
+    const seat_storage = tabStorage()
+    const client = createClient({ matchmaker_url: platform.url, seat_storage })
+    platform.answer({ status: 200, body: seat }, answer)
+    await client.join({ lobby_id: 'the-lobby' })
+    assert.equal(await client.resume(), null)
+    assert.equal(await client.resume(), null)
+    assert.equal(platform.asked.length, 2)
+  }
+})
+
+test('an identity resumes a seat of another tab only while that has no connection', async (t) => {
+  const platform = await startTestPlatform(t)
+  const client = createClient({ matchmaker_url: platform.url, token: 'game_user.x', seat_storage: tabStorage() })
+  platform.answer({ status: 200, body: { seats: [own('player.one', true)] } })
+  assert.equal(await client.resume(), null)
+  platform.answer({ status: 200, body: { seats: [own('player.one', true), own('player.two')] } })
+  assert.equal((await client.resume())?.player.token, 'player.two')
+  assert.deepEqual(platform.asked[0]?.body, {})
+})
+
 test('without a token no Authorization is sent: the origin stands for it', async (t) => {
   const platform = await startTestPlatform(t)
+  platform.answer({ status: 200, body: seat })
   await createClient({ matchmaker_url: platform.url }).join({ lobby_id: 'the-lobby' })
   assert.equal(platform.asked[0]?.path, '/matchmaker/lobbies/join')
   assert.equal(platform.asked[0]?.headers.authorization, undefined)
@@ -144,7 +201,8 @@ test('without a way to show a captcha, or when showing it fails, the call is ref
 
 test('a lost answer and a 503 are retried with the same key', async (t) => {
   const platform = await startTestPlatform(t)
-  platform.answer('hang up', refusal(503, 'API_NOT_AVAILABLE'), { status: 200, body: seat })
+  const found = { status: 200, body: seat }
+  platform.answer('hang up', refusal(503, 'API_NOT_AVAILABLE'), found, found)
   const client = createClient({ matchmaker_url: platform.url })
   await client.find({ game_modes: ['default'] })
   await client.find({ game_modes: ['default'] })
@@ -209,7 +267,7 @@ test('socketUrl swaps the scheme, appends the path and escapes the query', () =>
 })
 
 test('the whole SDK is smaller than 8 KB, gzipped', async () => {
-  const files = ['error.ts', 'request.ts', 'browser.ts', 'player.ts', 'server.ts']
+  const files = ['error.ts', 'request.ts', 'resume.ts', 'browser.ts', 'player.ts', 'server.ts']
   const texts = await Promise.all(files.map((file) => readFile(new URL(file, import.meta.url), 'utf8')))
   const bytes = gzipSync(texts.map((text) => stripTypeScriptTypes(text)).join('\n')).length
   assert.ok(bytes <= 8 * 1024, `${bytes} bytes`)

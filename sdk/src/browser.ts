@@ -2,6 +2,7 @@
 // stands for its namespace, so a game on the platform's CDN needs no key and no setting.
 import { MusterError, WAITING } from './error.ts'
 import { matchmakerAddress, pause, retrying, send } from './request.ts'
+import { type PageStorage, resumeSeat, storedSeat } from './resume.ts'
 
 export { MusterError } from './error.ts'
 
@@ -25,6 +26,9 @@ export type Seat = {
   /** Team of the player, where the game mode has teams. */
   team?: string
 }
+
+/** A seat that the player has. `is_connected`: the lobby has not noticed yet that the earlier connection is gone. */
+export type OwnSeat = Seat & { is_connected: boolean; expire_ts?: string }
 
 const CAPTCHA_PROVIDERS = ['hcaptcha', 'turnstile'] as const
 type CaptchaProvider = (typeof CAPTCHA_PROVIDERS)[number]
@@ -96,6 +100,8 @@ export type ClientOptions = {
    * is not accepted, the refusal is yours: `CAPTCHA_CAPTCHA_REQUIRED`, `CAPTCHA_CAPTCHA_FAILED`.
    */
   captcha?: (required: CaptchaRequired, options: CallOptions) => Promise<string>
+  /** Where the token of the last seat is stored, for `resume`. Absent: sessionStorage, one seat for each tab. Null: nowhere. */
+  seat_storage?: PageStorage | null
 }
 
 export type CallOptions = { signal?: AbortSignal }
@@ -118,6 +124,13 @@ export type Client = {
   join(wish: JoinWish, options?: CallOptions): Promise<Seat>
   /** A new lobby of your own, and the first seat in it. Throws a MusterError, e.g. `MATCHMAKER_CUSTOM_LOBBIES_DISABLED`. */
   create(wish: CreateWish, options?: CallOptions): Promise<Seat>
+  /**
+   * The seat that this tab got last, or a seat of the identity without a connection. Null: there is none, or it has ended. Takes
+   * no seat. Call it once when the page begins: `(await client.resume()) ?? (await client.find(wish))`.
+   */
+  resume(options?: CallOptions): Promise<OwnSeat | null>
+  /** Forgets the last seat of this tab, for a player who leaves on purpose. The lobby's server ends the seat. */
+  forget(): void
 }
 
 /** Between two calls of `onWaiting`. */
@@ -136,22 +149,23 @@ function randomKey(): string {
 
 /** A client of the matchmaker. Costs nothing until its first call. */
 export function createClient(options: ClientOptions = {}): Client {
+  const stored = storedSeat(options.seat_storage)
   let address = options.matchmaker_url
 
   // One key for all attempts of a call: if an answer gets lost, the repetition gets the same seat, not a second.
-  const call = async (path: string, wish: Admission, { signal }: CallOptions, key = randomKey()): Promise<Seat> => {
+  const call = async <T>(path: string, body: object, { signal }: CallOptions, key = randomKey()): Promise<T> => {
     const headers: Record<string, string> = { 'content-type': 'application/json', 'idempotency-key': key }
     if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
-    const request: RequestInit = { method: 'POST', headers, body: JSON.stringify(wish) }
+    const request: RequestInit = { method: 'POST', headers, body: JSON.stringify(body) }
     if (signal !== undefined) request.signal = signal
     return (await retrying(async () => {
       address ??= await matchmakerAddress(signal)
-      return send(`${address.replace(/\/$/, '')}/matchmaker/lobbies/${path}`, request)
-    }, signal)) as Seat
+      return send(`${address.replace(/\/$/, '')}/matchmaker/${path}`, request)
+    }, signal)) as T
   }
 
   /** Repeats the call, which keeps its place, until a match is complete. */
-  const wait: typeof call = async (path, wish, findOptions: FindOptions) => {
+  const wait = async (path: string, wish: Admission, findOptions: FindOptions): Promise<Seat> => {
     const { onWaiting, signal } = findOptions
     const key = randomKey()
     const until_ms = performance.now() + (findOptions.wait_ms ?? WAIT_MS_MAX)
@@ -161,7 +175,7 @@ export function createClient(options: ClientOptions = {}): Client {
       const wait_ms = Math.min(left_ms, onWaiting === undefined ? CALL_MS_MAX : TOLD_EVERY_MS)
       try {
         const is_plain = onWaiting === undefined && findOptions.wait_ms === undefined
-        return await call(path, is_plain ? wish : ({ ...wish, wait_ms } as Admission), findOptions, key)
+        return await call<Seat>(path, is_plain ? wish : { ...wish, wait_ms }, findOptions, key)
       } catch (error) {
         if (!(error instanceof MusterError) || error.code !== WAITING || wait_ms === left_ms) throw error
         onWaiting?.(error.metadata as QueueWait)
@@ -171,15 +185,17 @@ export function createClient(options: ClientOptions = {}): Client {
     }
   }
 
-  const ask = async (path: string, wish: Admission, callOptions: CallOptions = {}): Promise<Seat> => {
+  const ask = async (action: string, wish: Admission, callOptions: CallOptions = {}): Promise<Seat> => {
+    const take: typeof wait = action === 'find' ? wait : call
+    const path = `lobbies/${action}`
     try {
-      return await (path === 'find' ? wait : call)(path, wish, callOptions)
+      return stored.keep(await take(path, wish, callOptions))
     } catch (error) {
       const required = captchaOf(error)
       if (required === null || options.captcha === undefined) throw error
       const client_response = await options.captcha(required, callOptions)
       const solved = { ...wish, captcha: { [required.provider]: { client_response } } }
-      return (path === 'find' ? wait : call)(path, solved, callOptions)
+      return stored.keep(await take(path, solved, callOptions))
     }
   }
 
@@ -187,6 +203,9 @@ export function createClient(options: ClientOptions = {}): Client {
     find: (wish, callOptions) => ask('find', wish, callOptions),
     join: (wish, callOptions) => ask('join', wish, callOptions),
     create: (wish, callOptions) => ask('create', wish, callOptions),
+    resume: (callOptions = {}) =>
+      resumeSeat(stored, options.token, (body) => call<{ seats: OwnSeat[] }>('seats/own', body, callOptions)),
+    forget: stored.forget,
   }
 }
 

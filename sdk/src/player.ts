@@ -3,6 +3,7 @@
 import { type CallOptions, type Client, type ClientOptions, createClient, type Seat } from './browser.ts'
 import { MusterError } from './error.ts'
 import { matchmakerAddress, pause, retrying, send } from './request.ts'
+import { type PageStorage, pageStorage, storedSeat } from './resume.ts'
 
 export type Identity = { identity_id: string; display_name: string; account_number?: number; is_registered: boolean }
 
@@ -19,7 +20,7 @@ export type PlayerOptions = ClientOptions & {
    * Where the identity token is stored. Absent: localStorage. Null, and where the browser blocks the storage of a frame: every
    * visit creates a new guest.
    */
-  storage?: Pick<Storage, 'getItem' | 'setItem'> | null
+  storage?: PageStorage | null
 }
 
 /** A client with the identity of this player. With `party: true`, find, join and create request seats for the whole party. */
@@ -42,29 +43,12 @@ const STORAGE_KEY = 'muster.identity'
 /** Pause after a call failed in spite of its retries. */
 const WATCH_PAUSE_MS = 5_000
 
-/** Browsers may block the storage of a page in a frame of another site: then all access to it throws. */
-const DEVICE: NonNullable<PlayerOptions['storage']> = {
-  getItem: (key) => withLocalStorage((storage) => storage.getItem(key)),
-  setItem: (key, value) => void withLocalStorage((storage) => storage.setItem(key, value)),
-}
-
-/** Null: there is none, or it is blocked. */
-function withLocalStorage<T>(access: (storage: Storage) => T): T | null {
-  try {
-    const { localStorage } = globalThis as { localStorage?: Storage }
-    return localStorage === undefined ? null : access(localStorage)
-  } catch (error) {
-    if (error instanceof DOMException) return null
-    throw error
-  }
-}
-
 type Request = { method: string; path: string; body?: unknown }
 type Event = { event_id: string; kind: { matchmaker_lobby_join?: Seat } }
 
 /** Throws a MusterError when the platform does not know this page's origin or token. */
 export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOptions = {}): Promise<Player> {
-  const storage = options.storage === undefined ? DEVICE : options.storage
+  const storage = options.storage === undefined ? pageStorage('localStorage') : options.storage
   const url = (options.matchmaker_url ?? (await matchmakerAddress(signal))).replace(/\/$/, '')
 
   const ask = <T>(token: string | undefined, { method, path, body }: Request, callOptions: CallOptions = {}) =>
@@ -88,6 +72,7 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
     signal === undefined ? {} : { signal },
   )
   storage?.setItem(STORAGE_KEY, token)
+  const stored = storedSeat(options.seat_storage)
 
   const post = async (path: string, body: unknown, callOptions?: CallOptions): Promise<Party> =>
     (await ask<{ party: Party }>(token, { method: 'POST', path, body }, callOptions)).party
@@ -135,7 +120,7 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
         for (const { event_id, kind } of news.events) {
           if (kind.matchmaker_lobby_join === undefined || known_ids.has(event_id)) continue
           known_ids.add(event_id)
-          onSeat(kind.matchmaker_lobby_join)
+          onSeat(stored.keep(kind.matchmaker_lobby_join))
         }
         query = `?watch_index=${encodeURIComponent(news.watch.index)}`
         return true

@@ -12,7 +12,7 @@ const CONFIG_FILE = 'muster.yaml'
 /** npm leaves files of these names out of packages, so the package has them with an underscore. */
 const RENAMED: ReadonlySet<string> = new Set(['_gitignore', '_npmignore', '_npmrc'])
 
-const PAGE_SDK = ['browser', 'error', 'request']
+const PAGE_SDK = ['browser', 'error', 'request', 'resume']
 const SERVER_SDK = ['error', 'server']
 const ATTACH_SDK = [...SERVER_SDK, 'attach', 'attach-http', 'attach-players', 'attach-settings']
 

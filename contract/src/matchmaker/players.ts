@@ -4,7 +4,7 @@ import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object } from '../records.ts'
 
-const PlayerToken = Type.String({
+export const PlayerToken = Type.String({
   minLength: 1,
   maxLength: 2048,
   description: 'Player token of the seat, from the response of find, join or create. Example: `player.eyJ0eXAi…`.',

@@ -1,5 +1,6 @@
 // Admission of players. A socket must present the player token that its browser got from find, and the platform consumes it.
-// When the socket of an admitted player closes, for any reason, the seat is returned exactly once.
+// When the socket of an admitted player closes, for any reason, the seat is returned exactly once: it is free, or kept for a
+// player who may be back.
 import { type Lobby, MusterError } from 'musterhost-sdk/server'
 import type { WebSocket } from 'ws'
 import { CLOSE, cleanName } from '../game/messages.ts'
@@ -7,6 +8,11 @@ import { CLOSE, cleanName } from '../game/messages.ts'
 const TOKEN_LENGTH_MAX = 2048
 /** The maximum of a close frame. */
 const REASON_BYTES_MAX = 123
+/** How long the seat of a player is kept whose page is loaded again, or whose connection broke. */
+export const RETURN_MS = 10_000
+/** Codes of the end of a WebSocket. */
+const GOING_AWAY = 1001
+const BROKEN = 1006
 
 export type Guest = { token: string; name: string }
 
@@ -16,18 +22,24 @@ export function readGuest(url: string): Guest {
   return { token: query.get('token')?.slice(0, TOKEN_LENGTH_MAX) ?? '', name: cleanName(query.get('name') ?? '') }
 }
 
+/** The sockets of admitted players, by token. `left` resolves once the seat of a closed socket is kept or free. */
+const admitted = new Map<string, { socket: WebSocket; left: Promise<void> }>()
+
 /** Whether the guest is admitted and still connected. Otherwise the socket is closed and no seat is taken. */
 export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): Promise<boolean> {
-  const returnSeat = () => {
+  const returnSeat = (hold_ms: number): Promise<void> =>
     // Nothing more can be done here: the platform frees the seat when the lobby ends.
-    lobby.disconnected(token).catch((error: unknown) => console.error('A seat was not returned:', error))
-  }
+    lobby.disconnected(token, { hold_ms }).catch((error: unknown) => console.error('A seat was not returned:', error))
+  // A player whose network has changed comes before the old connection is noticed to be dead.
+  const before = admitted.get(token)
+  before?.socket.terminate()
+  await before?.left
   try {
     await lobby.connected(token)
   } catch (error) {
     const refusal = error instanceof MusterError ? error : new MusterError('INTERNAL_ERROR', 'The lobby has a fault.')
     // Without a response, the token may have been consumed.
-    if (refusal.status < 400 || refusal.status >= 500) returnSeat()
+    if (refusal.status < 400 || refusal.status >= 500) void returnSeat(0)
     socket.close(
       CLOSE.REFUSED,
       Buffer.from(refusal.message)
@@ -38,9 +50,21 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
     return false
   }
   if (socket.readyState !== socket.OPEN) {
-    returnSeat()
+    void returnSeat(RETURN_MS)
     return false
   }
-  socket.once('close', returnSeat)
+  const left = new Promise<void>((resolve) => {
+    socket.once('close', async (code) => {
+      await returnSeat(mayReturn(code) ? RETURN_MS : 0)
+      if (admitted.get(token)?.socket === socket) admitted.delete(token)
+      resolve()
+    })
+  })
+  admitted.set(token, { socket, left })
   return true
+}
+
+/** The page was loaded again or closed, or the connection broke. A player who leaves by the page sends another code. */
+export function mayReturn(close_code: number): boolean {
+  return close_code === GOING_AWAY || close_code === BROKEN
 }

@@ -11,7 +11,7 @@ import { CLOSE, type FromServer, type Snapshot } from '../game/messages.ts'
 
 const WAIT_MS_MAX = 10_000
 
-type Call = { path: string; token: string | undefined }
+type Call = { path: string; token: string | undefined; hold_ms: number | undefined }
 type Arena = {
   address: string
   calls: Call[]
@@ -45,8 +45,8 @@ async function startArena(t: TestContext): Promise<Arena> {
   const platform = createServer(async (request, response) => {
     let text = ''
     for await (const part of request.setEncoding('utf8')) text += part
-    const token = (JSON.parse(text) as { player_token?: string }).player_token
-    calls.push({ path: request.url ?? '', token })
+    const { player_token: token, hold_ms } = JSON.parse(text) as { player_token?: string; hold_ms?: number }
+    calls.push({ path: request.url ?? '', token, hold_ms })
     const isConnected = request.url === '/matchmaker/players/connected'
     if (isConnected) await hold.get(token ?? '')
     const code = isConnected ? refuse.get(token ?? '') : undefined
@@ -146,6 +146,28 @@ test('the seat of a player who leaves is returned exactly once', async (t) => {
   await until('a third is in', () => newest(cy)?.players.length === 1)
   assert.equal(told(arena, DISCONNECTED, 'a'), 1)
   assert.equal(told(arena, DISCONNECTED, 'b'), 1)
+})
+
+test('a player whose connection breaks is back as the same player, also before the server notices', async (t) => {
+  const arena = await startArena(t)
+  const idOf = (player: Player) => player.heard.find((message) => message.type === 'welcome')?.self_id
+  const ada = enter(t, arena, 'token=a&name=Ada')
+  const bob = enter(t, arena, 'token=b&name=Bob')
+  await until('both are in', () => isIn(ada) && isIn(bob))
+  ada.socket.terminate()
+  await until('the seat is kept', () => told(arena, DISCONNECTED, 'a') === 1)
+  const again = enter(t, arena, 'token=a&name=Ada')
+  await until('the player is back', () => isIn(again))
+  const elsewhere = enter(t, arena, 'token=a&name=Ada')
+  await until('the player is back from another network', () => isIn(elsewhere) && again.closed !== null)
+  assert.deepEqual([idOf(again), idOf(elsewhere)], [idOf(ada), idOf(ada)])
+  elsewhere.socket.close()
+  await until('the player leaves', () => told(arena, DISCONNECTED, 'a') === 3)
+  const holds = arena.calls.filter(({ path, token }) => path === DISCONNECTED && token === 'a')
+  assert.deepEqual(
+    holds.map(({ hold_ms }) => hold_ms),
+    [10_000, 10_000, 0],
+  )
 })
 
 test('the seat of a player who leaves during admission is returned too', async (t) => {

@@ -5,13 +5,14 @@ import { openLobby } from 'musterhost-sdk/server'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { CLOSE, type FromServer, readFromBrowser } from '../game/messages.ts'
 import { TICKS_PER_SECOND } from '../game/motion.ts'
-import { admit, type Guest, readGuest } from './admission.ts'
+import { admit, type Guest, mayReturn, RETURN_MS, readGuest } from './admission.ts'
 import {
   addPlayer,
   createWorld,
   ownView,
   type Player,
   removePlayer,
+  returnPlayer,
   roster,
   SCORE_TO_WIN,
   sharedView,
@@ -38,6 +39,8 @@ type Seat = { player: Player; socket: WebSocket; message_count: number; is_alive
 const lobby = openLobby()
 const world = createWorld(Date.now())
 const seats = new Map<number, Seat>()
+/** Players who may be back, by their token. */
+const away = new Map<string, { player: Player; timer: NodeJS.Timeout }>()
 let sockets_open = 0
 let loop: NodeJS.Timeout | null = null
 
@@ -75,15 +78,16 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)
 
 async function welcome(socket: WebSocket, guest: Guest): Promise<void> {
   if (!(await admit(lobby, socket, guest))) return
-  const player = addPlayer(world, guest.name)
+  const player = takeBack(guest.token) ?? addPlayer(world, guest.name)
   const seat: Seat = { player, socket, message_count: 0, is_alive: true }
   seats.set(player.id, seat)
   socket.on('message', (data) => listen(seat, data))
   socket.on('pong', () => {
     seat.is_alive = true
   })
-  socket.once('close', () => {
+  socket.once('close', (code) => {
     seats.delete(player.id)
+    if (mayReturn(code)) keepAway(guest.token, player)
     removePlayer(world, player.id)
     sayToAll({ type: 'roster', players: roster(world) })
     if (seats.size === 0) rest()
@@ -92,6 +96,20 @@ async function welcome(socket: WebSocket, guest: Guest): Promise<void> {
   say(seat, { type: 'welcome', lobby_id: id, self_id: player.id, players_max: max_players, score_to_win: SCORE_TO_WIN })
   sayToAll({ type: 'roster', players: roster(world) })
   run()
+}
+
+/** Each has a seat that the platform keeps, so there are at most as many as seats. */
+function keepAway(token: string, player: Player): void {
+  away.set(token, { player, timer: setTimeout(() => away.delete(token), RETURN_MS).unref() })
+}
+
+/** Null: no player with this token is away. */
+function takeBack(token: string): Player | null {
+  const back = away.get(token)
+  if (back === undefined) return null
+  clearTimeout(back.timer)
+  away.delete(token)
+  return returnPlayer(world, back.player)
 }
 
 function listen(seat: Seat, data: RawData): void {

@@ -85,25 +85,31 @@ export function createWorld(seed: number): World {
 
 /** A new ship, as far from everything as a few tries find. */
 export function addPlayer(world: World, name: string): Player {
+  const player: Player = { id: ++world.id_last, name, score: 0, wins: 0, ...beginning(world) }
+  world.players.set(player.id, player)
+  return player
+}
+
+/** A player who was removed is back, with the same id and score, in a new ship. */
+export function returnPlayer(world: World, player: Player): Player {
+  world.players.set(player.id, Object.assign(player, beginning(world)))
+  return player
+}
+
+function beginning(world: World): Omit<Player, 'id' | 'name' | 'score' | 'wins'> {
   const taken = new Set(Array.from(world.players.values(), (player) => player.colour))
   let colour = 0
   while (taken.has(colour)) colour += 1
   const place = freePlace(world, SHIP_RADIUS)
-  const player: Player = {
-    id: ++world.id_last,
-    name,
+  return {
     colour: colour % COLOURS,
     ship: createShip(place.x, place.y),
-    score: 0,
-    wins: 0,
     shield_ticks: SHIELD_TICKS,
     inputs: [],
     steering: AT_REST,
     silent_ticks: 0,
     acknowledged: 0,
   }
-  world.players.set(player.id, player)
-  return player
 }
 
 export function removePlayer(world: World, id: number): void {

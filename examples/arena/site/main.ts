@@ -19,7 +19,7 @@ import {
   shownShards,
   tick,
 } from './scene.ts'
-import { enter, type Session } from './session.ts'
+import { enter, ownSeat, type Session } from './session.ts'
 import { createSound } from './sound.ts'
 import { createStage } from './stage.ts'
 import { device } from './storage.ts'
@@ -46,6 +46,7 @@ declare global {
 
 let scene: Scene | null = null
 let session: Session | null = null
+let is_entering = false
 let membership: Membership | null = null
 let ping_ms: number | null = null
 
@@ -76,6 +77,7 @@ async function play(seat?: Seat): Promise<void> {
   const name = nameField.value.trim()
   device.setItem(REMEMBERED_NAME, name)
   session?.leave()
+  is_entering = true
   try {
     const events = { progress: showProgress, captcha: showCaptcha, message: hear, closed: leave }
     session = await enter(name, events, seat)
@@ -85,6 +87,8 @@ async function play(seat?: Seat): Promise<void> {
     measure()
   } catch (error) {
     fail(error)
+  } finally {
+    is_entering = false
   }
 }
 
@@ -265,5 +269,14 @@ showSound()
 showStart()
 nameField.focus()
 requestAnimationFrame(frame)
-if (invitation() !== null) void playWithFriends(invitation())
-else if (query.has('autoplay')) void play()
+void begin()
+
+/** A page that is loaded again is back in its lobby. */
+async function begin(): Promise<void> {
+  if (invitation() !== null) return playWithFriends(invitation())
+  const seat = await ownSeat()
+  // The player may have pressed Play meanwhile.
+  if (session !== null || is_entering) return
+  if (seat !== null) await play(seat)
+  else if (query.has('autoplay')) await play()
+}

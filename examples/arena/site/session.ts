@@ -26,6 +26,14 @@ export async function enter(name: string, events: SessionEvents, told?: Seat): P
   return connect(socketUrl(seat.ports.game, '/', { token: seat.player.token, name }), events)
 }
 
+/** The seat that this tab has still, after the page was loaded again. Null: the player begins. */
+export async function ownSeat(): Promise<Seat | null> {
+  // A platform that cannot be reached now says so when the player presses Play.
+  return createClient()
+    .resume()
+    .catch(() => null)
+}
+
 async function findSeat(events: SessionEvents): Promise<Seat> {
   const patience = createPatience(events)
   const client = createClient({ captcha: patience.captcha })

@@ -112,6 +112,7 @@ export const listMatchmakerLobbyPlayers = /* @__PURE__ */ describe<typeof contra
 export const listNamespaceLobbies = /* @__PURE__ */ describe<typeof contract.listNamespaceLobbies>('games.namespaces.logs.listNamespaceLobbies', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', 'viewer')
 export const listNodeInvitations = /* @__PURE__ */ describe<typeof contract.listNodeInvitations>('admin.listNodeInvitations', 'GET', '/admin/node-invitations', null)
 export const listNodes = /* @__PURE__ */ describe<typeof contract.listNodes>('nodes.list', 'GET', '/nodes', null)
+export const listOwnSeats = /* @__PURE__ */ describe<typeof contract.listOwnSeats>('seats.listOwn', 'POST', '/matchmaker/seats/own', null)
 export const listRegions = /* @__PURE__ */ describe<typeof contract.listRegions>('regions.list', 'GET', '/matchmaker/regions', null)
 export const listSessions = /* @__PURE__ */ describe<typeof contract.listSessions>('auth.sessions.list', 'GET', '/auth/sessions', null)
 export const listStoredContents = /* @__PURE__ */ describe<typeof contract.listStoredContents>('uploads.listStoredContents', 'POST', '/cloud/games/{game_id}/stored-contents', 'developer')

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
 import { until } from '../support/until.ts'
 import { startArena } from './arena.ts'
-import { movesBefore, openBrowser, play } from './browser.ts'
+import { movesBefore, openBrowser, type Player, play, playerOf } from './browser.ts'
 
-test('two pages play in one lobby, a third player gets another one, and a closed page frees its seat', async (t) => {
+test('two pages play in one lobby, a third player gets another one, a page that is loaded again keeps its seat, and a closed page frees it', async (t) => {
   const browser = await openBrowser(t)
   if (browser === null) return
   const arena = await startArena(t, { deploy: ['--max-players', '2', '--idle-grace-ms', '600000'] })
@@ -23,7 +23,15 @@ test('two pages play in one lobby, a third player gets another one, and a closed
   assert.notEqual(third.lobby.lobby_id, lobby_id, 'beyond the limit there is a second lobby')
   assert.equal((await arena.lobbies()).length, 2)
 
-  await bob.leave()
+  const seatOf = ({ page }: Player) => page.evaluate(() => sessionStorage.getItem('muster.seat'))
+  const seat = await seatOf(bob)
+  await bob.page.reload()
+  const again = await playerOf(bob.page)
+  assert.equal(await again.lobby_id(), lobby_id, 'a page that is loaded again is back in its lobby')
+  assert.equal(await seatOf(again), seat, 'with the same seat')
+  await ada.seesPlayers(2)
+
+  await again.leave()
   await ada.seesPlayers(1)
   await until('the seat to be free', async () => {
     const lobby = (await arena.lobbies()).find((item) => item.lobby_id === lobby_id)

@@ -18,7 +18,7 @@ import { openBrowser, openPage } from './browser.ts'
 
 /** The program of `npm run build -w sdk`. */
 const BUILD_SDK = join(import.meta.dirname, '../../../sdk/build.ts')
-const SDK_FILES = ['browser.js', 'player.js', 'request.js', 'error.js']
+const SDK_FILES = ['browser.js', 'player.js', 'request.js', 'resume.js', 'error.js']
 
 test('pages in frames, and copies at other origins', async (t) => {
   const browser = await openBrowser(t, [], 'whole-chromium')

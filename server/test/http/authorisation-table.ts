@@ -227,6 +227,11 @@ export const TABLE: Record<string, Row> = {
   'players.connected': PLAYERS,
   'players.disconnected': PLAYERS,
   'players.getStatistics': NAMESPACE,
+  'seats.listOwn': {
+    ...NAMESPACE,
+    other_namespace: 'PLAYER_TOKEN_INVALID',
+    other_identity: 'PLAYER_TOKEN_INVALID',
+  },
   'regions.list': NAMESPACE,
   'games.matchmaker.deleteMatchmakerLobby': GAME_DEVELOPERS,
   'games.matchmaker.listMatchmakerLobbyPlayers': GAME,

@@ -196,6 +196,7 @@ function playerCalls(world: World): Record<string, Call> {
     'players.connected': { body: player },
     'players.disconnected': { body: player },
     'players.getStatistics': {},
+    'seats.listOwn': { body: player },
     'regions.list': {},
     'parties.create': {},
     'parties.getSelf': {},

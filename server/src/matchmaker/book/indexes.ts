@@ -1,6 +1,6 @@
 // The indexes of a book: each function keeps them in step with one lobby or player. Called by evolve.ts only.
 import { requireLaw } from './laws.ts'
-import { hasEnded, isOfParty, type Lobby, type Player } from './lobby.ts'
+import { hasEnded, type Lobby, type Player } from './lobby.ts'
 import { addCount, type Book } from './state.ts'
 
 /** To be called after any change of a lobby's seats, openness or times. */
@@ -48,10 +48,7 @@ export function remember(book: Book, player: Player): void {
   requireLaw(!book.players.has(player.player_id), 'L2: a player is seated once', player)
   book.players.set(player.player_id, player)
   if (player.seat_key !== null) book.seat_keys.set(player.seat_key, player)
-  if (isOfParty(player)) {
-    const seats = book.party_seats.get(player.identity_id) ?? new Set()
-    book.party_seats.set(player.identity_id, seats.add(player))
-  }
+  book.identity_seats.add(player)
   schedule(book, player)
 }
 
@@ -60,11 +57,7 @@ export function forgetPlayer(book: Book, player: Player): void {
   if (player.seat_key !== null && book.seat_keys.get(player.seat_key) === player) {
     book.seat_keys.delete(player.seat_key)
   }
-  if (isOfParty(player)) {
-    const seats = book.party_seats.get(player.identity_id)
-    seats?.delete(player)
-    if (seats?.size === 0) book.party_seats.delete(player.identity_id)
-  }
+  book.identity_seats.remove(player)
   book.due.remove(player)
   book.ended.remove(player)
 }

@@ -11,9 +11,10 @@ import { type CaptchaMemory, createCaptchaMemory } from './captcha-memory.ts'
 import type { HeldIds, SeatTaken } from './commands.ts'
 import { createHeap, type Heap } from './heap.ts'
 import { Holds } from './holds.ts'
+import { IdentitySeats } from './identity-seats.ts'
 import { ALL_REPORTED_MS, Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing, type Listing } from './listing.ts'
-import { dueAt, endOf, type Lobby, type Player } from './lobby.ts'
+import { dueAt, endOf, isOfParty, type Lobby, type Player } from './lobby.ts'
 import { Matching } from './matching/matching.ts'
 import { createOpenLobbyIndex, type OpenLobbyIndex } from './open-lobbies.ts'
 import { type NetworksOf, Parties } from './parties.ts'
@@ -56,8 +57,8 @@ export class Book {
   /** Live, reserved and held seats, by client key. */
   readonly client_players = new Map<string, number>()
   readonly seat_keys = new Map<string, Player>()
-  /** Seats that were taken for a party, by identity. */
-  readonly party_seats = new Map<string, Set<Player>>()
+  /** Includes seats that have ended. */
+  readonly identity_seats = new IdentitySeats()
   /** Live and planned lobbies, by the identity that created them. */
   readonly creator_lobbies = new Map<string, number>()
   /** Lobbies and players that have not ended, by the time that will end them. */
@@ -121,9 +122,14 @@ export class Book {
     return this.client_players.get(client_key) ?? 0
   }
 
-  /** Seats that were taken for a party and belong to this identity, as far as they are remembered. */
-  partySeatsOf(identity_id: string): Iterable<Player> {
-    return this.party_seats.get(identity_id) ?? []
+  /** The seats of this identity, as far as they are remembered. */
+  seatsOf(identity_id: string): readonly Player[] {
+    return this.identity_seats.of(identity_id)
+  }
+
+  /** The seats of this identity that were taken for a party. */
+  partySeatsOf(identity_id: string): readonly Player[] {
+    return this.seatsOf(identity_id).filter(isOfParty)
   }
 
   /** The members of the party whose seats are held, the leader first; null: the hold is for a single player. */

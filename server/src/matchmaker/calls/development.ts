@@ -53,6 +53,12 @@ export async function developmentNothing(ctx: MatchmakerContext, developer: Deve
   return {}
 }
 
+/** No seat of a development lobby is remembered. */
+export async function developmentOwnSeats(ctx: MatchmakerContext, developer: Developer): Promise<{ seats: never[] }> {
+  await ctx.namespaces.get(developer.namespace_id)
+  return { seats: [] }
+}
+
 /** The game modes of the namespace, each with one lobby. */
 export async function developmentList(
   ctx: MatchmakerContext,

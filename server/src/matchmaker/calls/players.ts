@@ -3,6 +3,7 @@ import { ApiError, type BodyOf, type playerDisconnected } from '@musterhost/cont
 import type { PlayerAttributes } from '../../journal/changes.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
+import type { Token } from '../../tokens/claims.ts'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 
@@ -43,12 +44,17 @@ function copyOf(attributes: PlayerAttributes): Record<string, number | string | 
   )
 }
 
-/** A player token is data here, not the caller's credential: an invalid one is a bad request. */
 function playerOf(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, player_token: string): string {
-  const token = verify(ctx, player_token)
-  if (token === null || token.kind !== 'player') throw new ApiError('PLAYER_TOKEN_INVALID')
+  const token = playerTokenOf(ctx, player_token)
   if (token.lobby_id !== caller.lobby_id) throw new ApiError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
   return token.player_id
+}
+
+/** A player token is data here, not the caller's credential: an invalid one is a bad request. */
+export function playerTokenOf(ctx: MatchmakerContext, player_token: string): Extract<Token, { kind: 'player' }> {
+  const token = verify(ctx, player_token)
+  if (token?.kind !== 'player') throw new ApiError('PLAYER_TOKEN_INVALID')
+  return token
 }
 
 function verify(ctx: MatchmakerContext, player_token: string) {

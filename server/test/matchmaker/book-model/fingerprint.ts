@@ -47,8 +47,11 @@ export function fingerprint(book: Book, now_ms: number): string {
     draining: [...book.draining],
     parties: sorted([...book.parties.all()]),
     verified: CLIENTS.map((client_key) => book.verified.get(client_key)),
-    party_seats: IDENTITIES.map((identity) =>
-      [...book.partySeatsOf(identity)].map(({ player_id }) => player_id).sort(),
+    identity_seats: IDENTITIES.map((identity) =>
+      book
+        .seatsOf(identity)
+        .map(({ player_id }) => player_id)
+        .sort(),
     ),
     due: book.nextDueMs(),
     chosen: chosen.map((decision) => ('changes' in decision ? decision.result : decision)),
