@@ -687,6 +687,11 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Use an id from the list of open lobbies, and a token of the same namespace.',
     command: lines(EXPLAIN, OPEN_LOBBIES),
   },
+  MATCHMAKER_LOBBY_CODE_INVALID: {
+    cause: 'No lobby of the namespace has this code: the lobby has ended, or the code was mistyped.',
+    remedy: 'Ask a player in the lobby for the code. After 20 wrong codes a client waits 30 s for each further one.',
+    command: lines(EXPLAIN, OPEN_LOBBIES),
+  },
   MATCHMAKER_LOBBY_FULL: {
     cause: 'The lobby has no place left for the player, or not enough places for the whole party.',
     remedy: 'Join another lobby, or use find, which chooses one with room. The first command explains the request.',

@@ -180,6 +180,7 @@ export const ERRORS = {
   MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED: { status: 400, message: 'You have the maximum number of custom lobbies.' },
   MATCHMAKER_PARTY_TOO_LARGE: { status: 400, message: 'The party has more members than a lobby accepts.' },
   MATCHMAKER_LOBBY_NOT_FOUND: { status: 400, message: 'There is no such lobby.' },
+  MATCHMAKER_LOBBY_CODE_INVALID: { status: 404, message: 'No lobby has this code.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
   MATCHMAKER_LOBBY_CLOSED: {
     status: 400,

@@ -19,8 +19,8 @@ export type Port = {
 
 /** A reserved seat. Send `player.token` to the lobby server, which consumes it. */
 export type Seat = {
-  /** `version_id`: the version that the lobby runs. A page of another version can ask the player to reload it. */
-  lobby: { lobby_id: string; version_id?: string; region: { region_id: string; display_name: string } }
+  /** `version_id`: the version that the lobby runs. A page of another version can ask the player to reload it. `code`: of `with_code`. */
+  lobby: { lobby_id: string; version_id?: string; code?: string; region: { region_id: string; display_name: string } }
   ports: Record<string, Port>
   player: { token: string }
   /** Team of the player, where the game mode has teams. */
@@ -74,15 +74,18 @@ export type QueueWait = {
   refused_by?: { rule: string; candidates: number; limit?: number; widens_in_ms?: number }[]
 }
 
-export type JoinWish = Admission & { lobby_id: string }
+/** `code`: six letters, of a lobby that was created with `with_code`. */
+export type JoinWish = Admission & ({ lobby_id: string } | { code: string })
 
 /** The lobby that you open. The game mode must let players do that. */
 export type CreateWish = Admission & {
   game_mode: string
   /** Absent: the platform chooses. */
   region?: string
-  /** A private lobby is joined by its id alone. Absent: public, where the game mode allows it. */
+  /** A private lobby is joined by its id or code alone. Absent: public, where the game mode allows it. */
   publicity?: 'public' | 'private'
+  /** Whether the lobby gets a code, `seat.lobby.code`, with which others join it. */
+  with_code?: boolean
   tags?: Record<string, string>
   max_players?: number
   /** JSON of at most 16 KiB, handed to the lobby's server as it is. */
@@ -120,7 +123,7 @@ export type Client = {
    * `MATCHMAKER_NO_AVAILABLE_LOBBIES`.
    */
   find(wish: FindRequest, options?: FindOptions): Promise<Seat>
-  /** A seat in this very lobby. Throws a MusterError, e.g. `MATCHMAKER_LOBBY_NOT_FOUND`, `MATCHMAKER_LOBBY_FULL`. */
+  /** A seat in this very lobby. Throws a MusterError, e.g. `MATCHMAKER_LOBBY_CODE_INVALID`, `MATCHMAKER_LOBBY_FULL`. */
   join(wish: JoinWish, options?: CallOptions): Promise<Seat>
   /** A new lobby of your own, and the first seat in it. Throws a MusterError, e.g. `MATCHMAKER_CUSTOM_LOBBIES_DISABLED`. */
   create(wish: CreateWish, options?: CallOptions): Promise<Seat>

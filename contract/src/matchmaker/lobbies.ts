@@ -153,6 +153,12 @@ export const Seat = object(
             'Version that the lobby runs. A page of another version can tell the player to reload it. Absent with a development token.',
           ),
         ),
+        code: Type.Optional(
+          Type.String({
+            description:
+              'Code with which others join the lobby: six letters. Present when the lobby was created with `with_code`. Example: `KXTRBM`.',
+          }),
+        ),
         region: JoinRegion,
         ports: JoinPorts,
         player: JoinPlayer,
@@ -257,12 +263,21 @@ export const joinLobby = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/join',
   aliases: ['/v1/lobbies/join'],
-  summary: 'Reserves a seat in the lobby with this id, even when it is closed or private. A stalled lobby refuses.',
+  summary:
+    'Reserves a seat in the lobby with this id or code, even when it is closed or private. A stalled lobby refuses.',
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
-    lobby_id: LobbyId,
+    lobby_id: Type.Optional(described(LobbyId, 'Id of the lobby. Required without `code`.')),
+    code: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 32,
+        description:
+          'Code of the lobby, instead of `lobby_id`; upper or lower case. Wrong codes are limited for each client. Example: `KXTRBM`.',
+      }),
+    ),
     party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
@@ -275,6 +290,7 @@ export const joinLobby = operation({
     ...ADMISSION_ERRORS,
     'MATCHMAKER_JOIN_DISABLED',
     'MATCHMAKER_LOBBY_NOT_FOUND',
+    'MATCHMAKER_LOBBY_CODE_INVALID',
     'MATCHMAKER_LOBBY_STOPPED',
     'MATCHMAKER_VERSION_DRAINING',
     'MATCHMAKER_LOBBY_CLOSED',
@@ -302,7 +318,13 @@ export const createLobby = operation({
     publicity: Type.Optional(
       Type.Enum(['public', 'private'], {
         description:
-          '`public`: find and lists include the lobby. `private`: players join it by its id only. The game mode must enable it. Default: `public` when the game mode enables it, otherwise `private`.',
+          '`public`: find and lists include the lobby. `private`: players join it by its id or code only. The game mode must enable it. Default: `public` when the game mode enables it, otherwise `private`.',
+      }),
+    ),
+    with_code: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the lobby gets a code of six letters, with which other players join it. It is `lobby.code` of each seat, and ends with the lobby. Default false.',
       }),
     ),
     tags: Type.Optional(Tags),

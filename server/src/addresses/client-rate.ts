@@ -25,6 +25,8 @@ export function createClientRateLimiter(options: {
       }
       return 0
     },
+    waitMs: (client_key, now_ms) =>
+      Math.max(...clientNetworks(client_key).map(({ key, factor }) => limiters.get(factor)!.waitMs(key, now_ms))),
     size: () => [...limiters.values()].reduce((sum, limiter) => sum + limiter.size(), 0),
   }
 }

@@ -6,6 +6,8 @@ import assert from 'node:assert'
 export type RateLimiter = {
   /** 0 when the request may go on (and is counted); else the ms after which it may, and it is not counted. */
   take: (key: string, now_ms: number) => number
+  /** What take() returns now. Counts nothing. */
+  waitMs: (key: string, now_ms: number) => number
   /** Keys remembered. */
   size: () => number
 }
@@ -25,7 +27,7 @@ export const PER_MINUTE_MAX = 1_000_000
 export function createRateLimiter(options: { per_minute: number; burst?: number; keys_max: number }): RateLimiter {
   const { per_minute, burst = per_minute, keys_max } = options
   assert(Number.isInteger(per_minute) && per_minute >= 0 && per_minute <= PER_MINUTE_MAX)
-  if (per_minute === 0) return { take: () => 0, size: () => 0 }
+  if (per_minute === 0) return { take: () => 0, waitMs: () => 0, size: () => 0 }
   assert(Number.isInteger(burst) && burst >= 1 && burst <= PER_MINUTE_MAX)
   assert(Number.isInteger(keys_max) && keys_max >= 4)
   const units_max = burst * UNITS_PER_REQUEST
@@ -64,15 +66,26 @@ export function createRateLimiter(options: { per_minute: number; burst?: number;
     return aging
   }
 
+  /** How long a request with this debt must wait. */
+  function waitOf({ units }: Debt): number {
+    const excess = units + UNITS_PER_REQUEST - units_max
+    return excess > 0 ? Math.ceil(excess / per_minute) : 0
+  }
+
   return {
     take(key, now_ms) {
       const now = Math.trunc(now_ms)
       const debt = debtOf(key, now)
       pay(debt, now)
-      const excess = debt.units + UNITS_PER_REQUEST - units_max
-      if (excess > 0) return Math.ceil(excess / per_minute)
-      debt.units += UNITS_PER_REQUEST
-      return 0
+      const wait_ms = waitOf(debt)
+      if (wait_ms === 0) debt.units += UNITS_PER_REQUEST
+      return wait_ms
+    },
+    waitMs(key, now_ms) {
+      const debt = younger.get(key) ?? older.get(key)
+      if (debt === undefined) return 0
+      pay(debt, Math.trunc(now_ms))
+      return waitOf(debt)
     },
     size: () => younger.size + older.size,
   }

@@ -653,6 +653,8 @@ type LobbyTable = {
   idle_grace_ms: number
   /** Null: the lobby's server checks the seats; otherwise the edge does. */
   seat_hold_ms: ColumnType<number | null, number | null | undefined, never>
+  /** Code with which players join; null: it has none. */
+  code: ColumnType<string | null, string | null | undefined, never>
   create_ts: Date
   /** It must call ready before this. */
   ready_deadline_ts: Date

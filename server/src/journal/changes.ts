@@ -39,6 +39,8 @@ export type LobbyRecord = {
   idle_grace_ms: number
   /** Time for which a player without a connection keeps the seat. Null or absent: the lobby's server checks the seats. */
   seat_hold_ms?: number | null
+  /** Players join with it. Unique among the lobbies of the namespace. Null or absent: it has none. */
+  code?: string | null
 }
 
 export type PlayerRecord = {

@@ -17,6 +17,7 @@ import { startRetention } from './retention.ts'
 import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
 import { countFindDurations } from './seats/find-durations.ts'
+import { createWrongCodes } from './seats/lobby-codes.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { ShardLeases } from './shards/shard-leases.ts'
@@ -99,6 +100,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     askProvider: createAskProvider(ctx),
     askGame: createAskGame(ctx),
     decision_logs: new DecisionLogs(ctx, explanations),
+    wrong_codes: createWrongCodes(),
     open_requests: new Map(),
     solving: new Map(),
     verifying: new Map(),

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import {
   createParty,
   type ErrorCode,
+  joinLobby,
   joinParty,
   playerConnected,
   playerDisconnected,
@@ -133,6 +134,7 @@ const CASES: Record<MatchmakerCode, Case> = {
   MATCHMAKER_VERIFICATION_REQUEST_FAILED: async ({ ownGame, gone_url }) =>
     (await ownGame({ matchmaker: { game_modes: verified(gone_url) } })).find(),
   MATCHMAKER_LOBBY_NOT_FOUND: ({ game }) => game.join(UNKNOWN_ID),
+  MATCHMAKER_LOBBY_CODE_INVALID: ({ game }) => game.player.call(joinLobby, { body: { code: 'BCDFGH' } }),
   MATCHMAKER_LOBBY_FULL: async (world) => {
     const { game, seat } = await seated(world)
     return game.join(seat.lobby.lobby_id)

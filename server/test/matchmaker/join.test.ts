@@ -29,6 +29,8 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
     ['MATCHMAKER_LOBBY_CLOSED', stalled.lobby.lobby_id],
     ['MATCHMAKER_LOBBY_FULL', full.lobby.lobby_id],
   ]
+  const byCode = () => game.player.call(joinLobby, { body: { code: 'BCDFGH' } })
+  assert.equal((await platform.refuses('MATCHMAKER_LOBBY_CODE_INVALID', byCode)).status, 404)
   const answers: unknown[] = []
   for (const [code, lobby_id] of cases) {
     const { status, message, metadata } = await platform.refuses(code, () => game.join(lobby_id))
@@ -40,7 +42,8 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
   await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.join(lobby.lobby_id))
   assert.equal(await stranger.seatsTaken(), 1)
 
-  const shown = [...cases.map(([code]) => code), 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE']
+  const others = ['MATCHMAKER_LOBBY_CODE_INVALID', 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE']
+  const shown = [...cases.map(([code]) => code), ...others]
   assert.deepEqual(unshown(joinLobby, shown), ['MATCHMAKER_LOBBY_NOT_STARTED'])
 })
 
@@ -70,6 +73,46 @@ test('a join waits for the start of its lobby, and is refused when that dies or 
   await until('both to have a seat', async () => (await game.seatsTaken()) === 2)
   await platform.makeReady(game, started!)
   assert.equal((await joiner).lobby.lobby_id, (await finder).lobby.lobby_id)
+})
+
+test('a lobby with a code is joined by it, and wrong codes are limited for each client', async (t) => {
+  const platform = await startPlatform(t, { env: TRUSTING })
+  platform.holdClock()
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: { max_players_per_client: 100 } })
+  const other_game = await platform.game()
+  const joinBy = (code: string, how = {}) => game.player.call(joinLobby, { body: { code }, ...how })
+  const key = withKey()
+  const body = { game_mode: 'custom', publicity: 'private', with_code: true } as const
+  const { lobby } = await game.create(body, key)
+  const code = lobby.code!
+  assert.match(code, /^[BCDFGHJKMNPQRSTVWXYZ]{6}$/)
+  assert.equal((await game.create(body, key)).lobby.code, code, 'a repeated call has the same lobby')
+  assert.notEqual((await game.create(body)).lobby.code, code)
+  assert.equal((await game.create({ ...body, with_code: false })).lobby.code, undefined)
+
+  const friend = await joinBy(` ${code.toLowerCase()} `)
+  assert.deepEqual([friend.lobby.lobby_id, friend.lobby.code], [lobby.lobby_id, code])
+  assert.deepEqual(await game.listedLobbies(), [], 'a code makes no lobby public')
+  for (const wrong of [{}, { code, lobby_id: lobby.lobby_id }]) {
+    await platform.refuses('VALIDATION_ERROR', () => game.player.call(joinLobby, { body: wrong }))
+  }
+  const elsewhere = () => other_game.player.call(joinLobby, { body: { code } })
+  await platform.refuses('MATCHMAKER_LOBBY_CODE_INVALID', elsewhere)
+
+  // Each /64 of this /48 has tries of its own, until those of the /56 are used up.
+  for (let guess = 0; guess < 20; guess++) {
+    await platform.refuses('MATCHMAKER_LOBBY_CODE_INVALID', () => joinBy('BCDFGH', from('2001:db8::1')))
+  }
+  const limited = await platform.refuses('API_RATE_LIMIT', () => joinBy(code, from('2001:db8::2')))
+  assert.equal(limited.retry_after_s, 30)
+  await joinBy(code, from('2001:db8:0:1::1'))
+  platform.advance(30_000)
+  await joinBy(code, from('2001:db8::1'))
+
+  await platform.endRun(lobby.lobby_id)
+  await platform.stopReasonOf(lobby.lobby_id)
+  await platform.refuses('MATCHMAKER_LOBBY_STOPPED', () => joinBy(code))
 })
 
 test('closed and private lobbies are joined by their id', async (t) => {

@@ -6,6 +6,7 @@ import { statements as secretCreators } from './0103-secret-creators.ts'
 import { statements as findDurations } from './0104-find-durations.ts'
 import { statements as nodeUse } from './0105-node-use.ts'
 import { statements as tickets } from './0106-tickets.ts'
+import { statements as lobbyCodes } from './0108-lobby-codes.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0104-find-durations', statements: findDurations },
   { name: '0105-node-use', statements: nodeUse },
   { name: '0106-tickets', statements: tickets },
+  { name: '0108-lobby-codes', statements: lobbyCodes },
 ]

@@ -25,6 +25,7 @@ import {
   entrantsOf,
   grant,
   heldEntrants,
+  isCodeTaken,
   isTooLarge,
   joinable,
   openLobby,
@@ -190,6 +191,7 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (plan.creator_lobbies_max !== null && book.lobbiesBy(plan) > plan.creator_lobbies_max) {
     return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
   }
+  if (isCodeTaken(book, plan)) return refuse('API_NOT_AVAILABLE')
   const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms, plan.node_id)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const chosen = chooseNode(plan, plan.node_id)

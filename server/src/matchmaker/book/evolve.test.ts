@@ -180,6 +180,23 @@ test('a load without the lobby of a player loses that player and nobody else', (
   })
 })
 
+test('a code leads to its lobby after a load, is given once, and is free when the lobby is forgotten', () => {
+  const [book, loaded] = [new Book(), new Book()]
+  const ids = idSource()
+  const create = (into: Book) =>
+    decide.create(into, { ...requestedSeat(), plan: lobbyPlan({ code: 'KXTRBM' }) }, ids(), at(START_MS))
+  const { lobby_id } = grantIn(book, create(book))
+  load(loaded, { lobbies: [...book.lobbies.values()] })
+  for (const one of [book, loaded]) {
+    assert.equal(one.lobby_codes.get('KXTRBM')?.lobby_id, lobby_id)
+    assert.deepEqual(create(one), refused('API_NOT_AVAILABLE'))
+    grantIn(one, decide.stop(one, lobby_id, 'requested', START_MS))
+    forget(one, START_MS + MEMORY_MS)
+    assert.equal(one.lobby_codes.size, 0)
+    grantIn(one, create(one))
+  }
+})
+
 test('an undo restores exactly what was there, for every kind of change', () => {
   const book = new Book()
   const ids = idSource()

@@ -190,6 +190,7 @@ export function dropHolds(book: Book, { player_id, member_ids = [] }: HeldIds): 
 
 function addLobby(book: Book, lobby: Lobby): Undo {
   book.lobbies.set(lobby.lobby_id, lobby)
+  if (lobby.code != null) book.lobby_codes.set(lobby.code, lobby)
   const plan = book.holds.create(lobby)
   if (lobby.stop_ms === null) countLive(book, lobby, 1)
   book.listing.arrange(lobby)

@@ -64,6 +64,7 @@ export function forgetPlayer(book: Book, player: Player): void {
 
 export function forgetLobby(book: Book, lobby: Lobby): void {
   book.lobbies.delete(lobby.lobby_id)
+  if (lobby.code != null && book.lobby_codes.get(lobby.code) === lobby) book.lobby_codes.delete(lobby.code)
   book.open_lobbies.remove(lobby)
   book.matching.remove(lobby)
   book.listing.remove(lobby)

@@ -44,6 +44,7 @@ export function newLobby(record: LobbyRecord): Lobby {
   return {
     ...record,
     seat_hold_ms: record.seat_hold_ms ?? null,
+    code: record.code ?? null,
     node_id: record.node_id ?? null,
     is_closed: false,
     is_stalled: false,

@@ -118,6 +118,7 @@ export function plannedLobby(
     return { refused: 'MATCHMAKER_LOBBY_STOPPED', metadata: failed_before }
   }
   if (book.lobbyCount() >= lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+  if (isCodeTaken(book, plan)) return refuse('API_NOT_AVAILABLE')
   const chosen = chooseNode(plan)
   if (chosen === null) return regionFull(plan)
   if (creator_lobbies_max !== null && book.lobbiesBy(plan) >= creator_lobbies_max) {
@@ -127,6 +128,11 @@ export function plannedLobby(
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const ready_deadline_ms = now_ms + ready_within_ms
   return { ...record, ...chosen, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }
+}
+
+/** Another lobby got the same code since it was drawn. The caller repeats the request with another one. */
+export function isCodeTaken(book: Book, { code }: Pick<LobbyRecord, 'code'>): boolean {
+  return code != null && book.lobby_codes.has(code)
 }
 
 export function regionFull({

@@ -57,6 +57,8 @@ export class Book {
   /** Live, reserved and held seats, by client key. */
   readonly client_players = new Map<string, number>()
   readonly seat_keys = new Map<string, Player>()
+  /** Lobbies with a code, by it, for as long as they are remembered. */
+  readonly lobby_codes = new Map<string, Lobby>()
   /** Includes seats that have ended. */
   readonly identity_seats = new IdentitySeats()
   /** Live and planned lobbies, by the identity that created them. */

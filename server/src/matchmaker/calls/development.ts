@@ -20,6 +20,8 @@ type Developer = CallerOf<'development'>
 type Seat = ResponseOf<typeof findLobby>
 
 const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
+/** Of a lobby that is created with a code. A join takes any code. */
+const CODE = 'BCDFGH'
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' }
 const REGION_INFO = {
   region_id: REGION.region_id,
@@ -44,7 +46,8 @@ export async function developmentSeat(
   const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms) } as const
   const player = { token: ctx.keys.issue(subject, { now_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS }) }
   const ports = portsOf(developer)
-  return { lobby: { lobby_id: LOBBY_ID, region: REGION, ports, player }, ports, player }
+  const code = 'with_code' in body && body.with_code === true ? { code: CODE } : {}
+  return { lobby: { lobby_id: LOBBY_ID, ...code, region: REGION, ports, player }, ports, player }
 }
 
 /** The response to ready, closed, and reading or writing the state. */

@@ -51,6 +51,7 @@ async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<reado
     lobby: {
       lobby_id: lobby.lobby_id,
       version_id: lobby.version_id,
+      ...(lobby.code != null && { code: lobby.code }),
       region: { region_id: lobby.region, display_name: region?.display_name ?? lobby.region },
       ports,
       player,

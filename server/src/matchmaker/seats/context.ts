@@ -1,6 +1,7 @@
 // What a leading matchmaker works with: the platform's context, and what was opened when it took the leadership. A new
 // leadership has a new one.
 import type { IpIntelligence } from '../../addresses/ip-intelligence.ts'
+import type { RateLimiter } from '../../addresses/rate-limit.ts'
 import type { AskProvider, Solved } from '../../captcha/provider.ts'
 import type { Context } from '../../context.ts'
 import type { SeatTaken } from '../book/commands.ts'
@@ -27,6 +28,8 @@ export type MatchmakerContext = Context & {
   decision_logs: DecisionLogs
   /** Counts the finds that got a seat. */
   find_durations: FindDurations
+  /** Wrong codes of lobbies, by client. */
+  wrong_codes: RateLimiter
   /** By namespace and idempotency key. */
   open_requests: Map<string, OpenRequest>
   /** Captchas that are being checked, by request and response. */

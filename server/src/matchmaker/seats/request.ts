@@ -21,6 +21,7 @@ import type { Tags } from '../book/open-lobbies.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
 import type { MatchmakerContext } from './context.ts'
+import { joinedLobbyId, newLobbyCode } from './lobby-codes.ts'
 import { planOf, regionsOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
 import { type MatchingRequest, matchingRequest } from './matching/matching-request.ts'
 import { byDistance } from './nearest.ts'
@@ -114,8 +115,9 @@ export async function joinRequest(
   log: DecisionLog,
   body: JoinBody,
 ): Promise<SeatRequest> {
-  const { lobby_id, verification_data } = body
+  const { verification_data } = body
   const namespace = await ctx.namespaces.get(requester.namespace_id)
+  const lobby_id = joinedLobbyId(ctx, requester, body)
   const lobby = ctx.books.lobby(namespace.namespace_id, lobby_id)
   const mode = lobby && (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
   requireIdentity(requester, 'join', [mode])
@@ -148,7 +150,8 @@ export async function createRequest(
   const mode = namespace.game_modes.get(game_mode)
   requireIdentity(requester, 'create', [mode])
   const facts = await factsOf(ctx, requester)
-  const plan = customPlan(ctx.config, namespace, requester, { ...body, game_mode }, facts.coordinates)
+  const custom = customPlan(ctx.config, namespace, requester, { ...body, game_mode }, facts.coordinates)
+  const plan = body.with_code === true ? { ...custom, code: newLobbyCode(ctx, namespace.namespace_id) } : custom
   const request = {
     plan: withFailures(ctx, requester, plan),
     ...requestedSeat(namespace, requester, 'create', body.party),
