@@ -147,6 +147,7 @@ import {
   putKvBatch,
   putKvEntry,
 } from './kv/entries.ts'
+import { allocateLobby } from './matchmaker/allocate.ts'
 import { watchEvents } from './matchmaker/events.ts'
 import { explainRay } from './matchmaker/explanations.ts'
 import {
@@ -302,6 +303,7 @@ export const OPERATIONS: readonly Operation[] = [
   findLobby,
   joinLobby,
   createLobby,
+  allocateLobby,
   setLobbyReady,
   setLobbyClosed,
   setLobbyState,

@@ -267,7 +267,7 @@ export const UNIQUE_TYPES: readonly string[] = ['contract/src/', 'server/src/', 
 export const GENERATED: readonly string[] = ['examples/generated-client/api.ts']
 
 /** The code of games, which is no part of the platform: what `muster init` copies (cli/test/init.test.ts), and an example. */
-export const GAMES: readonly string[] = ['cli/templates/', 'examples/socketio/']
+export const GAMES: readonly string[] = ['cli/templates/', 'examples/socketio/', 'examples/allocate/']
 
 /** Files beside the code that only its tests use. They count as tests: nothing else may import them. */
 export const TEST_SUPPORT = ['sdk/src/test-platform.ts'] as const

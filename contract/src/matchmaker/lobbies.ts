@@ -268,21 +268,24 @@ export const joinLobby = operation({
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
-  body: object({
-    lobby_id: Type.Optional(described(LobbyId, 'Id of the lobby. Required without `code`.')),
-    code: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 32,
-        description:
-          'Code of the lobby, instead of `lobby_id`; upper or lower case. Wrong codes are limited for each client. Example: `KXTRBM`.',
-      }),
-    ),
-    party: Type.Optional(WithParty),
-    captcha: Type.Optional(Captcha),
-    verification_data: Type.Optional(VerificationData),
-    ...backend,
-  }),
+  body: Type.Object(
+    {
+      lobby_id: Type.Optional(described(LobbyId, 'Id of the lobby. Required without `code`.')),
+      code: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 32,
+          description:
+            'Code of the lobby, instead of `lobby_id`; upper or lower case. Wrong codes are limited for each client. Example: `KXTRBM`.',
+        }),
+      ),
+      party: Type.Optional(WithParty),
+      captcha: Type.Optional(Captcha),
+      verification_data: Type.Optional(VerificationData),
+      ...backend,
+    },
+    { additionalProperties: false, minProperties: 1 },
+  ),
   response: Seat,
   errors: [
     'NAMESPACE_NOT_FOUND',

@@ -33,7 +33,7 @@ export const listOwnSeats = operation({
     player_token: Type.Optional(
       described(
         PlayerToken,
-        'Player token of an earlier seat, which is listed first if it has not ended. Required without an identity token.',
+        'Player token of an earlier seat, which is listed first if it has not ended. Without it, only seats of the identity are listed.',
       ),
     ),
   }),

@@ -213,6 +213,7 @@ export const TABLE: Record<string, Row> = {
     other_identity: 'MATCHMAKER_LOBBY_NOT_FOUND',
   },
   'lobbies.create': SEAT,
+  'lobbies.allocate': { ...NOBODY, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' },
   'lobbies.ready': LOBBY,
   'lobbies.setClosed': LOBBY,
   'lobbies.setState': LOBBY,

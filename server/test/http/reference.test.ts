@@ -138,7 +138,8 @@ test('the call that is shown for an operation can be pasted into a shell', async
   const env = { PATH: process.env.PATH, ...(await variablesOf(world)) }
   const call = async (operation: Operation) => {
     const script = exampleOf(platform, operation).replace(/^curl /, 'curl -s -w "\\n%{http_code}" ')
-    const MUSTER_TOKEN = operation.auth.includes('user') ? world.tokens.owner! : world.tokens.admin!
+    const caller = operation.auth.includes('user') ? 'owner' : operation.auth.includes('admin') ? 'admin' : 'cloud'
+    const MUSTER_TOKEN = world.tokens[caller]!
     const { stdout } = await run('sh', ['-euc', script], { env: { ...env, MUSTER_TOKEN }, cwd })
     const [body = '', status = ''] = stdout.split(/\n(?=\d+$)/)
     requireUnderstood(operation, Number(status), body)

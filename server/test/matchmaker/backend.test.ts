@@ -1,22 +1,41 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import {
+  allocateLobby,
+  type BodyOf,
   createCloudToken,
   createGameNamespaceTokenDevelopment,
   createLobby,
   findLobby,
   joinLobby,
+  listOwnSeats,
+  playerConnected,
+  setupIdentity,
+  watchEvents,
 } from '@musterhost/contract'
 import { MODES, outcomesOf, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 
+const ALLOCATE_EXAMPLE = join(import.meta.dirname, '../../../examples/allocate/allocate.mjs')
 const CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
 
 async function backendOf(platform: Platform, { game_id }: TestGame) {
   const { token } = await platform.client.call(createCloudToken, { params: { game_id } })
   return platform.as(token)
+}
+
+/** As the README of examples/allocate runs it. */
+async function exampleAllocation(platform: Platform, { game_id, namespace_id }: TestGame, addresses: string[]) {
+  const { token } = await platform.client.call(createCloudToken, { params: { game_id } })
+  const settings = { MUSTER_URL: platform.matchmaker_url, MUSTER_CLOUD_TOKEN: token, MUSTER_NAMESPACE: namespace_id }
+  const env = { ...process.env, ...settings, MATCH_ID: 'match-1' }
+  const { stdout } = await promisify(execFile)(process.execPath, [ALLOCATE_EXAMPLE, ...addresses], { env })
+  return JSON.parse(stdout) as { lobby_id: string; tokens: string[] }
 }
 
 /** What a backend says of a player there. */
@@ -109,6 +128,65 @@ test('what a backend must say, and what nobody else may say, is refused by name'
       'namespace_id not_allowed',
     ])
   }
+})
+
+test('an allocation gives each of its players a seat in one new lobby, or does nothing', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const limits = { max_players_per_client: 1 }
+  const game = await platform.game({ matchmaker: { game_modes: MODES }, limits })
+  const backend = await backendOf(platform, game)
+  const { identity, identity_token } = await game.player.call(setupIdentity, { body: {} })
+  const { identity_id } = identity
+  const players = [{ address: '192.0.2.1' }, { identity_id }, {}, { address: '2001:db8::1', identity_id: UNKNOWN_ID }]
+  const { namespace_id } = game
+  type AllocateBody = Partial<BodyOf<typeof allocateLobby>>
+  const allocate = (wish: AllocateBody = {}, how = {}) =>
+    backend.call(allocateLobby, { body: { namespace_id, game_mode: 'sized', players, ...wish }, ...how })
+  const key = { headers: { 'idempotency-key': randomUUID() } }
+  const lobbyCount = async () => (await platform.ctx.db.selectFrom('lobbies').select('lobby_id').execute()).length
+
+  const first = await allocate({ with_code: true, lobby_config: { round: 1 } }, key)
+  await platform.ctx.db
+    .selectFrom('lobbies')
+    .select(['lobby_config', 'publicity'])
+    .where('lobby_id', '=', first.lobby.lobby_id)
+    .executeTakeFirstOrThrow()
+    .then((row) => assert.deepEqual(row, { lobby_config: '{"round":1}', publicity: 'private' }))
+  assert.deepEqual(
+    first.players.map((player) => player.identity_id),
+    [undefined, identity_id, undefined, UNKNOWN_ID],
+  )
+  assert.match(first.lobby.code!, /^[A-Z]{6}$/)
+  const server = platform.serverOf(game, first.lobby.lobby_id)
+  for (const { token: player_token } of first.players) await server.call(playerConnected, { body: { player_token } })
+  const page = platform.as(identity_token)
+  const { seats } = await page.call(listOwnSeats, { body: {} })
+  assert.deepEqual(
+    seats.map(({ player }) => player.token),
+    [first.players[1]?.token],
+  )
+  const { events } = await page.call(watchEvents, { query: { watch_index: '0' } })
+  assert.equal(events[0]?.kind.matchmaker_lobby_join?.player.token, first.players[1]?.token)
+
+  assert.deepEqual(await allocate({ with_code: true, lobby_config: { round: 1 } }, key), first, 'the same key')
+  await platform.refuses(CODE, () => allocate())
+  assert.equal(await lobbyCount(), 1)
+  for (const [wish, path] of [
+    [{ players: Array.from({ length: 9 }, () => ({})) }, 'players'],
+    [{ players: [{}, {}, {}], max_players: 2 }, 'players'],
+    [{ players: [{}, { address: 'example.com' }] }, 'players.1.address'],
+  ] as const) {
+    const { code, metadata } = await failureOf(allocate(wish as unknown as AllocateBody))
+    assert.equal(code, 'VALIDATION_ERROR')
+    assert.equal((metadata.errors as { path: string[] }[])[0]?.path.join('.'), path)
+  }
+  assert.equal(await lobbyCount(), 1)
+  const open = await allocate({ players: [{}], publicity: 'public' })
+  const by_example = await exampleAllocation(platform, game, ['192.0.2.7', '192.0.2.8'])
+  assert.equal(by_example.tokens.length, 2)
+  const found = await backend.call(findLobby, { body: { game_modes: ['sized'], ...on(game, '192.0.2.9') } })
+  assert.equal(found.lobby.lobby_id, open.lobby.lobby_id, 'find fills a public one, and no private one')
 })
 
 test("another game's namespace is one that does not exist", async (t) => {

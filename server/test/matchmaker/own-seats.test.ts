@@ -12,7 +12,6 @@ import type { Client } from '@musterhost/contract/client'
 import { LONG_MS, MODES, unshown } from '../http/steps.ts'
 import { startPlatform } from '../support/platform.ts'
 import type { Seat } from '../support/platform-verbs.ts'
-import { failureOf } from '../support/refusal.ts'
 
 const KEPT_MS = 60_000
 
@@ -45,6 +44,9 @@ test('a player gets its own seats back, with the same token, until they end', as
     const body = of === undefined ? {} : { player_token: of.player.token }
     return (await client.call(listOwnSeats, { body })).seats
   }
+  /** The book may have rounded another way. */
+  const assertIn = (ms: number, time = '') =>
+    assert.ok(Math.abs(Date.parse(time) - platform.ctx.now() - ms) <= 1, `${time} is not in ${ms} ms`)
   const connect = ({ player }: Seat) => server.call(playerConnected, { body: { player_token: player.token } })
   const disconnect = ({ player }: Seat, hold_ms: number) =>
     server.call(playerDisconnected, { body: { player_token: player.token, hold_ms } })
@@ -54,7 +56,7 @@ test('a player gets its own seats back, with the same token, until they end', as
     const [own, ...others] = await owned(game.player, seat)
     const { is_connected, expire_ts, ...rest } = own!
     assert.deepEqual([rest, is_connected, others], [seat, false, []])
-    assert.equal(Date.parse(expire_ts!), platform.ctx.now() + 120_000)
+    assertIn(120_000, expire_ts)
     assert.equal(await platform.journalEnds(), before)
   })
 
@@ -68,7 +70,7 @@ test('a player gets its own seats back, with the same token, until they end', as
       await disconnect(seat, KEPT_MS)
       const [kept] = await owned(game.player, seat)
       assert.equal(kept?.is_connected, false)
-      assert.equal(Date.parse(kept!.expire_ts!), platform.ctx.now() + KEPT_MS)
+      assertIn(KEPT_MS, kept?.expire_ts)
       await connect(kept!)
     },
   )
@@ -105,13 +107,14 @@ test('a player gets its own seats back, with the same token, until they end', as
     assert.deepEqual(tokens(await owned(ada)), tokens([third, first]))
   })
 
-  await t.test('without an identity and a token, and with the token of another namespace, it is refused', async () => {
-    const { code, metadata } = await failureOf(owned(game.player))
-    assert.equal(code, 'VALIDATION_ERROR')
-    assert.deepEqual((metadata.errors as { path: string[] }[])[0]?.path, ['player_token'])
-    for (const player_token of ['nonsense', game.public_token, (await waiting).player.token]) {
-      await platform.refuses('PLAYER_TOKEN_INVALID', () => game.player.call(listOwnSeats, { body: { player_token } }))
-    }
-    assert.deepEqual(unshown(listOwnSeats, ['PLAYER_TOKEN_INVALID', 'NAMESPACE_NOT_FOUND']), [])
-  })
+  await t.test(
+    'a caller without an identity and a token has no seat, and a token of another namespace is refused',
+    async () => {
+      assert.deepEqual(await owned(game.player), [])
+      for (const player_token of ['nonsense', game.public_token, (await waiting).player.token]) {
+        await platform.refuses('PLAYER_TOKEN_INVALID', () => game.player.call(listOwnSeats, { body: { player_token } }))
+      }
+      assert.deepEqual(unshown(listOwnSeats, ['PLAYER_TOKEN_INVALID', 'NAMESPACE_NOT_FOUND']), [])
+    },
+  )
 })

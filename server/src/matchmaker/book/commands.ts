@@ -82,6 +82,10 @@ export type PartyLimits = {
 export type FindRequest = RequestedSeat & { keys: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
 export type JoinRequest = RequestedSeat & { lobby_id: string }
 export type CreateRequest = RequestedSeat & { plan: LobbyPlan }
+/** A backend requests a new lobby with a seat for each player. `party`: the limits of these players. */
+export type AllocateRequest = RequestedSeat & { plan: LobbyPlan; players: readonly AllocatedPlayer[] }
+/** The client is null where the backend does not say the address: no limit of a client applies. */
+export type AllocatedPlayer = { client_ip: string | null; client_key: string | null; identity_id: string | null }
 
 /** A request that the game's endpoint must verify. A find may also match lobbies of game modes without verification. */
 export type HoldRequest =

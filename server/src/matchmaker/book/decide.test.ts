@@ -34,6 +34,33 @@ test('join is bounded by the direct limit, find by the normal one', () => {
   )
 })
 
+test('an allocation is one decision with all its seats, none beyond a limit, and is given back whole', () => {
+  const book = new Book()
+  const ids = idSource()
+  const client = { client_ip: '192.0.2.1', client_key: '192.0.2.1', identity_id: null }
+  const stranger = { client_ip: null, client_key: null, identity_id: null }
+  const allocate = (players: (typeof client | typeof stranger)[], players_max: number, now_ms = START_MS) => {
+    const request = {
+      ...requestedSeat({ seat_key: 'a', party: { playersMaxOf: () => players_max } }),
+      plan: lobbyPlan(),
+    }
+    const member_ids = players.slice(1).map(() => ids().player_id)
+    return decide.allocate(book, { ...request, players }, { ...ids(), member_ids }, at(now_ms))
+  }
+  assert.deepEqual(allocate([client, stranger, client], 1), refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'))
+  const decision = allocate([client, stranger, stranger], 1)
+  assert.deepEqual('changes' in decision && decision.changes.map(({ kind }) => kind), [
+    'lobby_created',
+    ...Array.from({ length: 3 }, () => 'player_reserved'),
+  ])
+  const seat = grantIn(book, decision)
+  assert.equal(book.lobby(seat.lobby_id).players.size, 3)
+  assert.deepEqual(allocate([client, stranger, stranger], 1), { changes: [], result: seat }, 'the same key')
+  grantIn(book, decide.release(book, seat.player_id, START_MS))
+  assert.equal(book.lobby(seat.lobby_id).players.size, 0)
+  assert.equal(book.client_players.size, 0)
+})
+
 test('a client has at most as many players as its limit, over all lobbies, and 0 blocks it', () => {
   const book = new Book()
   const ids = idSource()

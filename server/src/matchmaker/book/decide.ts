@@ -3,6 +3,7 @@
 import type { Change, RemoveReason, StopReason } from '../../journal/changes.ts'
 import type { CaptchaRules } from './captcha-memory.ts'
 import type {
+  AllocateRequest,
   CreateRequest,
   Decision,
   Env,
@@ -21,6 +22,7 @@ import type { HeldSeat } from './holds.ts'
 import { type Hold, SEAT_HOLD_MS } from './holds.ts'
 import { dueAt, isLobby, type Lobby, newLobby } from './lobby.ts'
 import {
+  allocatedEntrants,
   type Entrant,
   entrantsOf,
   grant,
@@ -75,6 +77,16 @@ export function create(book: Book, request: CreateRequest, ids: FreshIds, env: E
   const before = book.seatOf(request.seat_key, env.now_ms)
   if (before !== null) return grant(before)
   const entrants = entrantsOf(book, request, ids)
+  if ('refused' in entrants) return entrants
+  if (book.isDraining([request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  return openLobby(book, request.plan, request, entrants, ids, env)
+}
+
+/** A new custom lobby with a seat for each of the players, or nothing. */
+export function allocate(book: Book, request: AllocateRequest, ids: FreshIds, env: Env): Decision<SeatTaken> {
+  const before = book.seatOf(request.seat_key, env.now_ms)
+  if (before !== null) return grant(before)
+  const entrants = allocatedEntrants(book, request, ids)
   if ('refused' in entrants) return entrants
   if (book.isDraining([request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
   return openLobby(book, request.plan, request, entrants, ids, env)

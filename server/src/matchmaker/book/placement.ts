@@ -3,6 +3,7 @@
 import type { ErrorCode } from '@musterhost/contract'
 import { type Change, LIMITS, type LobbyRecord, type PartyMember, type PlayerRecord } from '../../journal/changes.ts'
 import type {
+  AllocateRequest,
   Decision,
   Env,
   FreshIds,
@@ -34,7 +35,24 @@ export const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ chan
 /** The entrants of a request, unless the limit of one of their clients refuses them. */
 export function entrantsOf(book: Book, request: RequestedSeat, ids: HeldIds): Entrant[] | Refused {
   const entrants = requestedEntrants(book, request, ids)
-  if ('refused' in entrants) return entrants
+  return 'refused' in entrants ? entrants : withinLimits(book, entrants)
+}
+
+/** A player whose client is not known is a client of its own, without a limit. */
+export function allocatedEntrants(
+  book: Book,
+  { players, party }: AllocateRequest,
+  { player_id, member_ids = [] }: HeldIds,
+): Entrant[] | Refused {
+  const entrants = players.map(({ client_ip, client_key, identity_id }, index): Entrant => {
+    const id = index === 0 ? player_id : member_ids[index - 1]!
+    const players_max = client_ip === null || party === null ? 1 : party.playersMaxOf(client_ip)
+    return { player_id: id, client_key: client_key ?? `player ${id}`, players_max, identity_id, member: null }
+  })
+  return withinLimits(book, entrants)
+}
+
+function withinLimits(book: Book, entrants: Entrant[]): Entrant[] | Refused {
   const counts = new Map<string, number>()
   for (const { client_key, players_max } of entrants) {
     const count = (counts.get(client_key) ?? book.playersOf(client_key)) + 1
@@ -196,6 +214,6 @@ export function reserveSeats(
     const limits = { client_players_max: players_max, lobby_count_max: is_opened ? lobby_count_max : null }
     return { kind: 'player_reserved', player, [LIMITS]: limits }
   })
-  if (request.party !== null) changes.push(...book.parties.renew(book.parties.ofMember(first.identity_id!)!, now_ms))
+  if (first.member !== null) changes.push(...book.parties.renew(book.parties.ofMember(first.identity_id!)!, now_ms))
   return grant({ lobby_id: lobby.lobby_id, player_id: first.player_id, is_ready }, ...changes)
 }

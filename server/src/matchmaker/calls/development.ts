@@ -20,7 +20,7 @@ type Developer = CallerOf<'development'>
 type Seat = ResponseOf<typeof findLobby>
 
 const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
-/** Of a lobby that is created with a code. A join takes any code. */
+/** Stands for the code of a lobby that is created with one. A join takes any code. */
 const CODE = 'BCDFGH'
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' }
 const REGION_INFO = {

@@ -1,5 +1,5 @@
 // The seats that a player has already. A read: it waits for the commit under way, so it returns no seat that is then undone.
-import { ApiError, type BodyOf, type listOwnSeats, type ResponseOf, validationError } from '@musterhost/contract'
+import { ApiError, type BodyOf, type listOwnSeats, type ResponseOf } from '@musterhost/contract'
 import { type Prepared, prepare, preparedText } from '../../text/json-text.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
 import type { Player } from '../book/lobby.ts'
@@ -14,7 +14,7 @@ const SEATS_MAX = 16
 type OwnSeat = Pick<Player, 'player_id' | 'lobby_id'> & { is_connected: boolean; expire_ms: number }
 type Owner = { player_id: string | null; identity_id: string | null }
 
-/** Throws VALIDATION_ERROR without an identity and a player token, PLAYER_TOKEN_INVALID, and NAMESPACE_NOT_FOUND. */
+/** None without an identity and a player token. Throws PLAYER_TOKEN_INVALID and NAMESPACE_NOT_FOUND. */
 export async function ownSeats(
   ctx: MatchmakerContext,
   caller: CallerOf<'namespace'>,
@@ -22,10 +22,6 @@ export async function ownSeats(
 ): Promise<Prepared<ResponseOf<typeof listOwnSeats>>> {
   const { identity_id } = caller
   const { namespace_id } = await ctx.namespaces.get(caller.namespace_id)
-  if (player_token === undefined && identity_id === null) {
-    const message = 'player_token is required, because the call has no identity token.'
-    throw validationError([{ path: ['player_token'], reason: 'required', message }])
-  }
   const player_id = player_token === undefined ? null : playerIn(ctx, namespace_id, player_token)
   const seats = await ctx.books.commit(namespace_id, (book, { now_ms }) => ({
     changes: [],

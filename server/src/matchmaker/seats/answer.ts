@@ -4,7 +4,7 @@ import type { findLobby, ResponseOf } from '@musterhost/contract'
 import { lobbyAddress } from '../../config/lobby-addresses.ts'
 import { type Prepared, prepare } from '../../text/json-text.ts'
 import type { SeatTaken } from '../book/commands.ts'
-import type { Lobby } from '../book/lobby.ts'
+import type { Lobby, Player } from '../book/lobby.ts'
 import { edgeOf } from '../watch/edge-ports.ts'
 import type { MatchmakerContext } from './context.ts'
 
@@ -25,15 +25,24 @@ export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, s
   const lobby = book?.lobbies.get(seat.lobby_id)
   const player = book?.players.get(seat.player_id)
   if (lobby === undefined || player === undefined) throw new Error('the book does not have the seat that is answered')
-  const token = ctx.keys.issue(
-    { kind: 'player', player_id: seat.player_id, lobby_id: seat.lobby_id, namespace_id },
-    { now_ms: player.create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: seat.player_id },
-  )
+  const token = playerTokenFor(ctx, namespace_id, player)
   const known = ctx.seat_texts.get(lobby)
   const texts = known?.edges === ctx.edges() ? known.texts : await prepareTexts(ctx, lobby)
   const text = texts.join(token)
   const team = player.match?.team ?? null
   return prepare(team === null ? text : `${text.slice(0, -1)},"team":${JSON.stringify(team)}}`)
+}
+
+/** The same for each call. */
+export function playerTokenFor(
+  { keys }: MatchmakerContext,
+  namespace_id: string,
+  { player_id, lobby_id, create_ms }: Player,
+): string {
+  return keys.issue(
+    { kind: 'player', player_id, lobby_id, namespace_id },
+    { now_ms: create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: player_id },
+  )
 }
 
 async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {

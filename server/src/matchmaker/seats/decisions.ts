@@ -103,6 +103,8 @@ function seatFor(
       return decide.find(book, { ...asked.request, ...limits }, ids, env)
     case 'create':
       return decide.create(book, { ...asked.request, ...limits }, ids, env)
+    case 'allocate':
+      return decide.allocate(book, { ...asked.request, ...limits }, ids, env)
     case 'join':
       // The lobby came after its game mode was looked up, so the rules of the game mode were not checked.
       if (!asked.is_known && book.lobbies.has(asked.request.lobby_id)) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
@@ -135,8 +137,9 @@ function clientLimit(limits: ClientLimits, { classes }: AddressFacts): ClientLim
   return strictest
 }
 
-/** Ids for a lobby and for players that a decision may create. */
-export function freshIds({ with_party }: Pick<SeatRequest, 'with_party'>, now_ms: number): FreshIds {
-  const member_ids = with_party ? Array.from({ length: PARTY_MEMBERS_MAX - 1 }, () => newId(now_ms)) : []
-  return { lobby_id: newId(now_ms), player_id: newId(now_ms), member_ids }
+/** Ids for a lobby and for players that a decision may create. Those of an allocation are in the order of their players. */
+export function freshIds({ with_party, asked }: Pick<SeatRequest, 'with_party' | 'asked'>, now_ms: number): FreshIds {
+  const player_count = asked.action === 'allocate' ? asked.request.players.length : PARTY_MEMBERS_MAX
+  const [player_id, ...member_ids] = Array.from({ length: with_party ? player_count : 1 }, () => newId(now_ms)).sort()
+  return { lobby_id: newId(now_ms), player_id: player_id!, member_ids }
 }

@@ -16,7 +16,14 @@ import type { Config } from '../../config/config.ts'
 import type { Region } from '../../config/regions.ts'
 import { gameModeId } from '../../ids.ts'
 import { isExactNumber } from '../../text/exact-json.ts'
-import type { CreateRequest, FindRequest, JoinRequest, LobbyPlan, RequestedSeat } from '../book/commands.ts'
+import type {
+  AllocateRequest,
+  CreateRequest,
+  FindRequest,
+  JoinRequest,
+  LobbyPlan,
+  RequestedSeat,
+} from '../book/commands.ts'
 import type { Tags } from '../book/open-lobbies.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
@@ -29,7 +36,7 @@ import type { Requester } from './requester.ts'
 import type { RequestWords } from './verification/payload.ts'
 
 /** A find whose lobby ends while it starts chooses again, within its deadline. */
-const FIND_ATTEMPTS_MAX = 3
+export const FIND_ATTEMPTS_MAX = 3
 /** Tags of one request. */
 const TAGS_MAX = 8
 /** Longest name of a tag, in UTF-8. */
@@ -56,6 +63,7 @@ export type RequestedAction =
   | { action: 'find'; request: WithoutLimits<FindRequest>; verified_modes: ReadonlySet<string> }
   | { action: 'join'; request: WithoutLimits<JoinRequest>; is_known: boolean }
   | { action: 'create'; request: WithoutLimits<CreateRequest> }
+  | { action: 'allocate'; request: WithoutLimits<AllocateRequest> }
 
 export type SeatRequest = {
   requester: Requester
@@ -175,7 +183,7 @@ function requiredCaptcha({ captcha }: NamespaceRecord, { is_backend }: Requester
 }
 
 /** What is known of the player's address. A request that comes before any data were read waits a little for them. */
-async function factsOf({ ip_intelligence }: MatchmakerContext, { client_ip }: Requester): Promise<AddressFacts> {
+export async function factsOf({ ip_intelligence }: MatchmakerContext, { client_ip }: Requester): Promise<AddressFacts> {
   await ip_intelligence.opening()
   return ip_intelligence.factsOf(client_ip)
 }
@@ -206,7 +214,10 @@ function ownerOf({ client_key, identity_id, is_backend }: Requester, with_party:
 }
 
 /** Game modes are given by name or by id. Returns names; anything that is neither stays as it is. */
-function resolveGameModes({ game_id, game_modes }: NamespaceRecord, given: readonly string[]): readonly string[] {
+export function resolveGameModes(
+  { game_id, game_modes }: NamespaceRecord,
+  given: readonly string[],
+): readonly string[] {
   if (given.every((name) => game_modes.has(name))) return given
   const by_id = new Map([...game_modes.keys()].map((name) => [gameModeId(game_id, name), name]))
   return given.map((name) => (game_modes.has(name) ? name : (by_id.get(name) ?? name)))
@@ -291,14 +302,7 @@ function customPlan(
   }
   requireDynamicMaxPlayers(mode, body.max_players)
   checkTags([mode], body.tags)
-  const lobby_config = body.lobby_config === undefined ? null : JSON.stringify(body.lobby_config)
-  if (lobby_config !== null && Buffer.byteLength(lobby_config) > LOBBY_CONFIG_BYTES_MAX) {
-    throw new ApiError(
-      'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID',
-      { bytes_max: LOBBY_CONFIG_BYTES_MAX },
-      { message: `lobby_config is larger than ${LOBBY_CONFIG_BYTES_MAX} bytes.` },
-    )
-  }
+  const lobby_config = lobbyConfigText(body.lobby_config)
   const region = body.region === undefined ? nearestRegion(config, [mode], client) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
   const plan = planOf(namespace, mode, region, body, ray?.ray_id ?? null)
@@ -309,21 +313,29 @@ function customPlan(
   return { ...plan, ...creator, publicity, is_custom: true, lobby_config }
 }
 
-function requireMode(namespace: NamespaceRecord, name: string): GameModeConfig {
+/** Throws MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID when it is too large. */
+export function lobbyConfigText(lobby_config: unknown): string | null {
+  const text = lobby_config === undefined ? null : JSON.stringify(lobby_config)
+  if (text === null || Buffer.byteLength(text) <= LOBBY_CONFIG_BYTES_MAX) return text
+  const message = `lobby_config is larger than ${LOBBY_CONFIG_BYTES_MAX} bytes.`
+  throw new ApiError('MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID', { bytes_max: LOBBY_CONFIG_BYTES_MAX }, { message })
+}
+
+export function requireMode(namespace: NamespaceRecord, name: string): GameModeConfig {
   const mode = namespace.game_modes.get(name)
   if (mode === undefined) throw new ApiError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode: name })
   return mode
 }
 
 /** The nearest region in which one of the modes runs. */
-function nearestRegion(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): Region {
+export function nearestRegion(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): Region {
   const regions = regionsOf(config, modes)
   const nearest = regions.length === 1 ? regions[0] : byDistance(regions, client)[0]?.region
   if (nearest === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
   return nearest
 }
 
-function requireDynamicMaxPlayers(mode: GameModeConfig, max_players: number | undefined): void {
+export function requireDynamicMaxPlayers(mode: GameModeConfig, max_players: number | undefined): void {
   if (max_players === undefined) return
   if (!mode.allow_dynamic_max_players) throw new ApiError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED')
   const allowed = Math.max(mode.max_players_normal, mode.max_players_direct)
@@ -332,7 +344,7 @@ function requireDynamicMaxPlayers(mode: GameModeConfig, max_players: number | un
   }
 }
 
-function checkTags(modes: readonly GameModeConfig[], tags: Record<string, string> | undefined): Tags {
+export function checkTags(modes: readonly GameModeConfig[], tags: Record<string, string> | undefined): Tags {
   const pairs = Object.entries(tags ?? {})
   if (pairs.length === 0) return pairs
   if (pairs.length > TAGS_MAX) throw new ApiError('MATCHMAKER_TOO_MANY_TAGS', { tags_max: TAGS_MAX })

@@ -1,8 +1,17 @@
 // A request for a seat, from the call to the player token, top to bottom: who asks, what is asked, the captcha. For each
 // lobby that is tried follow the client's limit, the decision, its record, the commit, the wait and the answer. A failure
 // after a seat was taken gives the seat back.
-import { ApiError, type BodyOf, createLobby, findLobby, joinLobby } from '@musterhost/contract'
+import {
+  ApiError,
+  allocateLobby,
+  type BodyOf,
+  createLobby,
+  findLobby,
+  joinLobby,
+  type ResponseOf,
+} from '@musterhost/contract'
 import { mark, phase } from '../../observe/ray.ts'
+import type { Prepared } from '../../text/json-text.ts'
 import { release } from '../book/decide.ts'
 import { dropHolds } from '../book/evolve.ts'
 import { SEAT_HOLD_MS } from '../book/holds.ts'
@@ -10,7 +19,8 @@ import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Patience, WaitEnd } from '../shards/seat-waiters.ts'
 import { continuesElsewhere } from '../shards/shard-moved.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
-import { type SeatAnswer, seatAnswer } from './answer.ts'
+import { allocateRequest, allocationAnswer, callOfFirstPlayer } from './allocate.ts'
+import { seatAnswer } from './answer.ts'
 import { type CaptchaGate, checkCaptcha } from './captcha/captcha.ts'
 import { commitSeat } from './commit-seat.ts'
 import type { MatchmakerContext, OpenRequest, Seat } from './context.ts'
@@ -30,26 +40,34 @@ const HOLDS_MAX = 3
 /** `context` throws API_NOT_AVAILABLE while this process stops. */
 export type SeatService = { namespaces: Namespaces; context: () => MatchmakerContext }
 
-type SeatOperation = typeof findLobby | typeof joinLobby | typeof createLobby
+type SeatOperation = typeof findLobby | typeof joinLobby | typeof createLobby | typeof allocateLobby
 type Call<O extends SeatOperation> = SeatCall<BodyOf<O>>
 type Read<Body> = (ctx: MatchmakerContext, requester: Requester, log: DecisionLog, body: Body) => Promise<SeatRequest>
+type AnswerWith<T> = (ctx: MatchmakerContext, request: SeatRequest, seat: Seat) => Promise<Prepared<T>>
 
 export const findSeat = (service: SeatService, call: Call<typeof findLobby>) =>
-  requestSeat(service, findLobby, call, findRequest)
+  requestSeat(service, findLobby, call, findRequest, answerSeat)
 
 export const joinSeat = (service: SeatService, call: Call<typeof joinLobby>) =>
-  requestSeat(service, joinLobby, call, joinRequest)
+  requestSeat(service, joinLobby, call, joinRequest, answerSeat)
 
 export const createSeat = (service: SeatService, call: Call<typeof createLobby>) =>
-  requestSeat(service, createLobby, call, createRequest)
+  requestSeat(service, createLobby, call, createRequest, answerSeat)
+
+export const allocateSeats = async (service: SeatService, call: SeatCall<BodyOf<typeof allocateLobby>>) =>
+  requestSeat(service, allocateLobby, callOfFirstPlayer(call), allocateRequest, allocationAnswer)
+
+const answerSeat: AnswerWith<ResponseOf<typeof findLobby>> = (ctx, { requester }, seat) =>
+  seatAnswer(ctx, requester.namespace_id, seat)
 
 /** `read` makes the body into the request. Throws every refusal of the operation. */
-async function requestSeat<Body extends SeatCall['body']>(
+async function requestSeat<Body extends SeatCall['body'], T>(
   service: SeatService,
   operation: SeatOperation,
   call: SeatCall<Body>,
   read: Read<Body>,
-): Promise<SeatAnswer> {
+  answerWith: AnswerWith<T>,
+): Promise<Prepared<T>> {
   const requester = await requesterOf(service.namespaces, call)
   const { namespace_id, ray_id, isGone, hangUpSignal } = requester
   const ctx = service.context()
@@ -70,7 +88,7 @@ async function requestSeat<Body extends SeatCall['body']>(
         const seat = await nextSeat(ctx, request, steps, captcha, patience)
         steps.seat = seat
         const is_last = steps.attempt >= request.attempts_max
-        const answer = await answerWhenReady(ctx, request, seat, { open, patience, is_last })
+        const answer = await answerWhenReady(ctx, request, seat, { open, patience, is_last, answerWith })
         steps.seat = null
         if (answer === null) continue
         log.end(null)
@@ -158,12 +176,13 @@ async function takeVerifiedSeat(
 }
 
 /** Null: the lobby ended while it started, and another may be tried. */
-async function answerWhenReady(
+async function answerWhenReady<T>(
   ctx: MatchmakerContext,
   request: SeatRequest,
   seat: Seat,
-  { open, patience, is_last }: { open: OpenRequest; patience: Patience; is_last: boolean },
-): Promise<SeatAnswer | null> {
+  how: { open: OpenRequest; patience: Patience; is_last: boolean; answerWith: AnswerWith<T> },
+): Promise<Prepared<T> | null> {
+  const { open, patience, is_last, answerWith } = how
   const { namespace_id, ray, isGone } = request.requester
   const { lobby_id, player_id } = seat
   if (ray !== null) ray.player_id = player_id
@@ -172,7 +191,7 @@ async function answerWhenReady(
     if (end === 'ready' && !isGone()) {
       phase(ray, 'answer')
       ctx.books.requireHere(namespace_id)
-      const answer = await seatAnswer(ctx, namespace_id, seat)
+      const answer = await answerWith(ctx, request, seat)
       open.is_answered = true
       return answer
     }
