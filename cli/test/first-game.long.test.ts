@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { freeSettings, startMuster, temporaryFolder } from '../../server/test/supervisor/started.ts'
+import { placeCluster } from '../../server/test/support/made-cluster.ts'
 import { personsPath } from '../../server/test/support/persons-path.ts'
 import { copyPackages } from './packages.ts'
 
@@ -33,6 +34,7 @@ const WAYS: Record<string, Way> = {
 test('the first game is made and played in each way in which the documents type the command', async (t) => {
   const data = temporaryFolder(t)
   const settings = await freeSettings(data)
+  await placeCluster(data)
   await startMuster(settings).ready
   const url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`
   const MUSTER_TOKEN = readFileSync(join(data, 'admin-token'), 'utf8').trim()

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { MUSTER } from '../run/built-programs.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { readPage, stepsOf } from './documentation/page.ts'
 import { openShell } from './documentation/shell.ts'
 
@@ -18,6 +19,7 @@ test('the session of docs/any-server.md works to its last line from an empty fol
   if (missing !== null) return t.skip(missing)
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
+  await placeCluster(folder)
   await startMuster(settings).ready
   const home = temporaryFolder(t)
   mkdirSync(join(home, 'bin'))

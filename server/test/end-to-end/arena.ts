@@ -7,6 +7,7 @@ import { listLobbies, type ResponseOf } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
 import { DEPLOY_EXAMPLE } from '../run/built-programs.ts'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 
 export type Arena = {
   folder: string
@@ -27,6 +28,7 @@ export async function startArena(
   const folder = temporaryFolder(t)
   // A test asks again and again.
   const settings = { ...(await freeSettings(folder)), MUSTER_RATE_LIMIT_MATCHMAKER: '0', ...options.env }
+  if (options.env?.DATABASE_URL === undefined) await placeCluster(folder)
   let started = startMuster(settings)
   await started.ready
   const url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`

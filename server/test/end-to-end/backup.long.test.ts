@@ -21,6 +21,7 @@ import { openKeys } from '../../src/tokens/keys.ts'
 import { runCommand, startCommand } from '../backup/commands.ts'
 import { query, rowsOf, temporary } from '../backup/steps.ts'
 import { freeSettings, processesOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { until } from '../support/until.ts'
 import { type Arena, startArena } from './arena.ts'
 
@@ -115,7 +116,9 @@ test('a backup under load is, restored, the same seats, builds and sites', async
 })
 
 test('a restore that is killed leaves what does not start, and the next one begins anew', async (t) => {
-  const first = await freeSettings(temporaryFolder(t))
+  const folder = temporaryFolder(t)
+  await placeCluster(folder)
+  const first = await freeSettings(folder)
   const muster = startMuster(first)
   await muster.ready
   muster.signalGroup('SIGINT')

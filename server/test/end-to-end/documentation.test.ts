@@ -7,6 +7,7 @@ import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { lacking } from '../run/optional-programs.ts'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { openBrowser, playerOf } from './browser.ts'
 import {
   configWith,
@@ -36,6 +37,7 @@ test('every block and example of the documentation works, in order, against one 
   if (browser === null) return
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
+  await placeCluster(folder)
   const started = startMuster(settings)
   await started.ready
   const port = settings.MUSTER_EDGE_HTTP_PORT

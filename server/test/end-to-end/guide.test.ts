@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core'
 import { lacking } from '../run/optional-programs.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { freePorts } from '../support/free-ports.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { until } from '../support/until.ts'
 import { openBrowser } from './browser.ts'
 import { openAddress, type Requester } from './documentation/open-address.ts'
@@ -25,6 +26,7 @@ test('the guide works to its last line in an empty folder, every block twice, an
   if (browser === null) return
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
+  await placeCluster(folder)
   await startMuster(settings).ready
   const requester: Requester = { browser, port: settings.MUSTER_EDGE_HTTP_PORT }
   const shell = openShell(t, ROOT, {
@@ -51,6 +53,7 @@ test('a refusal is shown with its code and message, and without a stack trace', 
   assert.ok(first?.language === 'sh')
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
+  await placeCluster(folder)
   await startMuster(settings).ready
   const url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`
   const shell = openShell(t, ROOT, { HOME: folder, MUSTER_URL: url, MUSTER_TOKEN: 'wrong' })

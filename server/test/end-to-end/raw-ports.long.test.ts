@@ -11,6 +11,7 @@ import { createGameVersion, findLobby } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import { RAW_HOST } from '../edge/platform.ts'
 import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { createTestGame, startPlatform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
@@ -159,6 +160,7 @@ test('a lobby in the network of the machine gets numbers of its own, and takes n
 test('edge, matchmaker and runner are killed one after the other, and the addresses of a lobby stay good', async (t) => {
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
+  await placeCluster(folder)
   const started = startMuster(settings)
   await started.ready
   const url = `http://127.0.0.1:${settings.MUSTER_EDGE_HTTP_PORT}`

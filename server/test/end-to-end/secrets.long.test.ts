@@ -33,6 +33,7 @@ import { SECRET as CAPTCHA_SECRET, SITE_KEY, startCaptchaServer } from '../match
 import { startGameEndpoint } from '../matchmaker/game-endpoint.ts'
 import { processesOf, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { freePorts } from '../support/free-ports.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { createTestGame, type Platform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 
@@ -139,6 +140,7 @@ test('a secret of any kind is nowhere in what the platform writes, says and keep
     MUSTER_TURNSTILE_URL: captcha.url,
     MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8',
   }
+  await placeCluster(folder)
   const muster = startMuster(settings)
   await muster.ready
   const url = `http://localhost:${http}`

@@ -24,6 +24,7 @@ import { type Keys, openKeys } from '../../src/tokens/keys.ts'
 import { clearDataFolder } from '../leftovers/clear.ts'
 import { endProcessesOf, freeSettings, type Started, startMuster } from '../supervisor/started.ts'
 import { uploadBuild } from '../support/builds.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { GAME_SERVER } from './game-server.ts'
 
 /** Without rate limits and capacity: the load itself is bounded. Nothing that the checks read is removed. */
@@ -109,6 +110,7 @@ export class FaultyPlatform {
   static async start(options: FaultyPlatformOptions): Promise<FaultyPlatform> {
     const { folder, env = {}, lobby_env = {} } = options
     const settings = { ...(await freeSettings(folder)), ...SETTINGS, ...env }
+    if (env.DATABASE_URL === undefined) await placeCluster(folder)
     const started = startMuster(settings)
     await started.ready
     const token = readFileSync(join(folder, 'admin-token'), 'utf8').trim()

@@ -10,6 +10,7 @@ import { createClient } from '@musterhost/contract/client'
 import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { inOwnNetwork } from '../support/own-network.ts'
 import { createTestGame, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
@@ -114,6 +115,7 @@ async function openWorld(t: TestContext): Promise<World> {
     MUSTER_ROLES: 'api,matchmaker,edge',
     MUSTER_EDGE_HOST: 'all',
   }
+  await placeCluster(folder)
   const started = startMuster(settings)
   await started.ready
   const edge_url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`

@@ -18,6 +18,7 @@ import { createClient } from '@musterhost/contract/client'
 import { createMuster } from '../../../cli/test/program.ts'
 import { adminFile } from '../../src/supervisor/folders.ts'
 import { freeSettings, processesOf, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { createTestGame, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { ECHO_SERVER } from './echo-server.ts'
@@ -141,6 +142,7 @@ async function openWorld(t: TestContext): Promise<World> {
   for (const one of [folder, node_folder]) chmodSync(one, 0o711)
   const shared = { MUSTER_LOBBY_NETWORK: 'machine', MUSTER_RATE_LIMIT_SEATS: '0', MUSTER_CAPACITY_CORES: '0' }
   const settings = { ...(await freeSettings(folder)), ...shared, MUSTER_NODE: 'main' }
+  await placeCluster(folder)
   await startMuster(settings).ready
   const url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`
   const token = readFileSync(adminFile(folder), 'utf8').trim()

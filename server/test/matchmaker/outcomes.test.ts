@@ -15,6 +15,7 @@ import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
 import { ShardMoved } from '../../src/matchmaker/shards/shard-moved.ts'
 import { createDatabase } from '../support/database.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { until } from '../support/until.ts'
 import { openDatabaseProxy } from './database-proxy.ts'
 import { findRequest, lobbyPlan } from './plain-requests.ts'
@@ -331,6 +332,7 @@ async function setUpServer(t: TestContext) {
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-outcomes-'))
   const log = pino({ level: 'silent' })
   const start = () => startEmbedded({ data_dir, settings: { fsync: 'off' }, log })
+  await placeCluster(data_dir)
   let server = await start()
   const { url } = server
   const connection = connect({ url, application_name: 'test', log })

@@ -1,8 +1,14 @@
-// The PostgreSQL of a test run: the real one, in a temporary folder, with a template database that is migrated.
+// The PostgreSQL of a test run: the real one, in a temporary folder, with a template database that is migrated. A run also keeps
+// the files of its PostgreSQL as they were before the first test (support/made-cluster.ts).
+import { execFile } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import pino from 'pino'
 import { connect } from '../../src/database/connect.ts'
+import { PASSWORD_FILE, ROLE } from '../../src/database/embedded/cluster.ts'
 import { startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { sendSignal } from '../../src/database/embedded/processes.ts'
 import { migrate } from '../../src/database/migrate.ts'
@@ -16,6 +22,8 @@ export const TEMPLATE = 'muster_template'
  * opens connections, and each maps the shared buffers. Hundreds of databases live for seconds: a worker for each would clean nothing.
  */
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', autovacuum: 'off' }
+
+const copy = promisify(execFile)
 
 /** Lines printed about what was left. */
 const LINES_SHOWN_MAX = 30
@@ -32,15 +40,25 @@ export type TestServer = {
   abandon: () => void
 }
 
-/** The real server in a temporary folder, with the template made. What dead runs left is removed before. */
-export async function startTestServer(): Promise<TestServer> {
+/**
+ * The real server in a temporary folder, with the template made. What dead runs left is removed before. `cluster`: the folder
+ * that gets a copy of the server's files.
+ */
+export async function startTestServer({ cluster }: { cluster?: string } = {}): Promise<TestServer> {
   show('dead test runs left', await clearDeadRuns())
   const folder = await makeRunFolder()
   const { path: data_dir, mark } = folder
   try {
     const log = pino({ level: 'warn' }, pino.destination(2))
-    const embedded = await startEmbedded({ data_dir, settings: SETTINGS, log })
+    const start = () => startEmbedded({ data_dir, settings: SETTINGS, log })
+    let embedded = await start()
     try {
+      await migrateAll(embedded.url)
+      if (cluster !== undefined) {
+        await embedded.stop()
+        await copyClusterFrom(data_dir, join(data_dir, cluster))
+        embedded = await start()
+      }
       await makeTemplate(embedded.url)
     } catch (error) {
       await embedded.stop()
@@ -86,17 +104,30 @@ function show(what: string, lines: readonly string[]): void {
   console.error([`Removed what ${what}:`, ...lines.slice(0, LINES_SHOWN_MAX), ...more].join('\n  '))
 }
 
-async function makeTemplate(url: string): Promise<void> {
-  await administer(url, `create database ${TEMPLATE}`)
-  const connection = connect({ url: databaseUrl(url, TEMPLATE), application_name: 'muster-test' })
+/** Makes all tables in the server's own database. */
+async function migrateAll(url: string): Promise<void> {
+  const connection = connect({ url, application_name: 'muster-test' })
   try {
     await migrate(connection.db)
     await runMigrations({ pgPool: connection.pool })
   } finally {
     await connection.close()
   }
-  // A copy has its pages ready, and the files from which a backend reads the catalog at its start: the next connection writes these.
-  await administer(databaseUrl(url, TEMPLATE), 'vacuum (freeze, analyze)')
+  // A copy has its pages ready.
+  await administer(url, 'vacuum (freeze, analyze)')
+}
+
+/** The server has ended. The files keep their owner, who is the user of PostgreSQL. */
+async function copyClusterFrom(data_dir: string, folder: string): Promise<void> {
+  await mkdir(join(folder, 'keys'), { recursive: true, mode: 0o700 })
+  await copy('cp', ['-a', join(data_dir, 'postgres'), folder])
+  await copy('cp', ['-a', join(data_dir, 'keys', PASSWORD_FILE), join(folder, 'keys')])
+}
+
+/** A copy of the server's own database. */
+async function makeTemplate(url: string): Promise<void> {
+  await administer(url, `create database ${TEMPLATE} strategy file_copy template ${ROLE}`)
+  // A copy has the files from which a backend reads the catalog at its start: the next connection writes these.
   await administer(databaseUrl(url, TEMPLATE), 'select 1')
   // Nobody can be connected to it, so any number of tests can copy it at once.
   await administer(url, `alter database ${TEMPLATE} allow_connections false`)

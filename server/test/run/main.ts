@@ -17,6 +17,7 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readPageSize, usageOfTrees } from '../../src/node/procfs.ts'
 import { RUN_VARIABLE } from '../leftovers/run.ts'
+import { CLUSTER_VARIABLE } from '../support/made-cluster.ts'
 import { type Entry, LONG_ENDING, readFiles, writeBatches } from './batches.ts'
 import { buildPrograms, PROGRAMS_VARIABLE } from './built-programs.ts'
 import { type RunWithoutServer, startRunWithoutServer, startTestServer, type TestServer } from './database-server.ts'
@@ -34,6 +35,8 @@ const DATABASE = join(import.meta.dirname, '../support/database.ts')
 const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
 /** Loaded before every test file. */
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
+/** In the folder of the run. */
+const CLUSTER = 'cluster'
 const FILES_AT_ONCE_MAX = 4
 /**
  * Test files that run at once: one more than the processors. On two processors three files leave 6 % of the time unused. Four
@@ -85,7 +88,7 @@ async function runTests(asked: readonly string[], options: Options): Promise<num
   for (const signal of SIGNALS) process.on(signal, onSignal)
   const bound = options.seconds_max === null ? undefined : setTimeout(onSignal, options.seconds_max * 1000)
   try {
-    const server = await (usesDatabase(files) ? startTestServer() : startRunWithoutServer())
+    const server = await (usesDatabase(files) ? startTestServer({ cluster: CLUSTER }) : startRunWithoutServer())
     try {
       if (interrupt.signal.aborted) return UNFINISHED
       const is_batched = files.length > FILES_ALONE_MAX
@@ -124,7 +127,9 @@ async function runFiles(
   const use_file = join(server.data_dir, 'processor-time.jsonl')
   const env = {
     ...process.env,
-    ...(server.url === null ? {} : { TEST_DATABASE_URL: server.url }),
+    ...(server.url === null
+      ? {}
+      : { TEST_DATABASE_URL: server.url, [CLUSTER_VARIABLE]: join(server.data_dir, CLUSTER) }),
     ...(programs === null ? {} : { [PROGRAMS_VARIABLE]: programs }),
     [RUN_VARIABLE]: server.mark,
     [USE_VARIABLE]: use_file,

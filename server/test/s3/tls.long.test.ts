@@ -14,6 +14,7 @@ import { ObjectsAway } from '../../src/objects/s3/client.ts'
 import { newGame } from '../cloud/steps.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { makeAuthority, type TestAuthority, type TestCertificate } from '../support/certificates.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { startPlatform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { clientOf, s3Settings, startSmallS3 } from './service.ts'
@@ -106,6 +107,7 @@ test('MUSTER_FETCH_AUTHORITIES reaches each process of `muster start`; NODE_EXTR
   const settings = { ...(await freeSettings(folder)), ...service.settings }
   const file = await fileOf(t, authority)
 
+  await placeCluster(folder)
   const refused = startMuster({ ...settings, NODE_EXTRA_CA_CERTS: file })
   await assert.rejects(refused.ready, /is of an authority that is not trusted.*MUSTER_FETCH_AUTHORITIES/s)
   assert.equal(service.received(), 0)

@@ -6,10 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { listGroups } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
-import { pino } from 'pino'
-import { startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { readAdminToken } from '../../src/supervisor/credentials.ts'
 import { MUSTER } from '../run/built-programs.ts'
+import { createDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { runProgram } from './program.ts'
 import { freeSettings, temporaryFolder } from './started.ts'
@@ -28,9 +27,7 @@ function adminTokenCommand(settings: Record<string, string>, ...options: string[
 
 test('an api without a supervisor makes the admin token once, and the command prints it', async (t) => {
   const folder = temporaryFolder(t)
-  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
-  t.after(() => postgres.stop())
-  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL: await createDatabase(t) }
   const start = async (role: string) => {
     const program = runProgram({ ...settings, MUSTER_ROLES: role })
     await until(`the ${role} is ready`, () => program.output().includes('"ready"'))

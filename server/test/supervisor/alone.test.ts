@@ -7,16 +7,18 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import { ROLES } from '../../src/config/roles.ts'
 import { startEmbedded } from '../../src/database/embedded/embedded.ts'
+import { bareDatabase } from '../backup/steps.ts'
+import { createDatabase } from '../support/database.ts'
 import { freePorts } from '../support/free-ports.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { until } from '../support/until.ts'
 import { runProgram } from './program.ts'
 import { freeSettings, statusOf, temporaryFolder } from './started.ts'
 
 test('two programs started at once on an empty database both serve, and end on SIGTERM', async (t) => {
   const folder = temporaryFolder(t)
-  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
-  t.after(() => postgres.stop())
-  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  const DATABASE_URL = await bareDatabase(t)
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL }
   const programs = ['api', 'edge'].map((role) => runProgram({ ...settings, MUSTER_ROLES: role }))
   for (const port of [settings.MUSTER_API_PORT, settings.MUSTER_EDGE_HTTP_PORT]) {
     await until(`port ${port} to respond`, async () => (await statusOf(`http://127.0.0.1:${port}/`)) !== null)
@@ -30,10 +32,9 @@ test('two programs started at once on an empty database both serve, and end on S
 
 test('a stopping edge reports it to its load balancer, and serves until the drain time is over', async (t) => {
   const folder = temporaryFolder(t)
-  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
-  t.after(() => postgres.stop())
+  const DATABASE_URL = await createDatabase(t)
   const [health_port] = (await freePorts(1)) as [number]
-  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url, MUSTER_ROLES: 'edge' }
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL, MUSTER_ROLES: 'edge' }
   const program = runProgram({
     ...settings,
     MUSTER_METRICS_PORT: String(health_port - ROLES.indexOf('edge')),
@@ -63,9 +64,8 @@ test('without a database the program reports what is missing', async (t) => {
 
 test('a role whose port is taken names the setting to change, and its process ends', async (t) => {
   const folder = temporaryFolder(t)
-  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
-  t.after(() => postgres.stop())
-  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  const DATABASE_URL = await createDatabase(t)
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL }
   for (const [role, setting] of [
     ['api', 'MUSTER_API_PORT'],
     ['matchmaker', 'MUSTER_MATCHMAKER_PORT'],
@@ -84,6 +84,7 @@ test('a role whose port is taken names the setting to change, and its process en
 
 test('a role that is stopped while its database is away ends in good order', async (t) => {
   const folder = temporaryFolder(t)
+  await placeCluster(folder)
   const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
   const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
   const programs = ['api', 'matchmaker', 'edge', 'runner'].map((role) =>

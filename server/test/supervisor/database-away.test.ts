@@ -9,6 +9,7 @@ import { findLobby, listGroups, setupIdentity } from '@musterhost/contract'
 import { createClient } from '@musterhost/contract/client'
 import pg from 'pg'
 import { ROLES, type Role } from '../../src/config/roles.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { createTestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { freeSettings, roleOf, type Started, startMuster, temporaryFolder } from './started.ts'
@@ -94,6 +95,7 @@ async function startWorld(t: TestContext): Promise<World> {
     MUSTER_RATE_LIMIT_CLOUD: '0',
     MUSTER_IP_SEED: 'off',
   }
+  await placeCluster(folder)
   const muster = startMuster(settings)
   await muster.ready
   const url = `http://127.0.0.1:${settings.MUSTER_EDGE_HTTP_PORT}`

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { MUSTER } from '../run/built-programs.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { until } from '../support/until.ts'
 import { freeSettings, startMuster, temporaryFolder } from './started.ts'
 
@@ -21,7 +22,9 @@ async function restart(settings: Record<string, string>): Promise<{ code: number
 }
 
 test('muster restart replaces every role and keeps a connection that waits for its next request', async (t) => {
-  const settings = { ...(await freeSettings(temporaryFolder(t))) }
+  const folder = temporaryFolder(t)
+  await placeCluster(folder)
+  const settings = { ...(await freeSettings(folder)) }
   const muster = startMuster(settings)
   await muster.ready
   const pidsOf = (which: 'roles' | 'retiring' = 'roles'): number[] => {

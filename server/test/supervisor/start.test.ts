@@ -10,14 +10,16 @@ import { LOBBY_PORTS } from '../../src/config/edge.ts'
 import { platformVersion } from '../../src/wire/platform-version.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { listeningSockets } from '../support/listening-sockets.ts'
+import { placeCluster } from '../support/made-cluster.ts'
 import { personsPath } from '../support/persons-path.ts'
 import { until } from '../support/until.ts'
 import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder } from './started.ts'
 
 const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 
-async function startOn(t: TestContext) {
+async function startOn(t: TestContext, { is_first = false } = {}) {
   const folder = temporaryFolder(t)
+  if (!is_first) await placeCluster(folder)
   const settings = await freeSettings(folder)
   const muster = startMuster(settings)
   await muster.ready
@@ -25,7 +27,7 @@ async function startOn(t: TestContext) {
 }
 
 test('one command serves everything, and Ctrl-C ends everything', async (t) => {
-  const { folder, settings, muster } = await startOn(t)
+  const { folder, settings, muster } = await startOn(t, { is_first: true })
   const output = muster.output()
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they must be absent.
   assert.doesNotMatch(output, /[\u0000-\u0009\u000b-\u001f\u007f]/)
