@@ -11,7 +11,11 @@ import { FILE_MS_MAX } from './limits.ts'
 export const LONG_ENDING = '.long.test.ts'
 /** The event of a batch's process after its last file. */
 export const BATCH_END = 'batch end'
-const BATCH_FILES_MAX = 10
+const BATCH_FILES_MAX = 20
+/** Of the batches that run last: while the last of all runs, another processor is idle. */
+const LAST_BATCH_FILES_MAX = 10
+/** One in so many files is in the last batches. */
+const LAST_FILES_STEP = 4
 const PROCESSOR_TIME = pathToFileURL(join(import.meta.dirname, 'processor-time.ts')).href
 /** The line of a test file that says why it has a process of its own. */
 const ALONE = /^\/\/ Runs in a process of its own: /m
@@ -46,15 +50,27 @@ type Batch = { paths: string[]; is_undisturbed: boolean }
 export function planBatches(files: readonly TestFile[]): Batch[] {
   const alone = files.filter(({ is_alone }) => is_alone)
   const shared = files.filter(({ is_alone }) => !is_alone).map(({ path }) => path)
-  const count = Math.ceil(shared.length / BATCH_FILES_MAX)
+  const isLast = (index: number): boolean => shared.length > BATCH_FILES_MAX && index % LAST_FILES_STEP === 0
   return [
     ...alone.map(({ path, is_undisturbed }) => ({ paths: [path], is_undisturbed })),
-    // Neighbours take equally long, so each batch gets files of every folder.
-    ...Array.from({ length: count }, (_, first) => ({
-      paths: shared.filter((_path, index) => index % count === first),
-      is_undisturbed: false,
-    })),
+    ...divide(
+      shared.filter((_path, index) => !isLast(index)),
+      BATCH_FILES_MAX,
+    ),
+    ...divide(
+      shared.filter((_path, index) => isLast(index)),
+      LAST_BATCH_FILES_MAX,
+    ),
   ]
+}
+
+/** Neighbours take equally long, so each batch gets files of every folder. */
+function divide(paths: readonly string[], files_max: number): Batch[] {
+  const count = Math.ceil(paths.length / files_max)
+  return Array.from({ length: count }, (_, first) => ({
+    paths: paths.filter((_path, index) => index % count === first),
+    is_undisturbed: false,
+  }))
 }
 
 export async function readFiles(files: readonly string[]): Promise<TestFile[]> {
