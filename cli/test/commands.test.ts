@@ -64,7 +64,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
     docker: { standard_input: true },
   })
   const env = { MUSTER_URL: platform.edge_url, MUSTER_TOKEN: platform.token, GAME_ID: game.name_id }
-  const world: World = { platform, game, muster: createMuster(t, env) }
+  const world: World = { platform, game, muster: createMuster(t, env, { in_threads: true }) }
 
   await t.test('games, namespaces and groups are created, shown, renamed and deleted', () => managed(world))
   await t.test('a cloud token expires when it was asked to', () => tokens(world))
@@ -356,7 +356,7 @@ async function refusals(t: TestContext, { platform, game, muster }: World): Prom
   assert.equal(unknown.code, 1)
   assert.match(unknown.stderr, /GAME_NOT_FOUND: http\S+\nRay id: /)
   const { token } = await platform.client.call(createCloudToken, { params: { game_id: game.game_id } })
-  const cloud = createMuster(t, { MUSTER_URL: platform.edge_url, MUSTER_TOKEN: token })
+  const cloud = createMuster(t, { MUSTER_URL: platform.edge_url, MUSTER_TOKEN: token }, { in_threads: true })
   assert.match(await done(cloud, ['namespaces']), /\nprod /)
   const forbidden = await cloud.run(['groups'])
   assert.deepEqual([forbidden.code, forbidden.stderr.includes('API_FORBIDDEN')], [3, true])

@@ -25,6 +25,8 @@ export type ProjectFiles = {
   /** Default: the edge of the platform. */
   url?: string
   site?: Record<string, string>
+  /** Commands run as createMuster() describes. */
+  in_threads?: boolean
 }
 
 export const MATCHMAKER = `matchmaker:
@@ -60,7 +62,8 @@ export async function createProject(
   for (const [path, text] of Object.entries(files.server ?? { 'server.mjs': LEAST_SERVER }))
     write(`server/${path}`, text)
   for (const [path, text] of Object.entries(files.site ?? {})) write(`site/${path}`, text)
-  const muster = createMuster(t, { MUSTER_URL: files.url ?? platform.edge_url, MUSTER_TOKEN: platform.token })
+  const env = { MUSTER_URL: files.url ?? platform.edge_url, MUSTER_TOKEN: platform.token }
+  const muster = createMuster(t, env, { in_threads: files.in_threads ?? false })
   const run: DeployedProject['run'] = (args, env = {}) => muster.run(args, { cwd: folder, env })
   return {
     folder,

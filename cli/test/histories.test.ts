@@ -47,7 +47,7 @@ test('histories of the command line', async (t) => {
     matchmaker: { game_modes: { default: { idle_grace_ms: 600_000 } } },
   })
   const env = { MUSTER_URL: platform.edge_url, MUSTER_TOKEN: platform.token, GAME_ID: game.name_id }
-  const world: World = { platform, game, muster: createMuster(t, env) }
+  const world: World = { platform, game, muster: createMuster(t, env, { in_threads: true }) }
   const { lobby } = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
   await t.test('a lobby shows its usage over time, with the names of the API as JSON', () =>
     usage(world, lobby.lobby_id),

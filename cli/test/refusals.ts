@@ -461,7 +461,7 @@ export async function openRefusalWorld(t: TestContext): Promise<RefusalWorld> {
   const env = { MUSTER_SMTP_URL: mail.url, MUSTER_ACCESS: 'public' }
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge', env })
   const { client, ctx } = platform
-  const project = await createProject(t, platform, { game: 'arena' })
+  const project = await createProject(t, platform, { game: 'arena', in_threads: true })
   await project.deploy('--detach')
   writeFolders(project)
   const { game_id } = project
