@@ -641,6 +641,13 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
       put(`${GAME}/matchmaker/namespaces/$NAMESPACE_ID/versions/$VERSION_ID/draining`, { is_draining: false }),
     ),
   },
+  MATCHMAKER_VERSION_REPLACED: {
+    cause:
+      'The request has the `version_id` of its page, and another version is deployed, or the lobby of the join is of another one.',
+    remedy:
+      'Load the page again when its version is not `metadata.version_id`. `fill_outdated_lobbies` in the version config lets finds of earlier pages fill open lobbies.',
+    command: EXPLAINED_VERSION,
+  },
   MATCHMAKER_TOO_MANY_LOBBIES: {
     cause: 'A new lobby is needed, and the namespace has as many as its `lobby_count_max`.',
     remedy: 'Raise the limit in the matchmaker config of the namespace, or end lobbies that are not used.',

@@ -165,6 +165,10 @@ export const ERRORS = {
   MATCHMAKER_NO_AVAILABLE_LOBBIES: { status: 400, message: 'No lobby has room, and none may be created.' },
   MATCHMAKER_AUTO_CREATE_FAILED: { status: 400, message: 'None of the game modes runs in one of the regions.' },
   MATCHMAKER_VERSION_DRAINING: { status: 400, message: 'The version is drained: its lobbies take no new players.' },
+  MATCHMAKER_VERSION_REPLACED: {
+    status: 400,
+    message: 'Another version of the game was deployed: load the page again.',
+  },
   MATCHMAKER_TOO_MANY_LOBBIES: { status: 400, message: 'The namespace has the maximum number of lobbies.' },
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: { status: 400, message: 'Too many players come from this address.' },
   MATCHMAKER_VERIFICATION_FAILED: { status: 400, message: "The game's own verification refused the player." },

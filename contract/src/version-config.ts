@@ -360,8 +360,14 @@ export const VersionConfig = object(
           idle_lobbies: Type.Optional(IdleLobbies),
           docker: Type.Optional(Docker),
           captcha: Type.Optional(CaptchaConfig),
+          fill_outdated_lobbies: Type.Optional(
+            Type.Boolean({
+              description:
+                'Whether a find that names an earlier version gets a seat in an open lobby of that version while this version is deployed. No new lobby of an earlier version is started. Default false: such a find is refused with `MATCHMAKER_VERSION_REPLACED`.',
+            }),
+          ),
         },
-        'Lobbies of the version. Members other than `game_modes` and `captcha` are defaults for all game modes. Default: no lobbies.',
+        'Lobbies of the version. Members other than `game_modes`, `captcha` and `fill_outdated_lobbies` are defaults for all game modes. Default: no lobbies.',
       ),
     ),
   },

@@ -66,6 +66,15 @@ const matching = {
   ),
 }
 
+/** Version of the page that asks. `what`: what the request does with it. */
+const PageVersion = (what: string) =>
+  Type.Optional(
+    described(
+      VersionId,
+      `Version that the caller was built for, such as \`version_id\` of \`/.well-known/muster.json\`. ${what} Default: any version. Ignored with a development token.`,
+    ),
+  )
+
 /** A backend of the game requests a seat for a player. */
 const backend = {
   namespace_id: Type.Optional(
@@ -203,6 +212,7 @@ const SEAT_ERRORS = [
   'MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED',
   'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
   'MATCHMAKER_VERSION_DRAINING',
+  'MATCHMAKER_VERSION_REPLACED',
   'MATCHMAKER_TOO_MANY_LOBBIES',
   'MATCHMAKER_REGION_FULL',
   'MATCHMAKER_NO_PORTS',
@@ -236,6 +246,9 @@ export const findLobby = operation({
     ),
     prevent_auto_create_lobby: Type.Optional(
       Type.Boolean({ description: 'Whether to return an error instead of starting a new lobby. Default false.' }),
+    ),
+    version_id: PageVersion(
+      'Only lobbies of it are found. If another version is deployed, only its open lobbies are, and only if the deployed version has `fill_outdated_lobbies`; otherwise the error is `MATCHMAKER_VERSION_REPLACED`.',
     ),
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
@@ -279,6 +292,7 @@ export const joinLobby = operation({
             'Code of the lobby, instead of `lobby_id`; upper or lower case. Wrong codes are limited for each client. Example: `KXTRBM`.',
         }),
       ),
+      version_id: PageVersion('A lobby of another version refuses with `MATCHMAKER_VERSION_REPLACED`.'),
       party: Type.Optional(WithParty),
       captcha: Type.Optional(Captcha),
       verification_data: Type.Optional(VerificationData),
@@ -296,6 +310,7 @@ export const joinLobby = operation({
     'MATCHMAKER_LOBBY_CODE_INVALID',
     'MATCHMAKER_LOBBY_STOPPED',
     'MATCHMAKER_VERSION_DRAINING',
+    'MATCHMAKER_VERSION_REPLACED',
     'MATCHMAKER_LOBBY_CLOSED',
     'MATCHMAKER_LOBBY_FULL',
     'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
@@ -337,6 +352,7 @@ export const createLobby = operation({
         description: 'Any JSON of at most 16 KiB. The lobby server receives it unchanged in `PLATFORM_LOBBY_CONFIG`.',
       }),
     ),
+    version_id: PageVersion('If another version is deployed, the error is `MATCHMAKER_VERSION_REPLACED`.'),
     party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),

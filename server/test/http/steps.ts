@@ -54,9 +54,9 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
 /**
  * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
  * matchmaker/captcha*.test.ts captchas, matchmaker/ports.test.ts ports that are all taken,
- * matchmaker/verification*.test.ts games that verify, hands.test.ts versions that drain,
+ * matchmaker/verification*.test.ts games that verify, hands.test.ts versions that drain. Also:
  * identity/guests.test.ts game modes that ask for an identity,
- * matchmaker/parties.test.ts parties.
+ * matchmaker/parties.test.ts parties, matchmaker/version-pin.test.ts versions that were replaced.
  */
 const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   'PARTY_NOT_FOUND',
@@ -65,6 +65,7 @@ const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   'MATCHMAKER_REGION_FULL',
   'MATCHMAKER_NO_PORTS',
   'MATCHMAKER_VERSION_DRAINING',
+  'MATCHMAKER_VERSION_REPLACED',
   'MATCHMAKER_IDENTITY_REQUIRED',
   'MATCHMAKER_REGISTRATION_REQUIRED',
   'MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED',

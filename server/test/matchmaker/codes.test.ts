@@ -126,6 +126,7 @@ const CASES: Record<MatchmakerCode, Case> = {
     await platform.client.call(setMatchmakerVersionDraining, { params, body: { is_draining: true } })
     return game.find()
   },
+  MATCHMAKER_VERSION_REPLACED: ({ game }) => game.find({ version_id: UNKNOWN_ID }),
   MATCHMAKER_TOO_MANY_LOBBIES: async ({ ownGame }) => (await ownGame({ limits: { lobby_count_max: 0 } })).find(),
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: async ({ ownGame }) =>
     (await ownGame({ limits: { max_players_per_client: 0 } })).find(),

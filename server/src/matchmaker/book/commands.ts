@@ -70,6 +70,8 @@ export type RequestedSeat = {
   client_players_max: number
   lobby_count_max: number
   identity_id: string | null
+  /** The deployed version, when the request is for an earlier one: no lobby is created for it. */
+  replaced_by?: string | undefined
   /** The request is for all members of the party that the identity leads; null: for the identity alone. */
   party: PartyLimits | null
 }

@@ -282,3 +282,60 @@ test('a page of a list costs what is on it, however many lobbies there are', () 
   // To find its beginning takes a comparison of two lobbies, twice read, for each doubling.
   assert.ok(many <= few + 3 * 4, `${many} looks for a page of many, ${few} for one of few`)
 })
+
+const CURRENT = idOf(0xfffe)
+const REPLACED = { refused: 'MATCHMAKER_VERSION_REPLACED', metadata: { version_id: CURRENT } }
+/** A find for a version that another one has replaced. */
+const outdatedFind = (changes: Parameters<typeof findRequest>[0] = {}) =>
+  findRequest({ replaced_by: CURRENT, ...changes })
+
+test('a find for a replaced version gets the free seats of its open lobbies, then the version that replaced it', () => {
+  const book = new Book()
+  const ids = idSource()
+  const find = (request = outdatedFind()) => decide.find(book, request, ids(), at(START_MS))
+  const isFound = (request = outdatedFind()) => decide.hasOutdatedSeat(book, request, false, START_MS)
+  assert.deepEqual([isFound(), find()], [false, REPLACED])
+  const { lobby_id } = runningLobby(book, ids, START_MS, { players: 3 })
+  assert.equal(isFound(outdatedFind({ keys: [] })), false, 'the deployed version does not allow it')
+  assert.equal(isFound(), true)
+  assert.equal(grantIn(book, find(outdatedFind({ seat_key: 'key' }))).lobby_id, lobby_id)
+  assert.deepEqual([isFound(), find()], [false, REPLACED])
+  const again = outdatedFind({ seat_key: 'key', keys: [] })
+  assert.equal(isFound(again), true, 'a repeated find has its seat')
+  assert.equal(grantIn(book, find(again)).lobby_id, lobby_id)
+  assert.equal(book.lobbies.size, 1)
+
+  const draining = runningLobby(book, ids, START_MS)
+  grantIn(book, decide.setDraining(book, VERSION, true))
+  assert.deepEqual([isFound(), find()], [false, REPLACED])
+  assert.equal(book.lobby(draining.lobby_id).players.size, 1)
+})
+
+test('a create for a replaced version starts no lobby, with and without verification', () => {
+  const book = new Book()
+  const ids = idSource()
+  const request = { ...requestedSeat({ replaced_by: CURRENT }), plan: lobbyPlan() }
+  assert.deepEqual(decide.create(book, request, ids(), at(START_MS)), REPLACED)
+  assert.deepEqual(decide.hold(book, { action: 'create', request }, ids(), at(START_MS)), REPLACED)
+})
+
+test('a verified find for a replaced version holds a seat of an open lobby, and none of a lobby that is only planned', () => {
+  const book = new Book()
+  const ids = idSource()
+  const verified_modes = new Set(['default'])
+  const hold = (request: ReturnType<typeof findRequest>, fresh = ids()) =>
+    decide.hold(book, { action: 'find', request, verified_modes }, fresh, at(START_MS))
+  const planned = grantIn(book, hold(findRequest({ plan: lobbyPlan() })))
+  assert.ok('hold' in planned && planned.hold.plan !== null)
+  assert.deepEqual(hold(outdatedFind()), REPLACED)
+
+  const { lobby_id } = runningLobby(book, ids, START_MS)
+  const fresh = ids()
+  const held = grantIn(book, hold(outdatedFind(), fresh))
+  assert.ok('hold' in held && held.hold.lobby.lobby_id === lobby_id)
+  grantIn(book, decide.setDraining(book, VERSION, true))
+  const seat = { ...requestedSeat({ replaced_by: CURRENT }) }
+  assert.deepEqual(decide.seatHeld(book, fresh, seat, at(START_MS)), REPLACED)
+  grantIn(book, decide.setDraining(book, VERSION, false))
+  assert.equal(grantIn(book, decide.seatHeld(book, fresh, seat, at(START_MS)))?.lobby_id, lobby_id)
+})

@@ -1,5 +1,6 @@
 // The commands of a book. Each reads the state and returns a refusal, or the changes that grant it; evolve.ts makes them
 // true. Commands change nothing that is journalled; hold() and expire() also change the holds, which are in memory only.
+import type { ErrorCode } from '@musterhost/contract'
 import type { Change, RemoveReason, StopReason } from '../../journal/changes.ts'
 import type { CaptchaRules } from './captcha-memory.ts'
 import type {
@@ -14,6 +15,7 @@ import type {
   HoldRequest,
   JoinRequest,
   LobbyPlan,
+  Refused,
   RequestedSeat,
   SeatTaken,
 } from './commands.ts'
@@ -55,11 +57,21 @@ export function find(book: Book, request: FindRequest, ids: FreshIds, env: Env):
   if (before !== null) return grant(before)
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(request.keys)) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining(request.keys)) return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
   const lobby = book.open_lobbies.choose(request.keys, request.tags, partySize(entrants))
   if (lobby !== null) return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, env.now_ms)
-  if (request.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  if (request.plan === null) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
   return openLobby(book, request.plan, request, entrants, ids, env)
+}
+
+export type OutdatedFind = Pick<FindRequest, 'keys' | 'tags' | 'seat_key' | 'identity_id' | 'replaced_by'>
+
+/** Whether a find for an earlier version has its seat, or an open lobby has room for it. Reserves nothing. */
+export function hasOutdatedSeat(book: Book, find: OutdatedFind, with_party: boolean, now_ms: number): boolean {
+  const { keys, tags, seat_key, identity_id } = find
+  if (book.hasSeat(seat_key, now_ms)) return true
+  const party = with_party && identity_id !== null ? book.parties.ofMember(identity_id) : undefined
+  return !book.isDraining(keys) && book.open_lobbies.choose(keys, tags, party?.members.length ?? null) !== null
 }
 
 /** A seat in this lobby, closed or not, private or not. The caller checks that the game mode allows join. */
@@ -78,7 +90,9 @@ export function create(book: Book, request: CreateRequest, ids: FreshIds, env: E
   if (before !== null) return grant(before)
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining([request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (request.replaced_by !== undefined || book.isDraining([request.plan])) {
+    return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+  }
   return openLobby(book, request.plan, request, entrants, ids, env)
 }
 
@@ -124,12 +138,15 @@ export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): D
   }
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(action === 'find' ? request.keys : [request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  const is_replaced = action === 'create' && request.replaced_by !== undefined
+  if (is_replaced || book.isDraining(action === 'find' ? request.keys : [request.plan])) {
+    return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+  }
   if (action === 'find') {
     const found = holdFound(book, asked, entrants, ids, env)
     if (found !== null) return found
   }
-  if (request.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  if (request.plan === null) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
   if (isTooLarge(entrants, request.plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
   const record = plannedLobby(book, request.plan, request.lobby_count_max, ids.lobby_id, env)
   if ('refused' in record) return record
@@ -150,9 +167,10 @@ function holdFound(
   const { request, verified_modes } = asked
   const size = partySize(entrants)
   const lobby = book.open_lobbies.choose(request.keys, request.tags, size)
-  const plan = lobby === null ? book.holds.choose(request.keys, request.tags, size) : null
+  const may_be_planned = lobby === null && request.replaced_by === undefined
+  const plan = may_be_planned ? book.holds.choose(request.keys, request.tags, size) : null
   const game_mode = (lobby ?? plan ?? request.plan)?.game_mode
-  if (game_mode === undefined) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  if (game_mode === undefined) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
   if (!verified_modes.has(game_mode)) {
     const decision = find(book, request, ids, env)
     return 'refused' in decision ? decision : { ...decision, result: { seat: decision.result } }
@@ -192,7 +210,7 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (entrants.some(({ client_key, players_max }) => book.playersOf(client_key) > players_max)) {
     return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   }
-  if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining([lobby])) return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
   if (plan === null) {
     const seats_max = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
@@ -393,6 +411,12 @@ export function expire(book: Book, now_ms: number): Change | null {
   const { connection_count } = book.lobby(next.lobby_id)
   const expired = removal(next.player_id, now_ms, 'expired', null)
   return connection_count === 0 ? expired : { ...expired, open_connections: connection_count }
+}
+
+/** Refuses a request for an earlier version with the deployed one; every other request with `code`. */
+function refuseVersion({ replaced_by }: Pick<RequestedSeat, 'replaced_by'>, code: ErrorCode): Refused {
+  if (replaced_by === undefined) return refuse(code)
+  return { refused: 'MATCHMAKER_VERSION_REPLACED', metadata: { version_id: replaced_by } }
 }
 
 /** The connections of a server that has exited, or of a node that is gone, say nothing about the end of the lobby. */

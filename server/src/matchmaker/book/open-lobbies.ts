@@ -30,6 +30,8 @@ export type OpenLobbyIndex = {
   /** To be called after any change of the lobby's seats or openness. */
   arrange: (lobby: Lobby) => void
   remove: (lobby: Lobby) => void
+  /** Whether a lobby of the version is open. Examines each lobby key once. */
+  hasVersion: (version_id: string) => boolean
   /**
    * The lobby that a find gets, over all the keys; null when none is open. `party_size`: the members that need seats; null:
    * a single player.
@@ -76,6 +78,11 @@ export function createOpenLobbyIndex(): OpenLobbyIndex {
     if (index.open.size() === 0 && index.free_party_seats.size === 0) indexes.delete(key)
   }
 
+  function hasVersion(version_id: string): boolean {
+    for (const key of indexes.keys()) if (key.startsWith(`${version_id}\n`)) return true
+    return false
+  }
+
   function choose(keys: readonly LobbyKey[], tags: Tags, party_size: number | null): Lobby | null {
     const isBest = party_size === null ? isBetter : isBetterForParty
     let best: Lobby | null = null
@@ -88,7 +95,7 @@ export function createOpenLobbyIndex(): OpenLobbyIndex {
     return best
   }
 
-  return { arrange, remove, choose }
+  return { arrange, remove, hasVersion, choose }
 }
 
 /** The lobby with the fewest free seats for a party; among equals, the oldest. */

@@ -12,7 +12,7 @@ const ATTEMPTS_MAX = 8
 /** Members of a body that an explanation shows. All others are private to the player. */
 const SHOWN_MEMBERS = [
   ...['game_modes', 'game_mode', 'regions', 'region', 'tags', 'max_players', 'prevent_auto_create_lobby'],
-  ...['publicity', 'lobby_id', 'party'],
+  ...['publicity', 'lobby_id', 'party', 'version_id'],
 ]
 /** Characters of JSON; a longer body is not shown. */
 const ASKED_LENGTH_MAX = 8_192

@@ -32,8 +32,9 @@ import { joinedLobbyId, newLobbyCode } from './lobby-codes.ts'
 import { planOf, regionsOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
 import { type MatchingRequest, matchingRequest } from './matching/matching-request.ts'
 import { byDistance } from './nearest.ts'
-import type { Requester } from './requester.ts'
+import { type Requester, seatKeyOf } from './requester.ts'
 import type { RequestWords } from './verification/payload.ts'
+import { type PinnedRecord, pinnedRecord, requireOutdatedSeat, requireSameVersion } from './version-pin.ts'
 
 /** A find whose lobby ends while it starts chooses again, within its deadline. */
 export const FIND_ATTEMPTS_MAX = 3
@@ -88,7 +89,7 @@ export async function findRequest(
   log: DecisionLog,
   body: FindBody,
 ): Promise<SeatRequest> {
-  const namespace = await ctx.namespaces.get(requester.namespace_id)
+  const namespace = await pinnedRecord(ctx, requester, 'find', body)
   const names = resolveGameModes(namespace, body.game_modes)
   requireIdentity(
     requester,
@@ -102,7 +103,13 @@ export async function findRequest(
   }
   requireSmallData(body.verification_data)
   const verified_modes = verifiedModes(namespace.game_modes, names)
-  const matching = matchingRequest(ctx, namespace, requester, body, names, request.keys, facts.coordinates)
+  // A find for an earlier version does not wait for a match.
+  const matching =
+    namespace.replaced_by === undefined
+      ? matchingRequest(ctx, namespace, requester, body, names, request.keys, facts.coordinates)
+      : null
+  const captcha = requiredCaptcha(namespace, requester)
+  if (captcha !== null || verified_modes.size > 0) requireOutdatedSeat(ctx, requester, request, body.party === true)
   return {
     requester,
     log,
@@ -110,7 +117,7 @@ export async function findRequest(
     with_party: body.party === true,
     attempts_max: FIND_ATTEMPTS_MAX,
     matching,
-    captcha: requiredCaptcha(namespace, requester),
+    captcha,
     captcha_responses: body.captcha,
     verification: verified_modes.size === 0 ? null : { words: body, coordinates: facts.coordinates },
   }
@@ -127,6 +134,7 @@ export async function joinRequest(
   const namespace = await ctx.namespaces.get(requester.namespace_id)
   const lobby_id = joinedLobbyId(ctx, requester, body)
   const lobby = ctx.books.lobby(namespace.namespace_id, lobby_id)
+  if (body.version_id !== undefined && lobby) await requireSameVersion(ctx, requester, lobby, body.version_id)
   const mode = lobby && (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
   requireIdentity(requester, 'join', [mode])
   if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
@@ -153,7 +161,7 @@ export async function createRequest(
   log: DecisionLog,
   body: CreateBody,
 ): Promise<SeatRequest> {
-  const namespace = await ctx.namespaces.get(requester.namespace_id)
+  const namespace = await pinnedRecord(ctx, requester, 'create', body)
   const game_mode = resolveGameModes(namespace, [body.game_mode])[0]!
   const mode = namespace.game_modes.get(game_mode)
   requireIdentity(requester, 'create', [mode])
@@ -188,29 +196,22 @@ export async function factsOf({ ip_intelligence }: MatchmakerContext, { client_i
   return ip_intelligence.factsOf(client_ip)
 }
 
-/**
- * The idempotency key belongs to one action of one client, identity or backend: no other requester gets the seat with it.
- * Throws MATCHMAKER_IDENTITY_REQUIRED.
- */
+/** Throws MATCHMAKER_IDENTITY_REQUIRED. */
 function requestedSeat(
-  { lobby_count_max }: NamespaceRecord,
+  { lobby_count_max, replaced_by }: PinnedRecord,
   requester: Requester,
   action: SeatAction,
   with_party = false,
 ): WithoutLimits<RequestedSeat> {
-  const { client_key, identity_id, idempotency_key } = requester
+  const { client_key, identity_id } = requester
   if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
   return {
     client_key,
-    seat_key: idempotency_key === null ? null : `${action} ${ownerOf(requester, with_party)} ${idempotency_key}`,
+    seat_key: seatKeyOf(requester, action, with_party),
     lobby_count_max,
     identity_id,
+    replaced_by,
   }
-}
-
-function ownerOf({ client_key, identity_id, is_backend }: Requester, with_party: boolean): string {
-  if (identity_id !== null) return `${with_party ? 'party' : 'identity'} ${identity_id}`
-  return is_backend ? `backend ${client_key}` : client_key
 }
 
 /** Game modes are given by name or by id. Returns names; anything that is neither stays as it is. */
@@ -251,7 +252,7 @@ function verifiedModes(modes: GameModes, names: readonly string[]): ReadonlySet<
 /** The keys of lobbies that a find may get, and the lobby that may be created for it. */
 function keysAndPlan(
   ctx: MatchmakerContext,
-  namespace: NamespaceRecord,
+  namespace: PinnedRecord,
   requester: Requester,
   body: Omit<FindBody, 'game_modes'> & { game_modes: readonly string[] },
   client: Coordinates | null,
@@ -275,6 +276,11 @@ function keysAndPlan(
   )
   const first = keys[0]
   if (first === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
+  if (namespace.replaced_by !== undefined) {
+    // Lobbies whose players match by rules are not filled without these.
+    const isFilled = ({ matching }: GameModeConfig) => namespace.fill_outdated_lobbies && matching === null
+    return { keys: keys.filter(({ game_mode }) => isFilled(requireMode(namespace, game_mode))), tags, plan: null }
+  }
   if (body.prevent_auto_create_lobby) return { keys: keys, tags, plan: null }
   const mode = requireMode(namespace, first.game_mode)
   const ray_id = requester.ray?.ray_id ?? null

@@ -1,6 +1,6 @@
 // Who asks for a seat: a player's client, or the game's backend on behalf of a player. Everything after this file (limits,
 // regions, verification) is about the player, and does not depend on who calls.
-import { ApiError, type BodyOf, type findLobby, validationError } from '@musterhost/contract'
+import { ApiError, type BodyOf, type findLobby, type SeatAction, validationError } from '@musterhost/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
@@ -98,4 +98,18 @@ async function playerOfBackend(
   if (game_id !== caller.game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
   const { user_agent = null } = player
   return { namespace_id, client_ip, client_key: clientKey(client_ip), user_agent }
+}
+
+/**
+ * The idempotency key belongs to one action of one client, identity or backend: no other requester gets the seat with it.
+ * Null: the request has none.
+ */
+export function seatKeyOf(requester: Requester, action: SeatAction, with_party: boolean): string | null {
+  const { idempotency_key } = requester
+  return idempotency_key === null ? null : `${action} ${ownerOf(requester, with_party)} ${idempotency_key}`
+}
+
+function ownerOf({ client_key, identity_id, is_backend }: Requester, with_party: boolean): string {
+  if (identity_id !== null) return `${with_party ? 'party' : 'identity'} ${identity_id}`
+  return is_backend ? `backend ${client_key}` : client_key
 }

@@ -30,6 +30,8 @@ export type NamespaceRecord = ClientLimits & {
   enable_domain_public_auth: boolean
   game_modes: GameModes
   captcha: CaptchaConfig | null
+  /** Whether finds for earlier versions fill open lobbies of these. */
+  fill_outdated_lobbies: boolean
 }
 
 export type GameModes = ReadonlyMap<string, GameModeConfig>
@@ -37,6 +39,10 @@ export type GameModes = ReadonlyMap<string, GameModeConfig>
 export type Namespaces = {
   /** Throws NAMESPACE_NOT_FOUND. */
   get: (namespace_id: string) => NamespaceRecord | Promise<NamespaceRecord>
+  /** The record of the version that is deployed at this moment, also when the notification of a deploy is under way. Throws NAMESPACE_NOT_FOUND. */
+  current: (namespace_id: string) => Promise<NamespaceRecord>
+  /** Whether the version is or was deployed there: a version that is only checked was not. */
+  wasDeployed: (namespace_id: string, version_id: string) => Promise<boolean>
   /** The game modes of a version, current or not: lobbies outlive a deploy. Throws VERSION_NOT_FOUND. */
   gameModes: (version_id: string) => GameModes | Promise<GameModes>
   /** The namespace whose site has this origin, if the origin may stand for its public token; otherwise null. */
@@ -53,12 +59,21 @@ export function createNamespaces(ctx: Context): Namespaces {
     origins.clear()
   })
 
+  const get = (id: string) =>
+    living(
+      ctx,
+      records.get(id, () => readNamespace(ctx, id)),
+    )
+
   return {
-    get: (id) =>
-      living(
-        ctx,
-        records.get(id, () => readNamespace(ctx, id)),
-      ),
+    get,
+    async current(id) {
+      const known = await get(id)
+      if ((await readVersionId(ctx, id)) === known.version_id) return known
+      records.expire(id)
+      return get(id)
+    },
+    wasDeployed: (id, version_id) => readWasDeployed(ctx, id, version_id),
     gameModes: (id) =>
       required(
         versions.get(id, () => readGameModes(ctx, id)),
@@ -128,7 +143,28 @@ async function readNamespace(ctx: Context, namespace_id: string): Promise<Namesp
   if (row === undefined) return null
   const { config: _config, secrets: _secrets, ...record } = row
   const config = openConfig(ctx.seals, row)
-  return { ...record, game_modes: gameModesOf(config), captcha: config.matchmaker?.captcha ?? null }
+  const { captcha = null, fill_outdated_lobbies = false } = config.matchmaker ?? {}
+  return { ...record, game_modes: gameModesOf(config), captcha, fill_outdated_lobbies }
+}
+
+async function readVersionId({ db }: Context, namespace_id: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('namespaces')
+    .where('namespace_id', '=', namespace_id)
+    .select('version_id')
+    .executeTakeFirst()
+  return row?.version_id
+}
+
+async function readWasDeployed({ db }: Context, namespace_id: string, version_id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('namespace_versions')
+    .where('namespace_id', '=', namespace_id)
+    .where('version_id', '=', version_id)
+    .select('deploy_id')
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 async function readGameModes(ctx: Context, version_id: string): Promise<GameModes | null> {
