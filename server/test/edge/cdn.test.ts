@@ -360,9 +360,10 @@ test('a host without a game, a namespace or a completed site gets a 404', async 
   assert.equal(errorOf(await upgrade.end()).status, 404)
 })
 
-test('a site can read its game and the address of the matchmaker from its own host', async (t) => {
+test('a site can read its game, its version and the address of the matchmaker from its own host', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
+  const { version_id } = await edge.ctx.db.selectFrom('namespaces').select('version_id').executeTakeFirstOrThrow()
   const response = await get(edge, '/.well-known/muster.json')
   assert.equal(response.status, 200)
   assert.equal(response.headers['cache-control'], 'no-store')
@@ -371,7 +372,36 @@ test('a site can read its game and the address of the matchmaker from its own ho
     matchmaker_url: `http://localhost:${edge.port}`,
     game_id: game.game_id,
     namespace_id: game.namespace_id,
+    version_id,
   })
+})
+
+test('a page names the version that it is of, also a page of the previous site, and other files name none', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const deployed = async (site_id: string) => {
+    await game.deploy(site_id, [], 'index.html')
+    const { version_id } = await edge.ctx.db.selectFrom('namespaces').select('version_id').executeTakeFirstOrThrow()
+    await until('the deploy is seen', async () => {
+      const { body } = await get(edge, '/.well-known/muster.json')
+      return JSON.parse(body.toString()).version_id === version_id
+    })
+    return version_id
+  }
+  const named = async (path: string, headers = {}) => (await get(edge, path, { headers })).headers['server-timing']
+  const headerOf = (version_id: string) => `muster-version;desc="${version_id}"`
+
+  const first_files = { 'index.html': 'one', 'docs/index.html': 'docs', 'level-aaaaaaaa.html': 'level', 'main.js': '1' }
+  const first = headerOf(await deployed(await game.site(first_files)))
+  for (const path of ['/', '/docs/', '/level-aaaaaaaa.html', '/unknown']) assert.equal(await named(path), first, path)
+  for (const path of ['/main.js', '/docs', '/.well-known/nothing']) assert.equal(await named(path), undefined, path)
+
+  const second = headerOf(await deployed(await game.site({ 'index.html': 'two' })))
+  assert.notEqual(second, first)
+  assert.equal(await named('/'), second)
+  assert.equal(await named('/level-aaaaaaaa.html'), first)
+  const { etag } = (await get(edge, '/')).headers
+  assert.equal(await named('/', { 'if-none-match': etag }), second, 'of a page that a cache has kept')
 })
 
 test('a deploy switches the whole site at once, under load, there and back', async (t) => {

@@ -274,7 +274,7 @@ test('a page finds its own way: the well-known file of its host, and from there 
     const host = `${label}.cdn.localhost:${port}`
     const known = await ask(`${platform.edge_url}/.well-known/muster.json`, { headers: { host } })
     assert.equal(known.status, 200, known.text)
-    const { matchmaker_url, ...ids } = JSON.parse(known.text) as Record<string, string>
+    const { matchmaker_url, version_id, ...ids } = JSON.parse(known.text) as Record<string, string>
     assert.deepEqual(ids, { game_id: game.game_id, namespace_id })
     assert.equal(matchmaker_url, mainUrl(platform.ctx.config))
     const origin = `http://${host}`
@@ -284,6 +284,7 @@ test('a page finds its own way: the well-known file of its host, and from there 
     })
     assertReadable(answer)
     assert.equal(await namespaceOf(platform, answer), namespace_id)
+    assert.equal((JSON.parse(answer.text) as { lobby: { version_id: string } }).lobby.version_id, version_id)
   }
   const stranger = await ask(`${platform.edge_url}/.well-known/muster.json`, {
     headers: { host: 'nobody.cdn.localhost' },

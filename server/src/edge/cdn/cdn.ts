@@ -20,6 +20,8 @@ import { NOSNIFF, type Send, then } from './send.ts'
 import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
 
 const WELL_KNOWN_PATH = '.well-known/muster.json'
+/** The name under which pages find their version in Server-Timing (sdk/src/request.ts). */
+const SITE_VERSION_METRIC = 'muster-version'
 /** Browsers fetch pages again each time, and revalidate other files: a deploy is visible at once. */
 const CACHE_PAGE = 'no-cache, no-store'
 const CACHE_FILE = 'no-cache'
@@ -84,9 +86,9 @@ export class Cdn {
     })
   }
 
-  #sendWellKnown(exchange: Exchange, { game_id, namespace_id }: SiteHost): void {
+  #sendWellKnown(exchange: Exchange, { game_id, namespace_id, version_id }: SiteHost): void {
     const { send, mainUrl } = this.#options
-    const body = Buffer.from(JSON.stringify({ matchmaker_url: mainUrl(), game_id, namespace_id }))
+    const body = Buffer.from(JSON.stringify({ matchmaker_url: mainUrl(), game_id, namespace_id, version_id }))
     const headers = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', ...NOSNIFF]
     // A page in a sandboxed frame has an opaque origin, and every request of it needs CORS.
     headers.push('access-control-allow-origin', '*')
@@ -105,7 +107,7 @@ export class Cdn {
       if (previous === null || this.#ctx.elapsed() >= previous.until_ms || !HASHED_NAME.test(path)) return other
       return then(sites.manifest(previous.site, client_key), (old) => {
         const older = old.get(path)
-        return older === undefined ? other : { path, entry: older, status: 200 }
+        return older === undefined ? other : { path, entry: older, status: 200, version_id: previous.version_id }
       })
     })
   }
@@ -128,7 +130,8 @@ export class Cdn {
     sendResponse(exchange, 301, [...headers, 'content-length', '0'], null)
   }
 
-  #sendFile(exchange: Exchange, host: SiteHost, { path, entry, status }: FoundPage): void | Promise<void> {
+  #sendFile(exchange: Exchange, host: SiteHost, found: FoundPage): void | Promise<void> {
+    const { path, entry, status } = found
     const { send, damaged } = this.#options
     const { head, method } = exchange
     // RFC 9110, 13.2.1 and 14.2: conditions and ranges apply only to a file that is found.
@@ -143,6 +146,7 @@ export class Cdn {
     const cache_control = cacheControl(host, path, is_found ? own.cache_control : null)
     const headers = ['cache-control', cache_control, ...NOSNIFF]
     if (etag !== null) headers.push('etag', etag)
+    if (isPage(path)) headers.push('server-timing', serverTimingOf(found.version_id ?? host.version_id))
     if (varies || host.users !== null) headers.push('vary', varyOf(varies, host.users !== null))
     if (own.others.length > 0) headers.push(...own.others)
     // RFC 9110, 13.1.1. A file has no date, so If-Unmodified-Since is ignored, as 13.1.4 says.
@@ -178,8 +182,17 @@ function withoutDamaged(damaged: DamagedObjects, entry: SiteEntry): SiteEntry {
   return br || gzip ? { ...entry, br: br ? null : entry.br, gzip: gzip ? null : entry.gzip } : entry
 }
 
+function isPage(path: string): boolean {
+  return path.endsWith('.html')
+}
+
+/** The header is the only one of its own response that a page can read, so it says which version the page is of. */
+function serverTimingOf(version_id: string): string {
+  return `${SITE_VERSION_METRIC};desc="${version_id}"`
+}
+
 function cacheControl(host: SiteHost, path: string, own: string | null): string {
-  const is_page = path.endsWith('.html')
+  const is_page = isPage(path)
   if (host.users !== null) return is_page ? `${CACHE_PRIVATE}, no-store` : CACHE_PRIVATE
   return own ?? (is_page ? CACHE_PAGE : CACHE_FILE)
 }

@@ -4,8 +4,11 @@ import type { NotFound } from '@musterhost/contract'
 import { indexOfFolder, type Substitute, substituteOf } from '@musterhost/contract/site'
 import type { SiteEntry } from './sites.ts'
 
-/** Status 301: the path is a folder without its slash, and `path` the folder's page. */
-export type FoundPage = { path: string; status: Substitute['status'] | 301; entry: SiteEntry }
+/**
+ * Status 301: the path is a folder without its slash, and `path` the folder's page. `version_id`: the version of a file of the
+ * previous site; absent: the deployed one.
+ */
+export type FoundPage = { path: string; status: Substitute['status'] | 301; entry: SiteEntry; version_id?: string }
 
 /** Returns null when no folder of this name has a page. */
 export function findFolder(manifest: ReadonlyMap<string, SiteEntry>, path: string): FoundPage | null {

@@ -39,10 +39,12 @@ type Manifest = ReadonlyMap<string, SiteEntry>
 export type SiteHost = {
   game_id: string
   namespace_id: string
-  /** Null: nothing is deployed. */
+  /** The deployed version. */
+  version_id: string
+  /** Null: the version has no site. */
   site: { site_id: string; upload_id: string } | null
-  /** The site of the previous deploy, for a while. */
-  previous: { site: { site_id: string; upload_id: string }; until_ms: number } | null
+  /** The site of the previous deploy, for a while, and its version. */
+  previous: { site: { site_id: string; upload_id: string }; version_id: string; until_ms: number } | null
   /** The users that may visit the site; null: it is public. */
   users: AuthUsers | null
   headersOf: (path: string) => SiteHeaders
@@ -135,7 +137,7 @@ export class Sites {
 
 function previousOf(old: SiteHost | null, found: SiteHost, now_ms: number): SiteHost['previous'] {
   if (old?.site && old.site.site_id !== found.site?.site_id)
-    return { site: old.site, until_ms: now_ms + PREVIOUS_SITE_MS }
+    return { site: old.site, version_id: old.version_id, until_ms: now_ms + PREVIOUS_SITE_MS }
   const previous = old?.previous ?? null
   return previous !== null && now_ms < previous.until_ms ? previous : null
 }
@@ -177,7 +179,7 @@ async function readHost(
   if (row === undefined) return null
   const { game_id, namespace_id, site_id, upload_id, version_id, routes, not_found, cdn_auth_type, users } = row
   return {
-    ...{ game_id, namespace_id, not_found, previous: null },
+    ...{ game_id, namespace_id, version_id, not_found, previous: null },
     site: site_id && upload_id ? { site_id, upload_id } : null,
     users: cdn_auth_type === 'none' ? null : new Map(Object.entries(users ?? {})),
     headersOf: headersOf(version_id, routes ?? []),
