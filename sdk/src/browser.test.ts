@@ -152,6 +152,56 @@ test('a page in a frame whose storage the browser blocks has a guest for each vi
   )
 })
 
+/** Runs `work` as a page that came from the platform with this version. */
+const onPageOf = (version_id: string, work: () => Promise<unknown>) =>
+  withMember(
+    performance,
+    'getEntriesByType',
+    { value: () => [{ serverTiming: [{ name: 'other' }, { name: 'muster-version', description: version_id }] }] },
+    work,
+  )
+
+test('requests for seats name the version of the page, unless an option or a token says otherwise', async (t) => {
+  const platform = await startTestPlatform(t)
+  const { url: matchmaker_url } = platform
+  await onPageOf('v1', async () => {
+    const client = createClient({ matchmaker_url })
+    await client.find({ game_modes: ['default'] })
+    await client.create({ game_mode: 'default' })
+    await client.join({ lobby_id: 'the-lobby' })
+    await createClient({ matchmaker_url, version_id: null }).join({ lobby_id: 'the-lobby' })
+    await createClient({ matchmaker_url, version_id: 'v2', token: 'pub_prod.x' }).join({ lobby_id: 'the-lobby' })
+    // The namespace of a token is not that of the page.
+    await createClient({ matchmaker_url, token: 'pub_prod.x' }).join({ lobby_id: 'the-lobby' })
+    platform.answer({ status: 200, body: { identity: {}, identity_token: 'token' } })
+    const player = await openPlayer({ matchmaker_url, storage: null })
+    await player.join({ lobby_id: 'the-lobby' })
+  })
+  const versions = platform.asked
+    .filter(({ path }) => path.startsWith('/matchmaker/'))
+    .map(({ body }) => (body as { version_id?: string }).version_id)
+  assert.deepEqual(versions, ['v1', 'v1', 'v1', undefined, 'v2', undefined, 'v1'])
+})
+
+test('a replaced version is reported to the page before the call fails, and a lobby of an earlier version is not', async (t) => {
+  const platform = await startTestPlatform(t)
+  const replaced = (version_id: string) => refusal(400, 'MATCHMAKER_VERSION_REPLACED', {}, { version_id })
+  const reported: string[] = []
+  const onVersionReplaced = (version_id: string) => void reported.push(version_id)
+  await onPageOf('v1', async () => {
+    const client = createClient({ matchmaker_url: platform.url, onVersionReplaced })
+    platform.answer(replaced('v2'), replaced('v1'), captchaRequired({ turnstile: { site_key: 'key' } }), replaced('v3'))
+    await assert.rejects(client.find({ game_modes: ['default'] }), { code: 'MATCHMAKER_VERSION_REPLACED' })
+    await assert.rejects(client.join({ lobby_id: 'old' }), { code: 'MATCHMAKER_VERSION_REPLACED' })
+    const solving = createClient({ matchmaker_url: platform.url, onVersionReplaced, captcha: async () => 'response' })
+    await assert.rejects(solving.find({ game_modes: ['default'] }), { code: 'MATCHMAKER_VERSION_REPLACED' })
+    platform.answer(replaced('v2'))
+    const silent = createClient({ matchmaker_url: platform.url })
+    await assert.rejects(silent.find({ game_modes: ['default'] }), { code: 'MATCHMAKER_VERSION_REPLACED' })
+  })
+  assert.deepEqual(reported, ['v2', 'v3'])
+})
+
 const captchaRequired = (metadata: Record<string, unknown>) => refusal(403, 'CAPTCHA_CAPTCHA_REQUIRED', {}, metadata)
 
 test('a captcha that is required is shown once, and the same request is sent again with its response', async (t) => {

@@ -1,7 +1,7 @@
 // The SDK for browsers: finds a lobby, gets a seat, and returns where to connect. It has no dependencies. The origin of a site
 // stands for its namespace, so a game on the platform's CDN needs no key and no setting.
 import { MusterError, WAITING } from './error.ts'
-import { matchmakerAddress, pause, retrying, send } from './request.ts'
+import { pause, retrying, type Site, send, siteOf } from './request.ts'
 import { type PageStorage, resumeSeat, storedSeat } from './resume.ts'
 
 export { MusterError } from './error.ts'
@@ -105,6 +105,10 @@ export type ClientOptions = {
   captcha?: (required: CaptchaRequired, options: CallOptions) => Promise<string>
   /** Where the token of the last seat is stored, for `resume`. Absent: sessionStorage, one seat for each tab. Null: nowhere. */
   seat_storage?: PageStorage | null
+  /** The version whose lobbies are wanted. Absent: that of this page. Null: any. */
+  version_id?: string | null
+  /** Called with the deployed version before a call throws `MATCHMAKER_VERSION_REPLACED`: load the page again, once for each. */
+  onVersionReplaced?: (version_id: string) => void
 }
 
 export type CallOptions = { signal?: AbortSignal }
@@ -153,18 +157,31 @@ function randomKey(): string {
 /** A client of the matchmaker. Costs nothing until its first call. */
 export function createClient(options: ClientOptions = {}): Client {
   const stored = storedSeat(options.seat_storage)
-  let address = options.matchmaker_url
+  let site: Site | undefined
 
   // One key for all attempts of a call: if an answer gets lost, the repetition gets the same seat, not a second.
   const call = async <T>(path: string, body: object, { signal }: CallOptions, key = randomKey()): Promise<T> => {
     const headers: Record<string, string> = { 'content-type': 'application/json', 'idempotency-key': key }
     if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
-    const request: RequestInit = { method: 'POST', headers, body: JSON.stringify(body) }
+    const request: RequestInit = { method: 'POST', headers }
     if (signal !== undefined) request.signal = signal
-    return (await retrying(async () => {
-      address ??= await matchmakerAddress(signal)
-      return send(`${address.replace(/\/$/, '')}/matchmaker/${path}`, request)
-    }, signal)) as T
+    try {
+      return (await retrying(async () => {
+        site ??= await siteOf(options, signal)
+        const { matchmaker_url, version_id } = site
+        request.body = JSON.stringify(
+          version_id === null || !path.startsWith('lobbies/') ? body : { ...body, version_id },
+        )
+        return send(`${matchmaker_url}/matchmaker/${path}`, request)
+      }, signal)) as T
+    } catch (error) {
+      if (error instanceof MusterError && error.code === 'MATCHMAKER_VERSION_REPLACED') {
+        const { version_id } = error.metadata
+        // Otherwise only the lobby of a join is of an earlier version.
+        if (version_id !== site?.version_id) options.onVersionReplaced?.(String(version_id))
+      }
+      throw error
+    }
   }
 
   /** Repeats the call, which keeps its place, until a match is complete. */

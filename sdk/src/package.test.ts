@@ -8,6 +8,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { json as readJson } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -129,12 +130,16 @@ test('a page imports the files as they are', async (t) => {
     const { ports, player } = await createClient().find({ game_modes: ['default'] })
     document.querySelector('p').textContent = socketUrl(ports.game, '/', { token: player.token })
   </script>`
-  const server = createServer((request, response) => {
+  const found: unknown[] = []
+  const server = createServer(async (request, response) => {
     const path = request.url ?? ''
     const json = (value: unknown) => response.setHeader('content-type', 'application/json').end(JSON.stringify(value))
-    if (path === '/.well-known/muster.json') json({ matchmaker_url: `http://${request.headers.host}` })
-    else if (path === '/matchmaker/lobbies/find') json(seat)
-    else if (/^\/sdk\/\w+\.js$/.test(path)) {
+    if (path === '/.well-known/muster.json')
+      json({ matchmaker_url: `http://${request.headers.host}`, version_id: 'v1' })
+    else if (path === '/matchmaker/lobbies/find') {
+      found.push(await readJson(request))
+      json(seat)
+    } else if (/^\/sdk\/\w+\.js$/.test(path)) {
       const text = readFileSync(join(folder, 'node_modules', path.replace('/sdk/', 'musterhost-sdk/')), 'utf8')
       response.setHeader('content-type', 'text/javascript').end(text)
     } else response.setHeader('content-type', 'text/html').end(page_text)
@@ -147,6 +152,11 @@ test('a page imports the files as they are', async (t) => {
   const page = await openPage(browser, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
   await page.locator('p:text("ws://")').waitFor()
   assert.equal(await page.locator('p').textContent(), 'ws://lobby.test/?token=p1')
+  assert.deepEqual(
+    found,
+    [{ game_modes: ['default'], version_id: 'v1' }],
+    'the version where the page itself names none',
+  )
 })
 
 /** Each Node of this machine that the package is for: ours, and the one that runs npm. */

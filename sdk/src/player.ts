@@ -2,7 +2,7 @@
 // guest identity; all later calls use it.
 import { type CallOptions, type Client, type ClientOptions, createClient, type Seat } from './browser.ts'
 import { MusterError } from './error.ts'
-import { matchmakerAddress, pause, retrying, send } from './request.ts'
+import { pause, retrying, send, siteOf } from './request.ts'
 import { type PageStorage, pageStorage, storedSeat } from './resume.ts'
 
 export type Identity = { identity_id: string; display_name: string; account_number?: number; is_registered: boolean }
@@ -49,7 +49,8 @@ type Event = { event_id: string; kind: { matchmaker_lobby_join?: Seat } }
 /** Throws a MusterError when the platform does not know this page's origin or token. */
 export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOptions = {}): Promise<Player> {
   const storage = options.storage === undefined ? pageStorage('localStorage') : options.storage
-  const url = (options.matchmaker_url ?? (await matchmakerAddress(signal))).replace(/\/$/, '')
+  const site = await siteOf(options, signal)
+  const url = site.matchmaker_url
 
   const ask = <T>(token: string | undefined, { method, path, body }: Request, callOptions: CallOptions = {}) =>
     retrying(() => {
@@ -89,7 +90,7 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
   }
 
   return {
-    ...createClient({ ...options, matchmaker_url: url, token }),
+    ...createClient({ ...options, ...site, token }),
     identity,
     createParty: (callOptions) => post('/parties', {}, callOptions),
     joinParty: (code, callOptions) => post('/parties/join', { code }, callOptions),

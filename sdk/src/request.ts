@@ -6,11 +6,27 @@ const ATTEMPTS_MAX = 32
 /** No new attempt begins after this time. The first may last longer, because find waits for a starting server. */
 const RETRYING_MS_MAX = 30_000
 
-export async function matchmakerAddress(signal: AbortSignal | undefined): Promise<string> {
-  const body = await send('/.well-known/muster.json', signal === undefined ? {} : { signal })
-  const { matchmaker_url } = body as { matchmaker_url?: unknown }
-  if (typeof matchmaker_url === 'string') return matchmaker_url
-  throw new MusterError('BAD_ANSWER', 'This page was not served by the platform: give createClient a matchmaker_url.')
+export type Site = { matchmaker_url: string; version_id: string | null }
+export type SiteOptions = { matchmaker_url?: string; token?: string; version_id?: string | null }
+
+/** The options, completed by what the platform says to its own pages. */
+export async function siteOf(options: SiteOptions, signal: AbortSignal | undefined): Promise<Site> {
+  const { matchmaker_url, token, version_id } = options
+  const body: SiteOptions = matchmaker_url
+    ? { matchmaker_url }
+    : await send('/.well-known/muster.json', signal === undefined ? {} : { signal })
+  const url = body.matchmaker_url
+  if (typeof url !== 'string') {
+    throw new MusterError('BAD_ANSWER', 'This page was not served by the platform: give createClient a matchmaker_url.')
+  }
+  const own = token === undefined ? (pageVersion() ?? body.version_id ?? null) : null
+  return { matchmaker_url: url.replace(/\/$/, ''), version_id: version_id === undefined ? own : version_id }
+}
+
+/** The page's own response says it: a later deploy changes nothing. */
+function pageVersion(): string | undefined {
+  const [page] = performance.getEntriesByType('navigation') as { serverTiming?: PerformanceServerTiming[] }[]
+  return page?.serverTiming?.find(({ name }) => name === 'muster-version')?.description
 }
 
 export async function send(url: string, request: RequestInit): Promise<object> {

@@ -2,6 +2,7 @@
 // receives the seat as an event.
 import type { Seat } from 'musterhost-sdk/browser'
 import { openPlayer, type Party, type Player } from 'musterhost-sdk/player'
+import { reloadFor } from './reload.ts'
 import { createPatience, type SessionEvents } from './session.ts'
 import { tab } from './storage.ts'
 
@@ -32,7 +33,7 @@ export const invitation = (): string | null => new URLSearchParams(location.sear
 export async function openParty(code: string | null, events: PartyEvents): Promise<Membership> {
   const patience = createPatience(events)
   // A window is a player here, with a party as without: what a device keeps would be one player for all its windows.
-  const player = await openPlayer({ storage: tab, captcha: patience.captcha })
+  const player = await openPlayer({ storage: tab, captcha: patience.captcha, onVersionReplaced: reloadFor })
   const watching = new AbortController()
   const { signal } = watching
   const fail = (error: unknown): void => {

@@ -2,6 +2,7 @@
 // already has a seat.
 import { type CaptchaRequired, createClient, MusterError, type Seat, socketUrl } from 'musterhost-sdk/browser'
 import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
+import { reloadFor } from './reload.ts'
 
 const WELCOME_MS_MAX = 15_000
 /** After this time the page says that a server is starting. */
@@ -36,7 +37,7 @@ export async function ownSeat(): Promise<Seat | null> {
 
 async function findSeat(events: SessionEvents): Promise<Seat> {
   const patience = createPatience(events)
-  const client = createClient({ captcha: patience.captcha })
+  const client = createClient({ captcha: patience.captcha, onVersionReplaced: reloadFor })
   return patience.whileFinding(() => client.find({ game_modes: ['default'] }))
 }
 

@@ -16,6 +16,8 @@ export type Arena = {
   /** As the game's page calls: its Origin stands for the namespace. */
   player: Client
   lobbies: () => Promise<ResponseOf<typeof listLobbies>['lobbies']>
+  /** Deploys the game once more, as another version. */
+  deploy: (options: string[]) => Promise<void>
   started: () => Started
   /** A further life of the same platform, after the one before has ended. */
   startAgain: () => Promise<void>
@@ -39,6 +41,7 @@ export async function startArena(
     settings,
     play_url,
     player,
+    deploy: async (deploy_options) => void (await deploy(url, folder, deploy_options, options.deploy_env)),
     lobbies: async () => (await player.call(listLobbies, {})).lobbies,
     started: () => started,
     async startAgain() {

@@ -1,15 +1,30 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@musterhost/contract'
+import type { Browser } from 'playwright-core'
 import { until } from '../support/until.ts'
-import { startArena } from './arena.ts'
-import { movesBefore, openBrowser, type Player, play, playerOf } from './browser.ts'
+import { type Arena, startArena } from './arena.ts'
+import { movesBefore, openBrowser, openPage, type Player, play, playerOf } from './browser.ts'
 
-test('two pages play in one lobby, a third player gets another one, a page that is loaded again keeps its seat, and a closed page frees it', async (t) => {
+/** The version of a page, as the SDK finds it. */
+const PAGE_VERSION =
+  "performance.getEntriesByType('navigation')[0].serverTiming.find(({ name }) => name === 'muster-version').description"
+const OPTIONS = ['--max-players', '2', '--idle-grace-ms', '600000']
+
+test('pages of the arena', async (t) => {
   const browser = await openBrowser(t)
   if (browser === null) return
-  const arena = await startArena(t, { deploy: ['--max-players', '2', '--idle-grace-ms', '600000'] })
+  const arena = await startArena(t, { deploy: OPTIONS })
+  await t.test(
+    'two pages play in one lobby, a third player gets another one, a page that is loaded again keeps its seat, and a closed page frees it',
+    () => playTogether(browser, arena),
+  )
+  await t.test('a page that is older than a deploy is loaded again, once, and plays the deployed version', () =>
+    playAfterDeploy(browser, arena),
+  )
+})
 
+async function playTogether(browser: Browser, arena: Arena): Promise<void> {
   const ada = await play(browser, arena.play_url, 'Ada')
   const bob = await play(browser, arena.play_url, 'Bob')
   const lobby_id = await ada.lobby_id()
@@ -42,4 +57,26 @@ test('two pages play in one lobby, a third player gets another one, a page that 
   // Both lobbies have one free place: the older one comes first.
   assert.equal(fourth.lobby.lobby_id, lobby_id)
   assert.equal(fifth.lobby.lobby_id, third.lobby.lobby_id)
-})
+  await ada.leave()
+}
+
+async function playAfterDeploy(browser: Browser, arena: Arena): Promise<void> {
+  const page = await openPage(browser, `${arena.play_url}?name=Eve`)
+  const before = await page.evaluate(PAGE_VERSION)
+  await arena.deploy(OPTIONS)
+  const { lobby } = await arena.player.call(findLobby, { body: { game_modes: ['default'] } })
+  assert.notEqual(lobby.version_id, before)
+
+  const finds: unknown[] = []
+  page.on('request', (request) => {
+    if (request.url().endsWith(findLobby.path)) finds.push(request.postDataJSON().version_id)
+  })
+  const loaded = page.waitForEvent('load')
+  await page.locator('#play').click()
+  await loaded
+  assert.equal(await page.evaluate(PAGE_VERSION), lobby.version_id)
+  await page.locator('#play').click()
+  const eve = await playerOf(page)
+  assert.equal(await eve.lobby_id(), lobby.lobby_id)
+  assert.deepEqual(finds, [before, lobby.version_id])
+}
