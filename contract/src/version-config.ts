@@ -363,7 +363,7 @@ export const VersionConfig = object(
           fill_outdated_lobbies: Type.Optional(
             Type.Boolean({
               description:
-                'Whether a find that names an earlier version gets a seat in an open lobby of that version while this version is deployed. No new lobby of an earlier version is started. Default false: such a find is refused with `MATCHMAKER_VERSION_REPLACED`.',
+                'Whether a find that names an earlier version gets a seat in an open lobby of that version while this version is deployed. No new lobby of an earlier version is started, and game modes with `matching` are left out. Default false: such a find is refused with `MATCHMAKER_VERSION_REPLACED`.',
             }),
           ),
         },

@@ -140,6 +140,18 @@ test('requests for a version', async (t: TestContext) => {
     assert.equal((await game.find({ version_id })).lobby.version_id, version_id)
   })
 
+  await t.test('a find by rules for an earlier version is refused, and keeps the seat that it had', async () => {
+    const matching = { size: { min: 1, max: 1 } }
+    const game = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS, matching } } } })
+    const { version_id } = game
+    const key = withKey()
+    const seat = await game.find({ version_id }, key)
+    const current = await deploy(platform, game, { fill_outdated_lobbies: true })
+    await refusesFor(platform, current, () => game.find({ version_id }))
+    assert.deepEqual(await game.find({ version_id }, key), seat)
+    assert.equal((await game.find({ version_id: current })).lobby.version_id, current)
+  })
+
   await t.test('an earlier version that drains is refused', async () => {
     const game = await platform.game({ matchmaker: ONE_MODE })
     const { game_id, namespace_id, version_id } = game
