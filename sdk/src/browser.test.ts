@@ -164,6 +164,8 @@ const onPageOf = (version_id: string, work: () => Promise<unknown>) =>
 test('requests for seats name the version of the page, unless an option or a token says otherwise', async (t) => {
   const platform = await startTestPlatform(t)
   const { url: matchmaker_url } = platform
+  const seated = { status: 200, body: seat }
+  platform.answer(seated, seated, seated, seated, seated, seated)
   await onPageOf('v1', async () => {
     const client = createClient({ matchmaker_url })
     await client.find({ game_modes: ['default'] })
@@ -173,7 +175,7 @@ test('requests for seats name the version of the page, unless an option or a tok
     await createClient({ matchmaker_url, version_id: 'v2', token: 'pub_prod.x' }).join({ lobby_id: 'the-lobby' })
     // The namespace of a token is not that of the page.
     await createClient({ matchmaker_url, token: 'pub_prod.x' }).join({ lobby_id: 'the-lobby' })
-    platform.answer({ status: 200, body: { identity: {}, identity_token: 'token' } })
+    platform.answer({ status: 200, body: { identity: {}, identity_token: 'token' } }, seated)
     const player = await openPlayer({ matchmaker_url, storage: null })
     await player.join({ lobby_id: 'the-lobby' })
   })
