@@ -30,6 +30,7 @@ import { Explanation } from './matchmaker/explanations.ts'
 import { JoinPort, LobbyInfo, Seat } from './matchmaker/lobbies.ts'
 import { LobbyPlayer } from './matchmaker/lobby-admin.ts'
 import { Party } from './matchmaker/parties.ts'
+import { RatedIdentity, Rating } from './matchmaker/ratings.ts'
 import { RegionInfo } from './matchmaker/regions.ts'
 import { OwnSeat } from './matchmaker/seats.ts'
 import { Empty, ErrorDetailRecord } from './records.ts'
@@ -72,6 +73,8 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   PrepareFile,
   PresignedRequest,
   Problem,
+  RatedIdentity,
+  Rating,
   RegionInfo,
   RegionSummary,
   RegionTier,

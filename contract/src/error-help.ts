@@ -459,6 +459,36 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: get('/kv/entries/batch?namespace_id=$NAMESPACE_ID&keys=players/ada&keys=players/grace'),
   },
 
+  // Ratings.
+  RATING_DISABLED: {
+    cause: 'A lobby reported a result, and the version that it runs has no `ratings` in the game mode of the lobby.',
+    remedy: 'Add `"ratings": {}` to the game mode and deploy. Lobbies that run keep the config of their version.',
+    command: get('/ratings/list?namespace_id=$NAMESPACE_ID&game_mode=default'),
+  },
+  RATING_PLAYER_NOT_FOUND: {
+    cause: 'A player of the call has never had a seat in the lobby of the token. `metadata.path` names the player.',
+    remedy: 'Send the ids or tokens of players of this lobby. Players who have left it count too.',
+    command: post(
+      '/matchmaker/lobbies/result',
+      { teams: [['$PLAYER_ID'], ['$OTHER_PLAYER_ID']], ranks: [1, 2] },
+      'PLATFORM_TOKEN',
+    ),
+  },
+  RATING_IDENTITY_REQUIRED: {
+    cause: 'No player of the match requested the seat with an identity token, so no rating has an owner.',
+    remedy: 'Let the page request seats as a player with an identity: `openPlayer` of the SDK does.',
+    command: post('/identity/identities', {}, 'PUBLIC_TOKEN'),
+  },
+  RATING_RESULT_DIFFERS: {
+    cause: 'The lobby has reported another result with the same `match_id`, or another one without a `match_id`.',
+    remedy: 'Send a `match_id` of its own with each match of the lobby. The first result of a match stays.',
+    command: post(
+      '/matchmaker/lobbies/result',
+      { teams: [['$PLAYER_ID'], ['$OTHER_PLAYER_ID']], ranks: [1, 2], match_id: 'round-2' },
+      'PLATFORM_TOKEN',
+    ),
+  },
+
   // The edge.
   LOBBY_NOT_FOUND: {
     cause: 'No lobby has this id, or it has ended, belongs to another game, or has no such port.',

@@ -97,6 +97,15 @@ export const ERRORS = {
   KV_ENTRIES_MISSING: { status: 400, message: 'At least one entry must be given.' },
   KV_BATCH_TOO_LARGE: { status: 400, message: 'A batch has at most 64 keys, and 16 when it is watched.' },
 
+  // Ratings.
+  RATING_DISABLED: { status: 400, message: 'The game mode of the lobby has no `ratings` in its version config.' },
+  RATING_PLAYER_NOT_FOUND: { status: 400, message: 'A player of the call has never had a seat in this lobby.' },
+  RATING_IDENTITY_REQUIRED: {
+    status: 400,
+    message: 'No player of the match has an identity, so there is nothing to rate.',
+  },
+  RATING_RESULT_DIFFERS: { status: 409, message: 'The match has another result already.' },
+
   // The edge.
   LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby, or it has ended, or it has no such port.' },
   CDN_RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such range.' },

@@ -176,6 +176,15 @@ import {
   setPartyLeader,
 } from './matchmaker/parties.ts'
 import { getPlayerStatistics, playerConnected, playerDisconnected } from './matchmaker/players.ts'
+import {
+  exportRatings,
+  getIdentityRatings,
+  getOwnRatings,
+  getPlayerRatings,
+  listRatings,
+  reportLobbyResult,
+  resetRatings,
+} from './matchmaker/ratings.ts'
 import { listRegions } from './matchmaker/regions.ts'
 import { listOwnSeats } from './matchmaker/seats.ts'
 import type { Operation } from './operation.ts'
@@ -309,6 +318,7 @@ export const OPERATIONS: readonly Operation[] = [
   setLobbyState,
   getLobbyState,
   listLobbies,
+  reportLobbyResult,
   playerConnected,
   playerDisconnected,
   getPlayerStatistics,
@@ -349,4 +359,10 @@ export const OPERATIONS: readonly Operation[] = [
   listKvEntries,
   listKvDirectories,
   listKvKeys,
+  getOwnRatings,
+  getPlayerRatings,
+  listRatings,
+  getIdentityRatings,
+  exportRatings,
+  resetRatings,
 ] as readonly unknown[] as readonly Operation[]

@@ -89,6 +89,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
   },
   regions: { name: 'Regions', description: 'Where lobbies run, and how far away that is from the client.' },
   kv: { name: 'Entries', description: 'Key-value storage of a namespace: JSON values that outlive lobbies.' },
+  ratings: {
+    name: 'Ratings',
+    description: 'How strong players are in each game mode, computed from the results that lobby servers report.',
+  },
   players: {
     name: 'Players',
     description: 'Reports of lobby servers about players who connect and disconnect, and player counts.',

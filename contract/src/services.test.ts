@@ -9,6 +9,7 @@ const FORMER_MATCHMAKER_PATH =
 
 /** Operations that are newer than the expression, which has them in the other role. */
 const NEWER: ReadonlySet<string> = new Set([
+  'lobbies.result',
   'games.matchmaker.writeLobbyInput',
   'games.matchmaker.getLobbyUsage',
   'games.matchmaker.getLobbyTimeline',
@@ -29,12 +30,13 @@ test('every address of an operation is routed to the role that serves the operat
 })
 
 test('an unknown path below a prefix of one role is routed to this role, every other unknown path to the api', () => {
-  for (const path of ['/matchmaker', '/matchmaker/x', '/v1/x/y', '/parties/x?y', '/identity/events/x']) {
+  for (const path of ['/matchmaker/players', '/matchmaker/players/x', '/v1/x/y', '/parties/x?y', '/identity/events/x']) {
     assert.equal(serviceOf(path), 'matchmaker', path)
   }
   for (const path of [
     '/',
     '/matchmakers',
+    '/matchmaker/x',
     '/x/matchmaker/lobbies/find',
     '/cloud/games//matchmaker/lobbies/x',
     `/identity/identities/${ID}`,

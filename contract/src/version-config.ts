@@ -247,6 +247,12 @@ export const GameMode = object(
     allow_dynamic_max_players: Type.Optional(
       Type.Boolean({ description: 'Whether find and create may send `max_players` for a new lobby. Default false.' }),
     ),
+    ratings: Type.Optional(
+      object(
+        {},
+        'Enables ratings: the server of a lobby may report results of matches, which change the ratings of its players in this game mode. Default: disabled.',
+      ),
+    ),
     idle_grace_ms: Type.Optional(
       Type.Integer({
         minimum: 0,

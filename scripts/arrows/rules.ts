@@ -54,12 +54,13 @@ export const ARROWS: Record<string, readonly string[]> = {
   roles: [...ROOM, 'doctor', 'http', 'peers', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   // What other processes of the platform add to the requests of a role. No handler meets it.
   peers: [...ROOM, 'http', 'matchmaker'],
-  http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
+  http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv', 'ratings'],
   cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links'],
   // The journal folded into facts and roll-ups, and the queries over them.
   analytics: [...ROOM, 'journal'],
   identity: [...ROOM, 'captcha', 'audit'],
   kv: ROOM,
+  ratings: [...ROOM, 'audit'],
   matchmaker: [...ROOM, 'journal', 'captcha', 'audit'],
   runner: ROOM,
   edge: [...ROOM, 'links'],

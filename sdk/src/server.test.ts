@@ -43,6 +43,8 @@ test('every call speaks the documented words, with the lobby token', async (t) =
   await lobby.disconnected('p2', { hold_ms: 30_000 })
   await lobby.setClosed(true)
   await lobby.setState({ map: 'dust' })
+  const result = { teams: [['p1'], ['p2']], ranks: [1, 2] }
+  await lobby.reportResult(result)
   assert.deepEqual(
     platform.asked.map(({ method, path, body }) => [method, path, body]),
     [
@@ -52,6 +54,7 @@ test('every call speaks the documented words, with the lobby token', async (t) =
       ['POST', '/matchmaker/players/disconnected', { player_token: 'p2', hold_ms: 30_000 }],
       ['PUT', '/matchmaker/lobbies/closed', { is_closed: true }],
       ['PUT', '/matchmaker/lobbies/state', { map: 'dust' }],
+      ['POST', '/matchmaker/lobbies/result', result],
     ],
   )
   for (const { headers } of platform.asked) assert.equal(headers.authorization, 'Bearer lobby.token')

@@ -52,7 +52,15 @@ export type Lobby = {
   setClosed(isClosed: boolean): Promise<void>
   /** State that lists of lobbies show: any JSON. */
   setState(state: unknown): Promise<void>
+  /**
+   * Reports how a match ended: players by their tokens, and the place of each team. The game mode needs `ratings` in its
+   * config. A lobby that plays several matches gives each a `match_id`. The call is retried, and a match is rated once.
+   */
+  reportResult(result: MatchResult): Promise<void>
 }
+
+/** `ranks`: the place of each team; 1 is the best, and equal places are a draw. */
+export type MatchResult = { teams: string[][]; ranks: number[]; match_id?: string }
 
 /** How a call is retried while the platform cannot be reached or is temporarily unavailable. */
 type RetryPolicy = {
@@ -117,6 +125,7 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
     },
     setClosed: async (is_closed) => void (await call('PUT', '/matchmaker/lobbies/closed', { is_closed })),
     setState: async (state) => void (await call('PUT', '/matchmaker/lobbies/state', state ?? null)),
+    reportResult: async (result) => void (await call('POST', '/matchmaker/lobbies/result', result)),
   }
 }
 

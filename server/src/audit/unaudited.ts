@@ -38,6 +38,7 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'lobbies.setState': PLAYERS,
   'players.connected': PLAYERS,
   'players.disconnected': PLAYERS,
+  'lobbies.result': PLAYERS,
   'parties.create': PLAYERS,
   'parties.join': PLAYERS,
   'parties.setLeader': PLAYERS,

@@ -357,6 +357,9 @@ export const SETTINGS = {
   MUSTER_RETENTION_EVENTS_DAYS: days(30, { doc: 'Analytics events, and roll-ups finer than an hour.' }),
   MUSTER_RETENTION_ANALYTICS_DAYS: days(1_000, { doc: 'Analytics roll-ups of hours and days.' }),
   MUSTER_RETENTION_RAYS_DAYS: days(7, { doc: 'Rays and explanations of seats.' }),
+  MUSTER_RETENTION_RESULTS_DAYS: days(7, {
+    doc: 'Results of matches, after they were reported. A result that is reported again later is rated again.',
+  }),
   MUSTER_RETENTION_TOKENS_DAYS: days(30, { doc: 'Tokens, after they expired.' }),
   MUSTER_RETENTION_SESSIONS_DAYS: days(30, { doc: 'Sessions, after they ended.' }),
   MUSTER_RETENTION_LOGIN_CODES_HOURS: hours(24, { doc: 'Login codes, after they were sent.' }),

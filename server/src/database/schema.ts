@@ -85,6 +85,8 @@ export type Schema = {
   tickets: TicketTable
   kv_entries: KvEntryTable
   kv_usage: KvUsageTable
+  ratings: RatingTable
+  rating_results: RatingResultTable
   backups: BackupTable
   verifications: VerificationTable
   job_runs: JobRunTable
@@ -217,6 +219,26 @@ type AuditEventTable = {
   code: string | null
   changes: JsonColumn<AuditChange[]>
   dropped_count: number
+}
+
+type RatingTable = {
+  namespace_id: string
+  game_mode: string
+  identity_id: string
+  mu: number
+  sigma: number
+  matches: number
+  update_ts: Date
+}
+
+/** `match_id`: empty where the lobby is one match. `body_hash`: of the teams and places. `response`: as it was sent. */
+type RatingResultTable = {
+  lobby_id: string
+  match_id: string
+  namespace_id: string
+  body_hash: Buffer
+  response: string
+  create_ts: Date
 }
 
 type GroupTable = { group_id: string; display_name: string; create_ts: CreateTime }

@@ -46,6 +46,7 @@ import { profile } from './identity/profile.ts'
 import { sessions } from './identity/sessions.ts'
 import type { Implementation } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
+import { playerRatings, ratingsOfGames } from './matchmaker/ratings.ts'
 import type { WatchedRecords } from './watched-records.ts'
 
 /** What the api's operations share. */
@@ -99,10 +100,11 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...lobbyUsages,
     ...live,
     ...finds,
+    ...ratingsOfGames,
   ]
 }
 
 /** Operations of the api that pages of games call. They call no others. */
 export function pageOperations(kv: Kv, records: WatchedRecords): Implementation[] {
-  return [...kvEntries(kv), ...profile(records)]
+  return [...kvEntries(kv), ...playerRatings(), ...profile(records)]
 }

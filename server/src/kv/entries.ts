@@ -17,10 +17,10 @@ import {
   validationError,
 } from '@musterhost/contract'
 import type { Context } from '../context.ts'
+import { createKeyQueue, type KeyQueue } from '../database/key-queue.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import { type Prepared, prepare } from '../text/json-text.ts'
 import { CHANNELS } from '../wire/channels.ts'
-import { createKeyQueue, type KeyQueue } from './key-queue.ts'
 import { requireBatch, requireKey, requireKeys } from './keys.ts'
 import { indexOf, readDirectory, readEntries, readIndex, readRevisions, type StoredEntry } from './reads.ts'
 import { deleteEntries, requireEntry, writeEntries } from './writes.ts'

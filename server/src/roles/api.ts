@@ -110,7 +110,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   })
   for (const operation of operations) mount(app, options, operation)
   app.register(async (scope) => {
-    allowOrigins(scope, ctx, ['/kv/*', '/identity/*'])
+    allowOrigins(scope, ctx, ['/kv/*', '/ratings/*', '/identity/*'])
     for (const operation of pageOperations(kv, records)) mount(scope, options, operation)
   })
   registerObjectRoutes(app, ctx)

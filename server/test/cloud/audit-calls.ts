@@ -59,6 +59,7 @@ const ORDER = [
   ...['games.namespaces.updateNamespaceCdnAuthUser', 'games.namespaces.removeNamespaceCdnAuthUser'],
   'games.matchmaker.deleteMatchmakerLobbyPlayer',
   ...['games.matchmaker.setMatchmakerVersionDraining', 'games.matchmaker.deleteMatchmakerLobby'],
+  'ratings.reset',
   ...['nodes.drain', 'nodes.cancelDrain', 'nodes.remove'],
   ...['games.namespaces.deleteGameNamespace', 'games.deleteGame', 'groups.delete'],
 ]

@@ -270,6 +270,20 @@ export const TABLE: Record<string, Row> = {
   'kv.list': KV_READERS,
   'kv.listDirectories': KV_BROWSERS,
   'kv.listKeys': KV_BROWSERS,
+  // The version of the game has no ratings.
+  'lobbies.result': { ...LOBBY, lobby: 'RATING_DISABLED', other_lobby: 'RATING_DISABLED' },
+  'ratings.getOwn': IDENTITY,
+  'ratings.getPlayers': { ...NOBODY, lobby: 'RATING_DISABLED', other_lobby: 'RATING_DISABLED' },
+  'ratings.list': {
+    ...KV_BROWSERS,
+    lobby: 'in',
+    other_lobby: 'NAMESPACE_NOT_FOUND',
+    identity: 'in',
+    other_identity: 'NAMESPACE_NOT_FOUND',
+  },
+  'ratings.get': KV_BROWSERS,
+  'ratings.export': KV_BROWSERS,
+  'ratings.reset': { ...KV_BROWSERS, viewer: 'GROUP_INSUFFICIENT_PERMISSIONS' },
 }
 
 /** Why a caller with the permission may still get no 200. */

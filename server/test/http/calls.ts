@@ -217,6 +217,16 @@ function playerCalls(world: World): Record<string, Call> {
     'kv.list': { query: { directory: '' } },
     'kv.listDirectories': { query: { namespace_id: world.game.namespace_id } },
     'kv.listKeys': { query: { namespace_id: world.game.namespace_id } },
+    'lobbies.result': { body: { teams: [[seat.player.token], [UNKNOWN_ID]], ranks: [1, 2] } },
+    'ratings.getOwn': {},
+    'ratings.getPlayers': { query: { players: seat.player.token } },
+    'ratings.list': { query: { namespace_id: world.game.namespace_id, game_mode: 'default' } },
+    'ratings.get': {
+      params: { identity_id: world.identity_id },
+      query: { namespace_id: world.game.namespace_id },
+    },
+    'ratings.export': { query: { namespace_id: world.game.namespace_id } },
+    'ratings.reset': { body: { namespace_id: world.game.namespace_id, game_mode: 'default' } },
   }
 }
 

@@ -405,8 +405,8 @@ promise('only the documented method of an address answers', async () => {
     for (const operation of OPERATIONS) {
       const [call, token] = [callOf(world(), operation), rightTokenOf(world(), operation)]
       for (const path of [operation.path, ...operation.aliases]) {
-        // What a browser may send it asks of operations that pages call: the matchmaker's, entries', identities'.
-        const isForPages = isMatchmaker(operation) || /^\/(?:kv|identity)\//.test(path)
+        // What a browser may send it asks of operations that pages call: the matchmaker's, entries', ratings', identities'.
+        const isForPages = isMatchmaker(operation) || /^\/(?:kv|ratings|identity)\//.test(path)
         for (const method of isForPages ? methods : [...methods, 'OPTIONS']) {
           if (documented.has(`${method} ${path}`)) continue
           const overriding = { 'x-http-method-override': operation.method, 'x-http-method': operation.method }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import { findLobby, isForLobbies, setLobbyReady } from '@musterhost/contract'
+import { findLobby, isForLobbies, setLobbyReady, setupIdentity } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
 import { LONG_MS, UNKNOWN_ID } from '../http/steps.ts'
@@ -35,15 +35,22 @@ process.on('SIGTERM', () => process.exit(0))
 const CHUNKED = { 'transfer-encoding': 'chunked' }
 
 type LobbyCall = { method: string; path: string; headers?: Record<string, string>; body?: string }
-type CallerFixture = { platform: Platform; game: TestGame; seat: Seat; call: (call: LobbyCall) => Promise<Answer> }
+type CallerFixture = {
+  platform: Platform
+  game: TestGame
+  seats: readonly [Seat, Seat]
+  call: (call: LobbyCall) => Promise<Answer>
+}
 
 async function startCaller(t: TestContext): Promise<CallerFixture> {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner', has_sandboxes: true })
   const game = await platform.game({
-    matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } } },
+    matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS, ratings: {} } } },
     files: { 'server.mjs': CALLER },
   })
-  const seat = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  const { identity_token } = await game.player.call(setupIdentity, { body: {} })
+  const seat = await platform.as(identity_token).call(findLobby, { body: { game_modes: ['default'] } })
+  const other_seat = await game.find()
   const { lobby_id } = seat.lobby
   const run = await platform.ctx.db
     .selectFrom('lobby_runs')
@@ -54,7 +61,7 @@ async function startCaller(t: TestContext): Promise<CallerFixture> {
   return {
     platform,
     game,
-    seat,
+    seats: [seat, other_seat],
     async call(call) {
       const { text } = await ask(`http://${hostname}:${port}/`, { method: 'POST', body: JSON.stringify(call) })
       const response = JSON.parse(text) as Answer | { error: string }
@@ -65,7 +72,10 @@ async function startCaller(t: TestContext): Promise<CallerFixture> {
 }
 
 /** The call of each operation that a lobby's token may call, in the order of a lobby's life. */
-function lobbyCalls({ player }: Seat): Record<string, { path_end?: string; body?: unknown }> {
+function lobbyCalls([{ player }, other]: CallerFixture['seats']): Record<
+  string,
+  { path_end?: string; body?: unknown }
+> {
   const [key, batch_key] = ['players/ada', 'players/bob']
   const one = `?key=${encodeURIComponent(key)}`
   const some = `?keys=${encodeURIComponent(batch_key)}`
@@ -83,12 +93,15 @@ function lobbyCalls({ player }: Seat): Record<string, { path_end?: string; body?
     'kv.list': { path_end: '?directory=players' },
     'kv.deleteBatch': { path_end: some },
     'kv.delete': { path_end: one },
+    'lobbies.result': { body: { teams: [[player.token], [other.player.token]], ranks: [1, 2] } },
+    'ratings.getPlayers': { path_end: `?players=${encodeURIComponent(player.token)}` },
+    'ratings.list': { path_end: '?game_mode=default' },
   }
 }
 
 test('a lobby reaches every operation that its token may call at PLATFORM_API_URL, and no other', async (t) => {
-  const { platform, game, seat, call } = await startCaller(t)
-  const calls = lobbyCalls(seat)
+  const { platform, game, seats, call } = await startCaller(t)
+  const calls = lobbyCalls(seats)
   const callable = OPERATIONS.filter(isForLobbies)
   assert.deepEqual(callable.map(({ id }) => id).sort(), Object.keys(calls).sort(), 'each has a call above')
 
@@ -96,7 +109,7 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
     for (const [id, { path_end = '', body }] of Object.entries(calls)) {
       const { method, path, aliases } = callable.find((operation) => operation.id === id)!
       for (const one of [path, ...aliases]) {
-        const target = `${one.replace('{lobby_id}', seat.lobby.lobby_id)}${path_end}`
+        const target = `${one.replace('{lobby_id}', seats[0].lobby.lobby_id)}${path_end}`
         const sent = body === undefined ? {} : { headers: JSON_TYPE, body: JSON.stringify(body) }
         const response = await call({ method, path: target, ...sent })
         assert.equal(response.status, 200, `${id} at ${target}: ${response.text}`)

@@ -6,10 +6,18 @@ import type { Context } from '../../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../../database/remove-old.ts'
 import type { SweepStep } from '../../database/sweeper.ts'
 
-type Setting = 'audit_ms' | 'tokens_ms' | 'sessions_ms' | 'login_codes_ms' | 'device_links_ms' | 'invites_ms'
+type Setting =
+  | 'audit_ms'
+  | 'results_ms'
+  | 'tokens_ms'
+  | 'sessions_ms'
+  | 'login_codes_ms'
+  | 'device_links_ms'
+  | 'invites_ms'
 
 export const OLD_ROWS: readonly (OldRows & { setting: Setting })[] = [
   { table: 'audit_events', ended: 'create_ts', setting: 'audit_ms' },
+  { table: 'rating_results', ended: 'create_ts', setting: 'results_ms' },
   { table: 'tokens', ended: 'expire_ts', setting: 'tokens_ms' },
   // A token that does not expire stays revoked for ever: its row has no such time.
   { table: 'revoked_tokens', ended: 'expire_ts', setting: 'tokens_ms' },

@@ -7,6 +7,7 @@ import { statements as findDurations } from './0104-find-durations.ts'
 import { statements as nodeUse } from './0105-node-use.ts'
 import { statements as tickets } from './0106-tickets.ts'
 import { statements as lobbyCodes } from './0108-lobby-codes.ts'
+import { statements as ratings } from './0109-ratings.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0105-node-use', statements: nodeUse },
   { name: '0106-tickets', statements: tickets },
   { name: '0108-lobby-codes', statements: lobbyCodes },
+  { name: '0109-ratings', statements: ratings },
 ]
