@@ -20,6 +20,7 @@ import {
   addLimitCommands,
   addNumberCommands,
   addOpenCommand,
+  addRatingCommands,
   addSecretCommands,
   addStoredCommands,
   addTokenCommands,
@@ -56,6 +57,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,
+    addRatingCommands,
     addAuditCommand,
   ],
   Operate: [

@@ -28,10 +28,12 @@ import {
   listGroups,
   listKvEntries,
   listNamespaceLobbies,
+  listRatings,
   type Operation,
   searchGame,
 } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
+import { newId } from '../../server/src/ids.ts'
 import { type Platform, startPlatform, type TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
 import { createMuster, type Muster, openScreen } from './program.ts'
@@ -69,6 +71,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   await t.test('games, namespaces and groups are created, shown, renamed and deleted', () => managed(world))
   await t.test('a cloud token expires when it was asked to', () => tokens(world))
   await t.test('limits and entries are read and changed', () => settings(world))
+  await t.test('ratings are listed, exported and reset', () => ratings(world))
   await t.test('without a browser, open prints an address that is there, and says so', (t) => opensNothing(t, world))
   await t.test('a domain shows its DNS record, and waiting for it ends with 4', () => domains(world))
   await t.test('a lobby is found, listed, shown and explained', () => lobbies(world))
@@ -162,6 +165,39 @@ async function tokens({ muster, platform, game }: World): Promise<void> {
   const refused = await muster.run(['tokens', 'create', '--expires', 'soon'])
   assert.deepEqual([refused.code, refused.stderr.includes('It takes a number with a unit')], [2, true])
   assert.match(await done(muster, ['tokens', 'create', '--kind', 'public']), /^pub_prod\./)
+}
+
+async function ratings({ muster, platform, game }: World): Promise<void> {
+  const { db, now } = platform.ctx
+  const { namespace_id } = game
+  const identity_id = newId(now())
+  const seen = { create_ts: new Date(now()), seen_ts: new Date(now()) }
+  await db
+    .insertInto('identities')
+    .values({ identity_id, namespace_id, display_name: '=Ada', account_number: 7, ...seen })
+    .execute()
+  const rating = { game_mode: 'default', mu: 27.5, sigma: 7.5, matches: 2, update_ts: new Date(now()) }
+  await db
+    .insertInto('ratings')
+    .values({ namespace_id, identity_id, ...rating })
+    .execute()
+  assert.match(
+    await done(muster, ['ratings', 'list']),
+    new RegExp(`1 +=Ada#7 +5\\.00 +27\\.50 +7\\.50 +2 +${identity_id}\n`),
+  )
+  assert.match(await done(muster, ['ratings', 'show', identity_id]), /default +5\.00 +27\.50 +7\.50 +2 /)
+  // A name is no formula of a spreadsheet.
+  const [head, row, ...rest] = (await done(muster, ['ratings', 'export'])).trim().split('\n')
+  assert.match(
+    `${head}|${row}`,
+    new RegExp(`^game_mode,identity_id,.*\\|default,${identity_id},"?'=Ada"?,7,27\\.5,7\\.5,5,2,`),
+  )
+  assert.deepEqual(rest, [])
+  const line = JSON.parse(await done(muster, ['ratings', 'export', '--format', 'ndjson'])) as { mu: number }
+  assert.equal(line.mu, 27.5)
+  assert.equal((await muster.run(['ratings', 'reset', '--yes'])).code, 2)
+  await done(muster, ['ratings', 'reset', '--identity', identity_id, '--yes'])
+  assert.equal((await done(muster, ['ratings', 'export'])).trim(), head)
 }
 
 async function settings({ muster }: World): Promise<void> {
@@ -281,6 +317,7 @@ async function shapes({ muster }: World): Promise<void> {
     [['builds'], listGameBuilds],
     [['sites'], listGameCdnSites],
     [['kv', 'list', 'players'], listKvEntries],
+    [['ratings', 'list'], listRatings],
     [['kv', 'get', 'players/ada'], getKvEntry, ['watch']],
     [['analytics'], getAnalytics],
     [['usage'], getUsage],

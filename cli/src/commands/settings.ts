@@ -3,6 +3,7 @@ import { Argument, type Command, Option } from 'commander'
 import type { AuditOptions } from '../manage/audit.ts'
 import type { GroupOptions } from '../manage/groups.ts'
 import type { PageName } from '../manage/open.ts'
+import type { ExportOptions, ResetOptions } from '../manage/ratings.ts'
 import type { RemovalOptions } from '../manage/removal.ts'
 import type { TokenOptions } from '../manage/tokens.ts'
 import {
@@ -23,6 +24,9 @@ const DAY_MS = 24 * 60 * 60_000
 const DOMAIN_WAIT_MS_DEFAULT = 10 * 60_000
 /** Events that one command lists. */
 const EVENTS_MAX = 10_000
+/** Ratings that one command lists. */
+const RATINGS_MAX = 10_000
+const RATINGS_DEFAULT = 50
 const OUTCOMES = ['done', 'begun', 'failed', 'refused'] as const
 /** As in the contract, which is loaded later: CLOUD_TOKEN_TTL_MS_MAX. */
 const CLOUD_TOKEN_DAYS_MAX = 365
@@ -155,6 +159,38 @@ export function addEntryCommands(program: Command, terminal: Terminal): void {
     .description('Delete an entry. Without such an entry, it changes nothing.')
     .argument('<key>', 'for example players/ada')
     .action(async (key: string, options: GlobalOptions) => (await load()).removeEntry(terminal, key, options))
+}
+
+export function addRatingCommands(program: Command, terminal: Terminal): void {
+  const load = () => import('../manage/ratings.ts')
+  const ratings = program
+    .command('ratings')
+    .description('Ratings of players by game mode, from the results that lobby servers report.')
+  withNamespace(ratings.command('list', { isDefault: true }))
+    .description('List the ratings of a game mode, the best first.')
+    .argument('[game-mode]', 'name of the game mode', 'default')
+    .addOption(new Option('--lines <count>', 'ratings').argParser(parseWhole(1, RATINGS_MAX)).default(RATINGS_DEFAULT))
+    .action(async (game_mode: string, options: GlobalOptions & { lines: number }) =>
+      (await load()).showLeaderboard(terminal, game_mode, options),
+    )
+  withNamespace(ratings.command('show'))
+    .description('Show the ratings of a player in each game mode.')
+    .argument('<identity>', 'id of the identity')
+    .action(async (identity_id: string, options: GlobalOptions) =>
+      (await load()).showIdentity(terminal, identity_id, options),
+    )
+  withRemoval(withNamespace(ratings.command('reset')))
+    .description('Remove ratings: of a player, of a game mode, or of a player in a game mode.')
+    .option('--identity <id>', 'only ratings of this identity')
+    .option('--game-mode <name>', 'only ratings of this game mode')
+    .action(async (options: ResetOptions) => (await load()).reset(terminal, options))
+  withNamespace(ratings.command('export'))
+    .description('Print all ratings of a namespace.')
+    .addOption(
+      new Option('--format <format>', 'csv, or ndjson: a JSON object a line').choices(['csv', 'ndjson']).default('csv'),
+    )
+    .option('--game-mode <name>', 'only ratings of this game mode')
+    .action(async (options: ExportOptions) => (await load()).exportAll(terminal, options))
 }
 
 export function addNumberCommands(program: Command, terminal: Terminal): void {
