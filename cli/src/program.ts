@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { didYouMean } from '@musterhost/contract/suggestion'
 import { Command } from 'commander'
 import { addCompletionCommand } from './commands/completion.ts'
-import { addConfigCommands } from './commands/config.ts'
+import { addConfigCommands, addMatchingCommands } from './commands/config.ts'
 import { addDeployCommands } from './commands/deploy.ts'
 import { addDevCommands } from './commands/dev.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
@@ -35,7 +35,7 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 /** Each group in the order of the help. A new command is a file in commands/ and an entry here. */
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
   'Getting started': [addInitCommand, addUpCommand, addDevCommands, addLoginCommands],
-  Deploy: [addDeployCommands, addConfigCommands],
+  Deploy: [addDeployCommands, addConfigCommands, addMatchingCommands],
   Watch: [
     addLobbyCommands,
     addLogCommand,

@@ -130,6 +130,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'failure',
       'login',
       'manage',
+      'matching',
       'mcp',
       'options',
       'platform-node',
@@ -161,6 +162,8 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     watch: ['failure', 'manage', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     manage: ['failure', 'local-url', 'open-browser', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
+    // It reads a file, and calls no platform.
+    matching: ['failure', 'terminal'],
     mcp: ['failure', 'options', 'session', 'terminal'],
     swarm: ['failure', 'options', 'session', 'table', 'temporary-token', 'terminal'],
     completion: [],

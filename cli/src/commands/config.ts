@@ -1,5 +1,6 @@
-// `muster config`: checks muster.yaml, and prints the schema that explains it to editors. Both work without a platform.
-import type { Command } from 'commander'
+// `muster config`: checks muster.yaml, and prints the schema that explains it to editors. `muster matching`: reads the rules of other
+// matchmakers. All work without a platform.
+import { Argument, type Command } from 'commander'
 import { withOutput } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -26,4 +27,22 @@ export function addConfigCommands(program: Command, terminal: Terminal): void {
       if (terminal.is_json) terminal.json(projectSchema())
       else terminal.print(JSON.stringify(projectSchema(), null, 2))
     })
+}
+
+export function addMatchingCommands(program: Command, terminal: Terminal): void {
+  const matching = program
+    .command('matching')
+    .description('Rules that find puts players together by, without a platform.')
+  withOutput(matching.command('import'))
+    .description(
+      'Print the `matching` block that the rules of another matchmaker make. It ends with 1 when something has no equal, and names it.',
+    )
+    .addArgument(
+      new Argument('<source>', 'flexmatch: a rule set; playfab: a matchmaking queue').choices(['flexmatch', 'playfab']),
+    )
+    .argument('<file>', 'JSON')
+    .option('--allow-loss', 'print the block although something has no equal')
+    .action(async (source: string, file: string, options: { allowLoss?: boolean }) =>
+      (await import('../matching/import.ts')).importMatching(terminal, source, file, options),
+    )
 }
