@@ -1,5 +1,6 @@
 // The side of the edge that takes over. It receives everything from the edge before it, and reads nothing of it until that
 // edge has let go.
+import { rmSync } from 'node:fs'
 import { StartError } from '../../config/start-error.ts'
 import type { Context } from '../../context.ts'
 import { HAND_OVER_VERSION, HAND_OVER_VERSION_MIN } from '../../wire/compatibility.ts'
@@ -50,7 +51,11 @@ export class Predecessor {
     let reason = ''
     for (let version = HAND_OVER_VERSION; version >= HAND_OVER_VERSION_MIN; version--) {
       const channel = await HandleChannel.connect(path)
-      if (channel === null) return null
+      if (channel === null) {
+        // An edge that was killed has left it, and nothing could listen there.
+        rmSync(path, { force: true })
+        return null
+      }
       await channel.send({ kind: 'hello', version } satisfies FromSuccessor)
       const received = await channel.receive()
       if (received !== null && isKind(received.message, 'welcome')) {
