@@ -9,6 +9,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   cost: () => import('./cost/run.ts'),
   crowd: () => import('./crowd/run.ts'),
   edge: () => import('./edge/run.ts'),
+  edges: () => import('./edges/run.ts'),
   find: () => import('./find/run.ts'),
   hostile: () => import('./hostile/run.ts'),
   hub: () => import('./hub/run.ts'),

@@ -112,6 +112,27 @@ export async function startMatchmaker({ config }: BenchPlatform, number: number)
   return { pid: child.pid!, metrics_port: metrics_port!, stop: () => stopRole(child) }
 }
 
+export type FurtherEdge = { pid: number; stop: () => Promise<void> }
+
+/** Beside the edge of a platform whose MUSTER_PROCESS is `0/COUNT`. */
+export async function startFurtherEdge(
+  { config }: BenchPlatform,
+  { number, count }: { number: number; count: number },
+): Promise<FurtherEdge> {
+  const child = await startRole('edge', PROGRAM, {
+    MUSTER_DATA: config.data_dir,
+    DATABASE_URL: config.database_url!,
+    MUSTER_API_PORT: String(config.api_port),
+    MUSTER_MATCHMAKER_PORT: String(config.matchmaker_port),
+    MUSTER_EDGE_HTTP_PORT: String(config.edge_http_port),
+    MUSTER_EDGE_HTTPS_PORT: String(config.edge_https_port),
+    MUSTER_PROCESS: `${number}/${count}`,
+    MUSTER_METRICS_PORT: '0',
+    MUSTER_LOG_LEVEL: 'warn',
+  })
+  return { pid: child.pid!, stop: () => stopRole(child) }
+}
+
 /** Like the supervisor: ready and stop go over the IPC channel. A role that ends before it is asked to ends the bench. */
 function startRole(role: Role, program: string, env: Record<string, string>): Promise<ChildProcess> {
   const { PATH, HOME } = process.env

@@ -122,7 +122,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
   opened.defer(() => objects.close())
   const database = connect({
     url: config.database_url,
-    application_name: processName(config.roles, config.node_id),
+    application_name: processName(config.roles, config.node_id, config.process.number),
     // After a rest a find must not wait for a heartbeat's commit. The other roles are asked for nothing so urgent.
     connections_min: config.roles.includes('matchmaker') ? 2 : 1,
     log,

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { median } from '../load.ts'
 
 const HTTP_CONNECTIONS = 32
-const HTTP_ROUND_S = 2
+export const HTTP_ROUND_S = 2
 const UDP_ROUND_MS = 1_000
 const UDP_WINDOW = 32
 const UDP_BYTES = 64

@@ -19,6 +19,15 @@ type Network = {
   displaceable: Set<HeldSlot>
 }
 
+/**
+ * The counts of other processes, for limits that hold over all of them. `count`: that this process has, or would have. `left` is called
+ * after a count has gone down.
+ */
+export type SharedShare = {
+  allows: (key: string, count: number, max: number) => boolean
+  left: (key: string, count: number, max: number) => void
+}
+
 /** Busy slots that are passed over for one that is not, each time. */
 const BUSY_PASSED_MAX = 16
 const neverBusy = (): boolean => false
@@ -26,17 +35,22 @@ const neverBusy = (): boolean => false
 export class ClientShare {
   readonly #slots_max: number
   readonly #client_max: number
+  readonly #shared: SharedShare | null
   readonly #networks = new Map<string, Network>()
   /** By factor: the networks by how many displaceable slots they hold, so that the largest is found without a search. */
   readonly #ranks = new Map<number, Ranks>()
   #count = 0
   #displaced_count = 0
 
-  /** `client_max`: slots of one IPv4 address or /64. A /56 has four times, a /48 sixteen times that number. */
-  constructor({ slots_max, client_max }: { slots_max: number; client_max: number }) {
+  /**
+   * `client_max`: slots of one IPv4 address or /64. A /56 has four times, a /48 sixteen times that number. `shared`: the same
+   * share of other processes.
+   */
+  constructor({ slots_max, client_max }: { slots_max: number; client_max: number }, shared: SharedShare | null = null) {
     assert(slots_max >= 1 && client_max >= 1)
     this.#slots_max = slots_max
     this.#client_max = client_max
+    this.#shared = shared
   }
 
   /** Slots that are taken. */
@@ -62,7 +76,11 @@ export class ClientShare {
     if (networks.some((network) => this.#countOf(network.key) >= this.#client_max * network.factor)) {
       return 'client_full'
     }
-    if (this.#count >= this.#slots_max && !this.#makeRoom(networks)) return 'full'
+    if (this.#shared !== null && !this.#areAllowed(networks, this.#shared)) return 'client_full'
+    if (this.#count >= this.#slots_max && !this.#makeRoom(networks)) {
+      this.#tellLeft(networks)
+      return 'full'
+    }
     const slot: HeldSlot = { networks: networks.map((network) => this.#network(network)), displace, isBusy }
     this.#add(slot)
     let is_left = false
@@ -73,6 +91,18 @@ export class ClientShare {
         is_left = true
       },
     }
+  }
+
+  #areAllowed(networks: readonly ClientNetwork[], shared: SharedShare): boolean {
+    const areAll = networks.every(({ key, factor }) =>
+      shared.allows(key, this.#countOf(key) + 1, this.#client_max * factor),
+    )
+    if (!areAll) this.#tellLeft(networks)
+    return areAll
+  }
+
+  #tellLeft(networks: readonly Pick<Network, 'key' | 'factor'>[]): void {
+    for (const { key, factor } of networks) this.#shared?.left(key, this.#countOf(key), this.#client_max * factor)
   }
 
   #countOf(key: string): number {
@@ -125,6 +155,7 @@ export class ClientShare {
       if (network.displaceable.delete(slot)) this.#ranksOf(network).moved(network, network.displaceable.size + 1)
       if (network.count === 0) this.#networks.delete(network.key)
     }
+    if (this.#shared !== null) this.#tellLeft(slot.networks)
   }
 
   #ranksOf({ factor }: Network): Ranks {

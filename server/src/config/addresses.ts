@@ -89,11 +89,12 @@ export function mediaHost(domains: Config['domains']): string {
   return `muster-game-media.${domains.cdn}`
 }
 
-/** Where other nodes reach the HTTP of this node's matchmaker. A host of all addresses is known by the machine's name. */
+/** Where other processes reach the HTTP of this matchmaker. A host of all addresses is known by the machine's name. */
 export function internalAddress({
   internal_host,
-  matchmaker_port,
-}: Pick<Config, 'internal_host' | 'matchmaker_port'>): string {
+  matchmaker_ports,
+  process,
+}: Pick<Config, 'internal_host' | 'matchmaker_ports' | 'process'>): string {
   const is_all = ['0.0.0.0', '::', '[::]'].includes(internal_host)
-  return `${is_all ? hostname() : internal_host}:${matchmaker_port}`
+  return `${is_all ? hostname() : internal_host}:${matchmaker_ports[process.number]}`
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
-import { httpsWarning } from './addresses.ts'
+import { httpsWarning, internalAddress } from './addresses.ts'
 import { ConfigError, readConfig } from './read-config.ts'
 import { SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
@@ -123,6 +123,25 @@ test('a node has the name that is set, and runs lobbies of the regions that are 
   )
 })
 
+test('each process of a role has ports of its own for metrics, and each matchmaker one for its HTTP', () => {
+  const env = { MUSTER_ROLES: 'matchmaker', MUSTER_MATCHMAKER_PROCESSES: '3', MUSTER_EDGE_PROCESSES: '2' }
+  const { process_counts, ...first } = readConfig(env)
+  assert.deepStrictEqual(process_counts, { api: 1, matchmaker: 3, runner: 1, edge: 2 })
+  assert.deepStrictEqual(first.matchmaker_ports, [8_081, 8_083, 8_084])
+  assert.strictEqual(first.metrics?.port, 9_481)
+  const third = readConfig({ ...env, MUSTER_PROCESS: '2/3' })
+  assert.deepStrictEqual(third.process, { number: 2, count: 3 })
+  assert.strictEqual(third.metrics?.port, 9_489)
+  assert.strictEqual(internalAddress(third), '127.0.0.1:8084')
+  assert.deepStrictEqual(readConfig({}).process, { number: 0, count: 1 })
+  for (const value of ['1/1', '3/2', '0/0', '0/17', '1', '-1/2', 'a/b']) {
+    assert.match(mistakesOf({ MUSTER_PROCESS: value }).join(), /the second of three processes is 1\/3/, value)
+  }
+  assert.match(mistakesOf({ MUSTER_EDGE_PROCESSES: '0' }).join(), /MUSTER_EDGE_PROCESSES must be 1 at least/)
+  const socket = { MUSTER_EDGE_PROCESSES: '2', MUSTER_EDGE_SOCKET: '/run/muster/edge.sock' }
+  assert.match(mistakesOf(socket).join(), /MUSTER_EDGE_PROCESSES must be 1 where MUSTER_EDGE_SOCKET is set/)
+})
+
 test('games may call services of this machine in development only, and only when a setting says so', () => {
   assert.strictEqual(readConfig({}).fetch_localhost, false)
   assert.strictEqual(readConfig({ MUSTER_FETCH_LOCALHOST: 'on' }).fetch_localhost, true)
@@ -148,6 +167,7 @@ const VALUES: Partial<Record<SettingName, string>> = {
   DATABASE_URL: 'postgres://127.0.0.1/muster',
   MUSTER_ROLES: 'api',
   MUSTER_NODE: 'fra-2',
+  MUSTER_PROCESS: '1/3',
   MUSTER_METRICS_HOST: '::1',
   MUSTER_OTLP_URL: 'http://127.0.0.1:4319',
   MUSTER_OTLP_HEADERS: 'a=b',

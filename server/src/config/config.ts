@@ -3,6 +3,7 @@ import type { PortRange } from '@musterhost/contract'
 import type { Acme } from './acme.ts'
 import type { AddressBlock } from './lobby-network.ts'
 import type { SettingMembers } from './members.ts'
+import type { ProcessNumber } from './processes.ts'
 import type { Region, RegionTier, RoomLimit } from './regions.ts'
 import type { Role } from './roles.ts'
 import type { FEED_CLASSES, SettingName } from './settings.ts'
@@ -29,6 +30,12 @@ export type Config = SettingMembers & {
   node_id: string
   data_dir: string
   roles: readonly Role[]
+  /** Which process of its role this one is. */
+  process: ProcessNumber
+  /** The port of the HTTP of each matchmaker of the machine, by its number. */
+  matchmaker_ports: readonly number[]
+  /** How many processes of each role `muster start` runs. */
+  process_counts: Readonly<Record<Role, number>>
   /** Null: the embedded PostgreSQL in the data folder. */
   database_url: string | null
   /** Where notifications are read. Null: at `database_url`. */

@@ -13,7 +13,9 @@ import { readLobbyNetwork } from './lobby-network.ts'
 import { readMembers } from './members.ts'
 import { LOOPBACK, readBlocks, readOutbound, readTrustedProxies } from './networks.ts'
 import { readObjects } from './objects.ts'
+import type { ProcessNumber } from './processes.ts'
 import { isUrl, SettingsReader } from './read.ts'
+import { readProcesses } from './read-processes.ts'
 import { machineCapacity, type Region, readRegions, thisMachine } from './regions.ts'
 import { ROLES, type Role } from './roles.ts'
 import { FEED_CLASSES, MEMBERS_MAX, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
@@ -69,6 +71,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const roles = readRoles(read)
   const data_dir = resolve(read.text('MUSTER_DATA'))
   const edge = readEdge(read, mode, members)
+  const processes = readProcesses(read, members)
   const acme = readAcme(read, mode, roles.includes('api'))
   const config: Config = {
     ...members,
@@ -76,9 +79,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     node_id: readNode(read) ?? `${hostname()}:${data_dir}`,
     data_dir,
     roles,
+    ...processes,
     ...readDatabase(read),
     internal_plain_from: readBlocks(read, 'MUSTER_INTERNAL_PLAIN_FROM'),
-    metrics: readMetrics(read, roles),
+    metrics: readMetrics(read, roles, processes.process),
     otlp: readOtlp(read),
     ...edge,
     public_scheme: readPublicScheme(read, mode, edge.certificates_dir !== null || acme !== null),
@@ -164,7 +168,7 @@ function readUrl(
   return value
 }
 
-function readMetrics(read: SettingsReader, roles: readonly Role[]): Config['metrics'] {
+function readMetrics(read: SettingsReader, roles: readonly Role[], { number }: ProcessNumber): Config['metrics'] {
   const first_port = read.number('MUSTER_METRICS_PORT')
   const host = read.text('MUSTER_METRICS_HOST')
   const token = read.textOrNull('MUSTER_METRICS_TOKEN')
@@ -172,7 +176,8 @@ function readMetrics(read: SettingsReader, roles: readonly Role[]): Config['metr
   if (token === null && !LOOPBACK.has(host)) {
     read.mistakes.push('MUSTER_METRICS_HOST is not loopback: MUSTER_METRICS_TOKEN says who may read the metrics there.')
   }
-  return { host, port: first_port + ROLES.findIndex((role) => roles.includes(role)), token }
+  const role_index = ROLES.findIndex((role) => roles.includes(role))
+  return { host, port: first_port + number * ROLES.length + role_index, token }
 }
 
 function readOtlp(read: SettingsReader): Config['otlp'] {

@@ -1,5 +1,7 @@
 // The settings, which are environment variables: the one table of their names, kinds, defaults and limits. read.ts reads
 // values by it, and docs/configuration.md is generated from it.
+
+import { PROCESSES_MAX } from './processes.ts'
 import { PLACEMENTS } from './regions.ts'
 import { ROLES } from './roles.ts'
 
@@ -28,8 +30,8 @@ export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
 export const MEMBERS_MAX = 256
 /** Largest port number. */
 const PORT_MAX = 65_535
-/** The roles of one machine listen on ports that follow each other. */
-const METRICS_PORT_MAX = PORT_MAX - ROLES.length
+/** The processes of one machine listen on ports that follow each other. */
+const METRICS_PORT_MAX = PORT_MAX - ROLES.length * PROCESSES_MAX
 /** A service manager gives a program a minute to stop. */
 const DRAIN_SECONDS_MAX = 30
 /** A node that is away for an hour is gone. */
@@ -137,9 +139,20 @@ export const SETTINGS = {
   MUSTER_API_PORT: port(8_080, { doc: 'Port of the api role.' }),
   MUSTER_MATCHMAKER_PORT: port(8_081, { doc: 'Port of the matchmaker role.' }),
   MUSTER_LOBBY_API_PORT: port(8_082, { doc: 'Port where the matchmaker role serves lobbies (`PLATFORM_API_URL`).' }),
+  MUSTER_MATCHMAKER_PROCESSES: integer(1, {
+    max: PROCESSES_MAX,
+    doc: 'Matchmaker processes that `muster start` runs on this machine. They share the namespaces. The second one listens on the port after MUSTER_LOBBY_API_PORT, and so on.',
+  }),
+  MUSTER_EDGE_PROCESSES: integer(1, {
+    max: PROCESSES_MAX,
+    doc: 'Edge processes that `muster start` runs on this machine. They share the ports of HTTP and HTTPS, and each has a part of MUSTER_EDGE_PORTS. Limits per client hold for all of them together.',
+  }),
+  MUSTER_PROCESS: text('0/1', {
+    doc: 'Which process of its role this one is, from 0, and how many there are: `1/3` is the second of three. `muster start` sets it.',
+  }),
   MUSTER_METRICS_PORT: integer(9_480, {
     max: METRICS_PORT_MAX,
-    doc: 'First of four ports with metrics and health: api, matchmaker, runner, edge. 0: off.',
+    doc: 'First of four ports with metrics and health: api, matchmaker, runner, edge. The next four are for the second process of each role, and so on. 0: off.',
   }),
   MUSTER_METRICS_HOST: text('127.0.0.1', { doc: 'Address that these ports listen on.' }),
   MUSTER_METRICS_TOKEN: text('', {

@@ -39,7 +39,8 @@ export function startSentence(error: unknown, config: Config): string {
 function settingOfPort(config: Config, port: number): string {
   if (port === config.api_port) return 'MUSTER_API_PORT'
   if (port === config.matchmaker_port) return 'MUSTER_MATCHMAKER_PORT'
-  if (port === config.lobby_api_port) return 'MUSTER_LOBBY_API_PORT'
+  const further_port = config.lobby_api_port + config.process_counts.matchmaker - 1
+  if (port >= config.lobby_api_port && port <= further_port) return 'MUSTER_LOBBY_API_PORT'
   if (port === config.edge_https_port) return 'MUSTER_EDGE_HTTPS_PORT'
   return 'MUSTER_EDGE_HTTP_PORT'
 }

@@ -616,7 +616,9 @@ type ShardTable = { shard: number; projected_seq: number }
 type MatchmakerTable = {
   writer: string
   node_id: string
-  /** Where other nodes reach its HTTP. */
+  /** Which matchmaker of the node it is. */
+  process: Generated<number>
+  /** Where other processes reach its HTTP. */
   address: string
   start_ts: CreateTime
   seen_ts: Generated<Date>
@@ -950,6 +952,8 @@ type EdgePortTable = { node_id: string; transport: 'tcp' | 'udp'; port: number }
 type EdgeTable = {
   edge_id: string
   node_id: string
+  /** Which edge of the node it is. */
+  process: Generated<number>
   start_ts: CreateTime
   silent_ts: Date | null
   public_host: string | null

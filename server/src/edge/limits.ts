@@ -3,6 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { PACKED_IN_MEMORY_BYTES_MAX } from '../objects/pack.ts'
 
+/** sockaddr_un holds 108 bytes with the closing NUL. */
+export const SOCKET_PATH_BYTES_MAX = 107
 /** Connections open at once, if the process may open enough descriptors. */
 const CONNECTIONS_MAX = 50_000
 /** Descriptors of one connection: its own, and the one to the backend. */

@@ -8,6 +8,7 @@ import { StreamAdmission } from '@musterhost/contract/edge'
 import { parseTrustedProxies } from '../addresses/client-ip.ts'
 import { OwnAddresses } from '../addresses/own-addresses.ts'
 import { publicUrl } from '../config/addresses.ts'
+import { instanceName } from '../config/processes.ts'
 import { StartError, startSentence } from '../config/start-error.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { Cdn } from './cdn/cdn.ts'
@@ -22,12 +23,13 @@ import type { ListenerFacts, ListenerName } from './hand-over/messages.ts'
 import { Predecessor } from './hand-over/take.ts'
 import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
-import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
+import { ARRIVING_POOL, ROLE_POOLS, SOCKET_PATH_BYTES_MAX } from './limits.ts'
 import { openLinks } from './links.ts'
 import { checkNodeInternals } from './node-internals.ts'
 import { ConnectionLimits } from './presence/connection-limits.ts'
 import { Flows } from './presence/flows.ts'
 import { LobbyConnections } from './presence/lobby-connections.ts'
+import { MachineEdges } from './presence/machine-edges.ts'
 import { Players } from './presence/players.ts'
 import { reportConnections } from './presence/report-connections.ts'
 import { reportUnnamedProxies } from './presence/report-proxies.ts'
@@ -41,6 +43,7 @@ import { createDomains } from './routes/domains.ts'
 import { createHosts } from './routes/hosts.ts'
 import { createLookups } from './routes/lookups.ts'
 import { createRoutes } from './routes/routes.ts'
+import { SharedCounts } from './shared-counts.ts'
 import { keepPortsOpen } from './streams/edge-ports.ts'
 import { PortConnectionLimits } from './streams/port-connection-limits.ts'
 import { createPortOwners } from './streams/port-owners.ts'
@@ -49,9 +52,6 @@ import { Tcp } from './streams/tcp.ts'
 import { Udp } from './streams/udp.ts'
 import { createCertificates } from './tls/certificates.ts'
 import { tlsOptions } from './tls/tls.ts'
-
-/** sockaddr_un holds 108 bytes with the closing NUL. */
-const SOCKET_PATH_BYTES_MAX = 107
 
 const HTTP_LIMITS: HttpLimits = { role_pools: ROLE_POOLS, arriving_pool: ARRIVING_POOL }
 
@@ -77,6 +77,12 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   })
   const { edge, listener, tcp, udp, owners, reports } = await openStreams(ctx, opened, parts, predecessor)
 
+  edge.machine_edges = await MachineEdges.open(ctx, {
+    end: ({ player_id, ...port }) => edge.flows.endOf(player_id, port),
+    addressesOf: (player) => edge.players.addressesOf(player),
+  })
+  edge.players.machine_edges = edge.machine_edges
+  opened.defer(() => edge.machine_edges?.close())
   // Before HTTP, so that every address that a find returns accepts connections at once, also after a crash.
   const raw_ports = await keepPortsOpen(ctx, owners, {
     tcp: (port) => tcp.open(port, predecessor?.inheritance.takePort(port)),
@@ -109,6 +115,8 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     await listenOnProxySocket(server, ctx.config.edge_socket)
     proxied.push(server)
   }
+  edge.links.announce()
+  if (edge.shared !== null) edge.shared.is_taking = false
   inherited?.close()
   void predecessor?.follow({ flows: edge.flows, udp, listener, players: edge.players })
 
@@ -165,10 +173,18 @@ async function openEdge(
   opened: AsyncDisposableStack,
   { limits, mainUrl, is_successor }: { limits: HttpLimits; mainUrl: () => string; is_successor: boolean },
 ): Promise<EdgeParts> {
+  const { count } = ctx.config.process
+  const shared = SharedCounts.open(join(ctx.config.data_dir, 'edge', 'counts'), {
+    count,
+    is_successor,
+    log: ctx.log,
+    now: ctx.now,
+  })
+  opened.defer(() => shared?.close())
   const connection_limits = new ConnectionLimits()
   connection_limits.registerMetrics(ctx.metrics)
   const lobby_connections = new LobbyConnections()
-  const players = new Players(ctx)
+  const players = new Players(ctx, shared?.of('player connections') ?? null)
   opened.defer(() => players.close())
   const seats = createSeats(ctx)
   const admission = new StreamAdmission(players, seats, lobby_connections)
@@ -176,7 +192,7 @@ async function openEdge(
   const flows = new Flows({ connection_limits, lobby_connections, port_limits, admission, players })
   const internals = await checkNodeInternals(ctx.log)
   const refuse = createRefuse(ctx, mainUrl)
-  const lookups = createLookups(ctx)
+  const lookups = createLookups(ctx, shared?.of('failed look-ups') ?? null)
   const links = await openLinks(ctx, { is_successor, routes: () => edge.routes })
   opened.defer(() => links.close())
   const meaningOf = createHosts(ctx.config)
@@ -187,10 +203,11 @@ async function openEdge(
   opened.defer(() => damaged.close())
   const site_files = openSiteFiles(ctx)
   opened.defer(() => site_files.close())
-  const send = createSend(ctx, { lookups, damaged, site_files })
+  const send = createSend(ctx, { lookups, damaged, site_files, shared })
   opened.defer(() => sites.close())
   const edge: Edge = {
     ...{ ctx, internals, refuse, lobby_connections, players, flows, meaningOf, certificates, lookups, links, limits },
+    ...{ shared, machine_edges: null },
     ticks: createTicks(ctx),
     routes: createRoutes(ctx, lookups, links.paths),
     cdn: new Cdn(ctx, { sites, damaged, refuse, send, mainUrl }),
@@ -219,13 +236,13 @@ async function openStreams(
   opened.defer(() => http.close())
   const listener = new HttpListener(connection_limits, http, edge.internals)
   const owners = createPortOwners(ctx, edge.lookups)
-  const shared = { routes, owners, connection_limits, lobby_connections, host, admission }
+  const carried = { routes, owners, connection_limits, lobby_connections, host, admission }
   const tls = certificates && {
     options: tlsOptions(ctx, certificates.raw_ports),
     tickets: certificates.tickets,
   }
-  const tcp = new Tcp(ctx, { ...shared, meaningOf, port_limits, flows, tls })
-  const udp = new Udp(ctx, { ...shared, seats, players, paths: edge.links.paths })
+  const tcp = new Tcp(ctx, { ...carried, meaningOf, port_limits, flows, tls })
+  const udp = new Udp(ctx, { ...carried, seats, players, paths: edge.links.paths, shared: edge.shared })
   const heir = { flows, udp, listener, players }
   // Sessions at ports without a known owner would be ended.
   if (predecessor !== null) await owners.read()
@@ -244,8 +261,9 @@ async function openStreams(
 
 /** Null: the path of the socket would be too long, or it cannot be made here. */
 function handOverPath({ config, log }: Context): string | null {
+  const { process: process_number } = config
   const folder = join(config.data_dir, 'edge')
-  const path = join(folder, 'hand-over.sock')
+  const path = join(folder, `${instanceName('hand-over', process_number.number)}.sock`)
   if (process.platform !== 'linux' || Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
     log.info('this edge hands nothing over: the path of its socket would be too long, or the system is not Linux')
     return null
@@ -271,6 +289,7 @@ async function listen(
   inherited: Inheritance | null,
 ): Promise<Listening[]> {
   const { edge_hosts } = ctx.config
+  const is_shared = ctx.config.process.count > 1
   for (let attempt = 1; ; attempt++) {
     const listeners: Listening[] = []
     let port = wanted_port
@@ -279,7 +298,7 @@ async function listen(
         const server = create()
         const handle = inherited?.takeListener({ name, host, port }) ?? null
         if (handle !== null) server.listen(handle)
-        else if (!(await listenOn(server, port, host ?? undefined))) continue
+        else if (!(await listenOn(server, { port, host: host ?? undefined, is_shared }))) continue
         port = portOf(server)
         listeners.push({ name, host, port, server })
       }
@@ -295,9 +314,13 @@ async function listen(
 }
 
 /** Resolves with false when this machine does not have the address. */
-async function listenOn(server: Server, port: number, host: string | undefined): Promise<boolean> {
+async function listenOn(
+  server: Server,
+  { port, host, is_shared }: { port: number; host: string | undefined; is_shared: boolean },
+): Promise<boolean> {
   const listening = once(server, 'listening')
-  server.listen({ port, host, backlog: 1024 })
+  // The kernel distributes the connections over all edge processes of the machine.
+  server.listen({ port, host, backlog: 1024, ...(is_shared && { reusePort: true }) })
   try {
     await listening
     return true

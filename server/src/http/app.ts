@@ -179,10 +179,19 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
+/** `is_shared`: other processes of the role listen at the port too, and the kernel distributes the connections. */
+type ListenPort = { port: number; setting: string; is_shared?: boolean }
+
 /** Throws an Error that names the setting when the port is taken. */
-export async function listen(ctx: Context, app: FastifyInstance, port: number, setting: string): Promise<RunningRole> {
+export async function listen(
+  ctx: Context,
+  app: FastifyInstance,
+  { port, setting, is_shared = false }: ListenPort,
+): Promise<RunningRole> {
   try {
-    const address = await app.listen({ host: ctx.config.internal_host, port })
+    // Fastify passes all options to Node's listen().
+    const shared = is_shared ? { reusePort: true } : {}
+    const address = await app.listen({ host: ctx.config.internal_host, port, ...shared })
     return { address, stop: () => drain(ctx, app) }
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code

@@ -76,7 +76,10 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     onDeposed: (shard) => leases.deposed(shard),
   })
   const address = internalAddress(config)
-  const leases = new ShardLeases({ pool, listener, log, now, elapsed, node_id: config.node_id, address }, books)
+  const leases = new ShardLeases(
+    { pool, listener, log, now, elapsed, address, node_id: config.node_id, process: config.process },
+    books,
+  )
   const parts: MatchmakerParts = { books, projection, leases, connectionCount: () => 0 }
   registerMetrics(ctx, parts)
   // They write what the last commits say, so they are closed after the books.

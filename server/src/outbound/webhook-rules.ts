@@ -9,7 +9,7 @@ type Settings = {
   fetch_private_networks: readonly string[]
   fetch_localhost: boolean
   api_port: number
-  matchmaker_port: number
+  matchmaker_ports: readonly number[]
   database_url: string | null
 }
 
@@ -21,7 +21,7 @@ export function webhookRules(config: Settings): Omit<FetchRules, 'names'> {
     schemes: config.mode === 'production' ? ['https'] : ['http', 'https'],
     private_networks: parseNetworks([...config.fetch_private_networks, ...(config.fetch_localhost ? LOOPBACK : [])]),
     calls_localhost: config.fetch_localhost,
-    own_ports: [config.api_port, config.matchmaker_port, ...database_ports],
+    own_ports: [config.api_port, ...config.matchmaker_ports, ...database_ports],
     own_addresses: 'refused',
   }
 }

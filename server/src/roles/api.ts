@@ -122,7 +122,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
   background.defer(() => jobs.stop())
   background.defer(() => options.refusals.close())
-  const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
+  const role = await listen(ctx, app, { port: ctx.config.api_port, setting: 'MUSTER_API_PORT' })
   const aggregation = startAggregation(ctx)
   background.defer(() => aggregation.stop())
   const node_use = startNodeUse(ctx)

@@ -1,5 +1,5 @@
 // The matchmaker role: seats, players, parties and regions over HTTP. It has two listeners: one for players, backends and
-// developers, and one for lobbies.
+// developers, and one for lobbies, which all matchmaker processes of the machine share.
 import { type Operation, watchEvents } from '@musterhost/contract'
 import type { Context, RunningRole } from '../context.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
@@ -71,9 +71,16 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   unless_it_serves.defer(() => sockets.close())
   unless_it_serves.defer(() => options.callers.close())
   unless_it_serves.defer(() => options.refusals.close())
-  const lobby_role = await listen(ctx, lobby_app, ctx.config.lobby_api_port, 'MUSTER_LOBBY_API_PORT')
+  const lobby_role = await listen(ctx, lobby_app, {
+    port: ctx.config.lobby_api_port,
+    setting: 'MUSTER_LOBBY_API_PORT',
+    is_shared: ctx.config.process.count > 1,
+  })
   unless_it_serves.defer(() => lobby_role.stop({ end_lobbies: false }))
-  const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
+  const role = await listen(ctx, app, {
+    port: ctx.config.matchmaker_ports[ctx.config.process.number]!,
+    setting: ctx.config.process.number === 0 ? 'MUSTER_MATCHMAKER_PORT' : 'MUSTER_LOBBY_API_PORT',
+  })
   unless_it_serves.move()
   return {
     address: role.address,

@@ -41,7 +41,10 @@ export async function requireFreePorts(config: Config): Promise<void> {
   const wanted = [
     { setting: 'MUSTER_API_PORT', port: config.api_port, host: config.internal_host },
     { setting: 'MUSTER_MATCHMAKER_PORT', port: config.matchmaker_port, host: config.internal_host },
-    { setting: 'MUSTER_LOBBY_API_PORT', port: config.lobby_api_port, host: config.internal_host },
+    ...Array.from({ length: config.process_counts.matchmaker }, (_, number) => {
+      const setting = number === 0 ? 'MUSTER_LOBBY_API_PORT' : `MUSTER_LOBBY_API_PORT + ${number}`
+      return { setting, port: config.lobby_api_port + number, host: config.internal_host }
+    }),
     { setting: 'MUSTER_EDGE_HTTP_PORT', port: config.edge_http_port, host: edgeHost(config) },
     ...(hasHttps(config)
       ? [{ setting: 'MUSTER_EDGE_HTTPS_PORT', port: config.edge_https_port, host: edgeHost(config) }]

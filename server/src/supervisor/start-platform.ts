@@ -9,6 +9,7 @@ import type { Logger } from 'pino'
 import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.ts'
 import { writeChosenPorts } from '../config/chosen-ports.ts'
 import type { Config } from '../config/config.ts'
+import { instanceName, type ProcessNumber } from '../config/processes.ts'
 import { readConfig } from '../config/read-config.ts'
 import type { Role } from '../config/roles.ts'
 import { connect, type DatabaseConnection } from '../database/connect.ts'
@@ -39,6 +40,8 @@ import { readWayBack, removeWayBack, type WayBack, wayBackFile } from './upgrade
 
 /** Connections to the database, for the migration and the example. */
 const SUPERVISOR_CONNECTIONS_MAX = 2
+/** How long processes may take to stop that this start has no successors for. */
+const LEFT_STOP_MS_MAX = 25_000
 
 export type Start = {
   env: NodeJS.ProcessEnv
@@ -254,16 +257,18 @@ export async function startRoleProcesses(start: Start, options: RoleProcessesOpt
   const { env, lock, isQuiet, detailOf, is_plain = false } = options
   const started: SupervisedRole[] = []
   const onProcess = (): void => recordProcesses(lock, started, inherited)
-  const inherited = lock.is_continued ? inheritedBy(lock, config.roles, () => onProcess()) : null
+  const inherited = lock.is_continued ? inheritedBy(lock, instancesOf(config), () => onProcess()) : null
   const has_way_back = readWayBack(wayBackFile(config.data_dir)) !== null
   const steps: Promise<unknown>[] = []
-  for (const name of config.roles) {
+  for (const { role: of_role, number } of instancesOf(config)) {
+    // What the first process makes in the data folder, the others find there.
+    if (number.number > 0) await Promise.race([firstOf(started, of_role)?.first_ready, rejectOnAbort(start.signal)])
     start.signal.throwIfAborted()
+    const name = instanceName(of_role, number.number)
     const step = terminal.step(name)
     const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: name, terminal, elapsed, isQuiet })
-    const of_role = inherited?.get(name) ?? null
-    const taking = { inherited: of_role, is_plain, has_way_back }
-    const role = superviseRole({ role: name, env, log, terminal, elapsed, onProcess, ...taking })
+    const taking = { inherited: inherited?.get(name) ?? null, is_plain, has_way_back }
+    const role = superviseRole({ role: of_role, number, env, log, terminal, elapsed, onProcess, ...taking })
     started.push(role)
     parts.push({
       stop: async (how) => {
@@ -275,20 +280,46 @@ export async function startRoleProcesses(start: Start, options: RoleProcessesOpt
       stay: (log_folder) => role.stay(logPath(log_folder, name)),
     })
     onProcess()
-    const finished = finishStep(step, role.first_ready, (address) => detailOf(name, address))
+    const finished = finishStep(step, role.first_ready, (address) => detailOf(of_role, address))
     if (inherited !== null) await finished
     steps.push(finished)
   }
   await Promise.all(steps)
+  // This start has fewer processes of a role than the one before.
+  await Promise.all(
+    [...(inherited ?? [])].map(([name, left]) => isStarted(started, name) || left.stop(LEFT_STOP_MS_MAX)),
+  )
+}
+
+type Instance = { role: Role; number: ProcessNumber }
+
+/** The processes of this node, in the order of their start. */
+function instancesOf({ roles, process_counts }: Config): Instance[] {
+  return roles.flatMap((role) => {
+    const count = process_counts[role]
+    return Array.from({ length: count }, (_, number) => ({ role, number: { number, count } }))
+  })
+}
+
+function firstOf(started: readonly SupervisedRole[], of_role: Role): SupervisedRole | undefined {
+  return started.find(({ role }) => role === of_role)
+}
+
+function isStarted(started: readonly SupervisedRole[], name: string): boolean {
+  return started.some((role) => role.name === name)
 }
 
 function inheritedBy(
   { previous }: FolderLock,
-  roles: readonly Role[],
+  instances: readonly Instance[],
   onEnd: () => void,
-): Map<Role, InheritedProcesses> {
+): Map<string, InheritedProcesses> {
   const all = [...(previous?.roles ?? []), ...(previous?.retiring ?? [])]
-  const entries = roles.map((name): [Role, InheritedProcesses] => {
+  const names = new Set([
+    ...instances.map(({ role, number }) => instanceName(role, number.number)),
+    ...all.map(({ role }) => role),
+  ])
+  const entries = [...names].map((name): [string, InheritedProcesses] => {
     const processes = all.filter(({ role }) => role === name)
     return [name, new InheritedProcesses(processes, onEnd)]
   })
@@ -298,10 +329,10 @@ function inheritedBy(
 function recordProcesses(
   lock: FolderLock,
   started: readonly SupervisedRole[],
-  inherited: ReadonlyMap<Role, InheritedProcesses> | null,
+  inherited: ReadonlyMap<string, InheritedProcesses> | null,
 ): void {
-  const known = started.map((role) => ({ name: role.role, ...role.pids() }))
-  const waiting = [...(inherited ?? [])].filter(([name]) => !started.some(({ role }) => role === name))
+  const known = started.map((role) => ({ name: role.name, ...role.pids() }))
+  const waiting = [...(inherited ?? [])].filter(([name]) => !isStarted(started, name))
   lock.record({
     roles: known.flatMap(({ name, current }) => (current === null ? [] : identitiesOf(name, [current]))),
     retiring: [

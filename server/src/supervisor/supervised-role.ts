@@ -7,6 +7,7 @@
 // same with the processes that it finds (inherited-processes.ts).
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { instanceName, type ProcessNumber } from '../config/processes.ts'
 import { ROLE_FLAGS, type Role } from '../config/roles.ts'
 import { StartError } from '../config/start-error.ts'
 import type { InheritedProcesses } from './inherited-processes.ts'
@@ -22,6 +23,8 @@ const ROLE_STOP_MS_MAX = STOP_MS_MAX + 5_000
 
 type Options = {
   role: Role
+  /** Which process of the role it is. Default: the only one. */
+  number?: ProcessNumber
   env: NodeJS.ProcessEnv
   log: RoleLog
   terminal: SupervisorTerminal
@@ -73,6 +76,8 @@ export function superviseRole(options: Options): SupervisedRole {
 
 export class SupervisedRole {
   readonly role: Role
+  /** The role, with its number from the second process on. */
+  readonly name: string
   /** The address of the first process that was ready. Rejects with a StartError when the first process ends before. */
   readonly first_ready: Promise<string | null>
   readonly #options: Options
@@ -92,6 +97,7 @@ export class SupervisedRole {
 
   constructor(options: Options) {
     this.role = options.role
+    this.name = instanceName(options.role, options.number?.number ?? 0)
     this.#options = options
     this.#program = options.program ?? OWN_PROGRAM
     this.#inherited = options.inherited ?? null
@@ -138,7 +144,7 @@ export class SupervisedRole {
         const staying = Promise.withResolvers<void>()
         child.on('message', (value) => parseRoleMessage(value)?.kind === 'staying' && staying.resolve())
         child.send({ kind: 'stay', log_path } satisfies SupervisorMessage, () => {})
-        const late = setTimeout(() => staying.reject(new Error(`The ${this.role} role does not respond.`)), STAY_MS_MAX)
+        const late = setTimeout(() => staying.reject(new Error(`The ${this.name} role does not respond.`)), STAY_MS_MAX)
         await staying.promise.finally(() => clearTimeout(late))
       }),
     )
@@ -154,7 +160,7 @@ export class SupervisedRole {
     const before = this.#program
     if (this.#is_stopping || this.#is_restarting || former === null || !former.is_ready) {
       if (program === null) return before
-      throw new StartError(`The ${this.role} role is not ready now. Try again when it is.`)
+      throw new StartError(`The ${this.name} role is not ready now. Try again when it is.`)
     }
     this.#program = program ?? before
     this.#is_restarting = true
@@ -183,7 +189,7 @@ export class SupervisedRole {
     } catch (error) {
       if (!breaks) throw error
       const reason = next.reason === null ? '' : `: ${next.reason}`
-      this.#options.terminal.warn(this.role, `cannot hand over${reason}; its connections break`)
+      this.#options.terminal.warn(this.name, `cannot hand over${reason}; its connections break`)
       await this.#restartPlainly(former)
     }
   }
@@ -199,7 +205,7 @@ export class SupervisedRole {
   async #startAfterInherited(inherited: InheritedProcesses): Promise<void> {
     this.#inherited = null
     await inherited.stop(ROLE_STOP_MS_MAX)
-    if (this.#is_stopping) this.#first.reject(new StartError(`The ${this.role} role was stopped.`))
+    if (this.#is_stopping) this.#first.reject(new StartError(`The ${this.name} role was stopped.`))
     else this.#start()
   }
 
@@ -218,7 +224,7 @@ export class SupervisedRole {
     // A closed channel is a request to stop as well.
     for (const { child } of processes) if (child.connected) child.send(message, () => {})
     return setTimeout(() => {
-      this.#options.terminal.warn(this.role, `does not stop within ${ROLE_STOP_MS_MAX / 1_000} s; it is killed`)
+      this.#options.terminal.warn(this.name, `does not stop within ${ROLE_STOP_MS_MAX / 1_000} s; it is killed`)
       for (const { child } of processes) child.kill('SIGKILL')
     }, ROLE_STOP_MS_MAX)
   }
@@ -233,13 +239,14 @@ export class SupervisedRole {
   }
 
   #start(replaces: RoleProcess | null = null): RoleProcess {
-    const { role, env, log, onProcess, elapsed } = this.#options
+    const { role, number, env, log, onProcess, elapsed } = this.#options
     const { path, exec_path } = this.#program
     this.#restart_timer = null
     const start_ms = elapsed()
-    const child = fork(path, [role], {
+    const numbered = number !== undefined && number.count > 1
+    const child = fork(path, [role, ...(this.name === role ? [] : [this.name])], {
       execPath: exec_path,
-      env: { ...env, MUSTER_ROLES: role },
+      env: { ...env, MUSTER_ROLES: role, ...(numbered && { MUSTER_PROCESS: `${number.number}/${number.count}` }) },
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [...ROLE_FLAGS[role]],
@@ -276,7 +283,7 @@ export class SupervisedRole {
     process.readiness.resolve()
     clearTimeout(process.overdue)
     if (this.#is_first) this.#first.resolve(message.address)
-    else this.#options.terminal.say(`${this.role} is back.`)
+    else this.#options.terminal.say(`${this.name} is back.`)
     this.#is_first = false
   }
 
@@ -287,7 +294,7 @@ export class SupervisedRole {
     clearTimeout(process.overdue)
     const why =
       process.reason === null ? `It ${how} before it was ready. ${this.#options.log.lastLines()}` : process.reason
-    process.readiness.reject(new StartError(`The ${this.role} role cannot start: ${why}`.trim()))
+    process.readiness.reject(new StartError(`The ${this.name} role cannot start: ${why}`.trim()))
     if (!was_retiring) {
       const replaces = process.replaces
       const continues = !process.is_ready && replaces !== null && this.#retiring.delete(replaces)
@@ -301,7 +308,7 @@ export class SupervisedRole {
     if (this.#process !== null || (this.#is_restarting && process.is_ready)) return
     if (this.#is_first && !process.is_ready && this.#inherited !== null && !this.#options.has_way_back) {
       const reason = process.reason === null ? '' : `: ${process.reason}`
-      terminal.warn(this.role, `cannot take over from the version before${reason}; its connections break`)
+      terminal.warn(this.name, `cannot take over from the version before${reason}; its connections break`)
       void this.#startAfterInherited(this.#inherited)
       return
     }
@@ -310,12 +317,12 @@ export class SupervisedRole {
       this.#is_stopping = true
       this.#ended.resolve()
       const reason = process.reason ?? `it ${how} before it was ready. ${log.lastLines()}`.trim()
-      this.#first.reject(new StartError(`The ${this.role} role cannot start: ${reason}`))
+      this.#first.reject(new StartError(`The ${this.name} role cannot start: ${reason}`))
       return
     }
     const restart = this.#policy.died(elapsed() - process.start_ms)
     const reason = process.reason ? `: ${process.reason}` : ''
-    terminal.warn(this.role, `${how}${reason}; starting it again ${restartPhrase(restart)}`)
+    terminal.warn(this.name, `${how}${reason}; starting it again ${restartPhrase(restart)}`)
     this.#restart_timer = setTimeout(() => this.#start(), restart.delay_ms)
   }
 }

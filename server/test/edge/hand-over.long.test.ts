@@ -1,7 +1,6 @@
 // A planned restart of the edge: the next edge takes over while players play. Every flow counts its messages in both directions,
 // so that a lost, doubled or late byte shows. ROUNDS and FLOWS make the test as large as a busy edge.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -15,7 +14,7 @@ import { HandleChannel } from '../../src/edge/hand-over/channel.ts'
 import { isKind } from '../../src/edge/hand-over/messages.ts'
 import { HAND_OVER_VERSION } from '../../src/wire/compatibility.ts'
 import { until } from '../support/until.ts'
-import { RAW_HOST, startTestEdge, type TestEdge } from './platform.ts'
+import { type EdgeProcess, RAW_HOST, startEdgeProcess, startTestEdge, type TestEdge } from './platform.ts'
 
 const ROUNDS = Number(process.env.ROUNDS ?? 2)
 /** WebSockets; a fifth of it TCP connections, and a fifth UDP sources. */
@@ -33,7 +32,6 @@ const FAULTS_SHOWN_MAX = 10
 /** One client may have 128 connections to a raw port. */
 const PER_PORT = 100
 const TIMEOUT = { timeout: 60_000 + ROUNDS * 30_000 }
-const PROGRAM = join(import.meta.dirname, 'small-edge.ts')
 
 /** One player: what it has sent, and what came back, in order. `fault`: the first thing that went wrong. */
 type Player = {
@@ -53,11 +51,12 @@ test('a planned restart of the edge closes no connection and loses no byte', TIM
   const lobby_id = await edge.lobby({ game: web })
   const udp_number = (await edge.raw('udp', udp)).number
   // From here on each edge is a process of its own, and the players do not share its event loop.
-  let current = await startNext(t, edge.ctx)
+  const first = await startNext(t, edge.ctx)
+  const running: EdgeProcess[] = [first, ...edge.further]
   await edge.role.retired
   await edge.role.stop({ end_lobbies: false })
   let tcp_number = 0
-  const url = `ws://127.0.0.1:${current.port}/lobbies/${lobby_id}/game/`
+  const url = `ws://127.0.0.1:${first.port}/lobbies/${lobby_id}/game/`
   const players: Player[] = []
   for (let index = 0; index < FLOWS; index++) players.push(await playWebSocket(url))
   for (let index = 0; index < FLOWS / 5; index++) {
@@ -71,7 +70,7 @@ test('a planned restart of the edge closes no connection and loses no byte', TIM
     sending.stop()
     for (const player of players) player.close()
   })
-  const visitor = visit(`http://127.0.0.1:${current.port}/lobbies/${lobby_id}/game/`)
+  const visitor = visit(`http://127.0.0.1:${first.port}/lobbies/${lobby_id}/game/`)
   /** A datagram that had no room at a player or a server of this test is no loss of the edge, so there must be none. */
   const requireRoom = (round: number): void => {
     const ports = [udp, ...udp_players.map(({ port }) => port)]
@@ -83,8 +82,10 @@ test('a planned restart of the edge closes no connection and loses no byte', TIM
   }
 
   for (let round = 0; round < ROUNDS; round++) {
-    const next = await startNext(t, edge.ctx)
-    await current.exit
+    // With several edge processes, each round replaces another one.
+    const number = round % running.length
+    const next = await startNext(t, edge.ctx, number)
+    await running[number]!.exit
     const now = players.map(({ received }) => received)
     const silent = (): string[] =>
       players.flatMap(({ name, received, fault }, index) => (fault === null && received <= now[index]! + 2 ? name : []))
@@ -103,7 +104,7 @@ test('a planned restart of the edge closes no connection and loses no byte', TIM
       `round ${round}: ${players.length} flows continue; ${connections} connections paused for ${connections_pause_ms} ms, ` +
         `datagrams for ${datagrams_pause_ms} ms`,
     )
-    current = next
+    running[number] = next
   }
   const { failures, visits } = await visitor.stop()
   assert.deepEqual(failures, [])
@@ -112,12 +113,12 @@ test('a planned restart of the edge closes no connection and loses no byte', TIM
   sending.stop()
   await until('all that was sent has come back', () => players.every(({ sent, received }) => sent === received))
   requireRoom(ROUNDS)
-  await until('one edge is registered, with every connection', async () => {
+  await until('one edge is registered for each process, with every connection', async () => {
     const { rows } = await edge.ctx.pool.query<{ edges: number; count: number }>(
       `select (select count(*) from edges)::int as edges,
         (select sum(connection_count) from lobby_connections)::int as count`,
     )
-    return rows[0]!.edges === 1 && rows[0]!.count === players.length
+    return rows[0]!.edges === running.length && rows[0]!.count === players.length
   })
   const sent = players.reduce((sum, player) => sum + player.sent, 0)
   t.diagnostic(`${sent} messages in ${ROUNDS} restarts, each returned once and in order`)
@@ -177,39 +178,21 @@ const socketOf = ({ config }: Context): string => join(config.data_dir, 'edge', 
 
 type Taken = { connections: number; connections_pause_ms: number | null; datagrams_pause_ms: number | null }
 /** `taken`: how its hand-over went, from its log. */
-type NextEdge = { child: ChildProcess; port: number; exit: Promise<unknown>; taken: () => Taken }
+type NextEdge = EdgeProcess & { taken: () => Taken }
 
 /** Starts the next edge as a process. It has taken over when this resolves. */
-async function startNext(t: TestContext, { config }: TestEdge['ctx']): Promise<NextEdge> {
-  const child = spawn(process.execPath, [PROGRAM], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: {
-      PATH: process.env.PATH,
-      MUSTER_DATA: config.data_dir,
-      DATABASE_URL: config.database_url!,
-      MUSTER_EDGE_HTTP_PORT: '0',
-      MUSTER_EDGE_HTTPS_PORT: '0',
-      MUSTER_API_PORT: '1',
-      MUSTER_MATCHMAKER_PORT: '1',
-      MUSTER_LOG_LEVEL: 'info',
-    },
+async function startNext(t: TestContext, { config }: TestEdge['ctx'], number = 0): Promise<NextEdge> {
+  const next = await startEdgeProcess(t, {
+    MUSTER_DATA: config.data_dir,
+    DATABASE_URL: config.database_url!,
+    MUSTER_EDGE_HTTP_PORT: String(config.edge_http_port),
+    MUSTER_EDGE_HTTPS_PORT: String(config.edge_https_port),
+    MUSTER_PROCESS: `${number}/${config.process.count}`,
+    MUSTER_API_PORT: '1',
+    MUSTER_MATCHMAKER_PORT: '1',
   })
-  const exit = once(child, 'exit')
-  t.after(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGKILL')
-    await exit
-  })
-  const log: Record<string, unknown>[] = []
-  const port = Promise.withResolvers<number>()
-  createInterface({ input: child.stdout! }).on('line', (line) => {
-    if (/^\d+$/.test(line)) port.resolve(Number(line))
-    else log.push(JSON.parse(line) as Record<string, unknown>)
-    if (process.env.TEST_LOG_LEVEL !== undefined) process.stderr.write(`${child.pid} ${line}\n`)
-  })
-  void exit.then(() => port.reject(new Error(`The next edge has ended: ${JSON.stringify(log.at(-1))}`)))
-  const taken = (): Taken => log.find(({ msg }) => msg === 'this edge reads from now on') as unknown as Taken
-  return { child, port: await port.promise, exit, taken }
+  const taken = (): Taken => next.log.find(({ msg }) => msg === 'this edge reads from now on') as unknown as Taken
+  return { ...next, taken }
 }
 
 /**

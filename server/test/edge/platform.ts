@@ -1,11 +1,13 @@
 // An edge for a test: the real role on a free port, with a database of its own, and backends that the test defines.
 import assert from 'node:assert'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
@@ -20,9 +22,11 @@ import { newObjectKey } from '../../src/objects/objects.ts'
 import { createClock } from '../support/clock.ts'
 import { readTestConfig } from '../support/config.ts'
 import { createDatabase } from '../support/database.ts'
+import { freePorts } from '../support/free-ports.ts'
 import { until } from '../support/until.ts'
 
 const WAIT_MS_MAX = 20_000
+const SMALL_EDGE = join(import.meta.dirname, 'small-edge.ts')
 /** The address of raw ports in development. */
 export const RAW_HOST = '127.0.0.2'
 
@@ -66,6 +70,10 @@ export async function startBackend(
 export type TestEdge = {
   ctx: Context
   role: RunningEdge
+  /** The edge processes beside `role`. */
+  further: readonly EdgeProcess[]
+  /** Starts the process with this number again, where it was killed. */
+  restart: (t: TestContext, number: number) => Promise<EdgeProcess>
   port: number
   https_port: number
   /** The errors in the edge's log. A test removes those that it expects; any other one fails the test. */
@@ -109,20 +117,52 @@ export type EdgeOptions = {
   api_port?: number
   matchmaker_port?: number
   env?: Record<string, string>
+  /** Edge processes. All but the first are processes of their own. Default: TEST_EDGE_PROCESSES, else 1. */
+  processes?: number
+}
+
+/** An edge of its own, in small-edge.ts. `log`: its lines so far. */
+export type EdgeProcess = { child: ChildProcess; port: number; exit: Promise<unknown>; log: Record<string, unknown>[] }
+
+/** Resolves when it listens. It is killed at the end of the test. */
+export async function startEdgeProcess(t: TestContext, env: Record<string, string>): Promise<EdgeProcess> {
+  const child = spawn(process.execPath, [SMALL_EDGE], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { PATH: process.env.PATH, MUSTER_LOG_LEVEL: 'info', ...env },
+  })
+  const exit = once(child, 'exit')
+  t.after(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await exit
+  })
+  const log: Record<string, unknown>[] = []
+  const port = Promise.withResolvers<number>()
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    if (/^\d+$/.test(line)) port.resolve(Number(line))
+    else log.push(JSON.parse(line) as Record<string, unknown>)
+    if (process.env.TEST_LOG_LEVEL !== undefined) process.stderr.write(`${child.pid} ${line}\n`)
+  })
+  void exit.then(() => port.reject(new Error(`The edge process has ended: ${JSON.stringify(log.at(-1))}`)))
+  return { child, port: await port.promise, exit, log }
 }
 
 export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): Promise<TestEdge> {
   const url = options.database_url ?? (await createDatabase(t))
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
-  const config = readTestConfig({
+  const { processes = Number(process.env.TEST_EDGE_PROCESSES ?? 1) } = options
+  const [http_port, https_port] = processes === 1 ? [0, 0] : await freePorts(2)
+  const env = {
     MUSTER_DATA: data_dir,
     DATABASE_URL: url,
-    MUSTER_EDGE_HTTP_PORT: '0',
-    MUSTER_EDGE_HTTPS_PORT: '0',
+    MUSTER_EDGE_HTTP_PORT: String(http_port),
+    MUSTER_EDGE_HTTPS_PORT: String(https_port),
+    MUSTER_PROCESS: `0/${processes}`,
     MUSTER_API_PORT: String(options.api_port ?? 1),
     MUSTER_MATCHMAKER_PORT: String(options.matchmaker_port ?? 1),
     ...options.env,
-  })
+  }
+  const config = readTestConfig(env)
   const faults: string[] = []
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) })
   const clock = createClock()
@@ -140,9 +180,15 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     await rm(data_dir, { recursive: true, force: true })
     assert.deepEqual(faults, [], 'the edge logged an error')
   })
+  const numbers = Array.from({ length: processes - 1 }, (_, index) => index + 1)
+  const start = (of: TestContext, number: number): Promise<EdgeProcess> =>
+    startEdgeProcess(of, { ...env, MUSTER_PROCESS: `${number}/${processes}` })
+  const further = await Promise.all(numbers.map((number) => start(t, number)))
   return {
     ctx,
     role,
+    further,
+    restart: start,
     port: Number(new URL(role.address ?? '').port),
     https_port: role.https_port ?? 0,
     faults,

@@ -5,7 +5,7 @@ import type { Books } from '../../src/matchmaker/shards/books.ts'
 import * as leases from '../../src/matchmaker/shards/lease.ts'
 
 const BEAT_MS = 1_000
-const NODE = { node_id: 'writers', address: '' }
+const NODE = { node_id: 'writers', process: { number: 0, count: 1 }, address: '' }
 
 /** Resolves when all shards are read. Returns a function that ends the heartbeat, with a last one. */
 export async function holdAllShards(pool: Pool, books: Books): Promise<() => Promise<void>> {

@@ -173,7 +173,8 @@ class Process {
 
   async #register(is_restart: boolean): Promise<void> {
     this.#writer = this.#world.newName()
-    const holder = { writer: this.#writer, node_id: this.#node_id, address: '127.0.0.1:1', is_restart }
+    const of_node = { node_id: this.#node_id, process: { number: 0, count: 1 } }
+    const holder = { writer: this.#writer, ...of_node, address: '127.0.0.1:1', is_restart }
     await leases.register(this.#world.pool, holder, () => 1)
   }
 }

@@ -40,8 +40,9 @@ export async function endProcessesOf(folder: string): Promise<void> {
   await until('the processes of a folder to end', () => processesOf(folder).length === 0)
 }
 
-/** Settings of a platform that does not disturb others on this machine. */
+/** Settings of a platform that does not disturb others on this machine. TEST_EDGE_PROCESSES: how many edges it has. */
 export async function freeSettings(folder: string) {
+  const { TEST_EDGE_PROCESSES } = process.env
   const [api, matchmaker, lobby_api, http, https] = await freePorts(5)
   return {
     MUSTER_DATA: folder,
@@ -51,6 +52,7 @@ export async function freeSettings(folder: string) {
     MUSTER_EDGE_HTTP_PORT: String(http),
     MUSTER_EDGE_HTTPS_PORT: String(https),
     MUSTER_METRICS_PORT: '0',
+    ...(TEST_EDGE_PROCESSES !== undefined && { MUSTER_EDGE_PROCESSES: TEST_EDGE_PROCESSES }),
   }
 }
 

@@ -1,5 +1,6 @@
 // The regions of the platform with what the running lobbies use, and the processes that the tables know of.
 import type { listAdminProcesses, listAdminRegions, ResponseOf } from '@musterhost/contract'
+import { instanceName } from '../../config/processes.ts'
 import type { Region, RoomLimit } from '../../config/regions.ts'
 import type { Context } from '../../context.ts'
 import { nodeKey, readProcessName } from '../../database/process-name.ts'
@@ -89,10 +90,10 @@ export async function listAllProcesses(ctx: Context): Promise<{ processes: Proce
     [ctx.config.node_id, ...reports.flatMap(({ node_id = [] }) => node_id)].map((id) => [nodeKey(id), id]),
   )
   const merged = new Set<Process>()
-  const running = connected.map(({ role, node_key, ...process }): Process => {
+  const running = connected.map(({ role, number, node_key, ...process }): Process => {
     const node_id = node_ids.get(node_key ?? '')
-    const report = reports.find((one) => one.role === role && one.node_id === node_id && one.state === 'running')
-    const named = node_id === undefined ? { name: role } : { name: `${role} of ${node_id}`, node_id }
+    const named = node_id === undefined ? { name: role } : { name: nameOf(role, number, node_id), node_id }
+    const report = reports.find((one) => one.name === named.name && one.state === 'running')
     if (report === undefined) return { role, ...named, ...process }
     merged.add(report)
     return {
@@ -103,9 +104,9 @@ export async function listAllProcesses(ctx: Context): Promise<{ processes: Proce
     }
   })
   const rest = reports.filter((report) => !merged.has(report))
-  const alive = new Set([...running, ...rest].filter(({ state }) => state === 'running').map(roleAndNode))
+  const alive = new Set([...running, ...rest].filter(({ state }) => state === 'running').map(({ name }) => name))
   // After a restart, the report of the process before is there for a while.
-  const processes = [...running, ...rest.filter((one) => one.state === 'running' || !alive.has(roleAndNode(one)))]
+  const processes = [...running, ...rest.filter((one) => one.state === 'running' || !alive.has(one.name))]
   const missing = ['matchmaker', 'runner', 'edge'].filter((role) => !processes.some((one) => one.role === role))
   return {
     processes: [
@@ -116,8 +117,9 @@ export async function listAllProcesses(ctx: Context): Promise<{ processes: Proce
   }
 }
 
-function roleAndNode({ role, node_id }: Process): string {
-  return `${role} ${node_id}`
+/** Example: `matchmaker of fra-1`, and `matchmaker-2 of fra-1` for the second one of the node. */
+function nameOf(role: string, number: number, node_id: string): string {
+  return `${instanceName(role, number)} of ${node_id}`
 }
 
 function runnerProcess({ runner_id, regions, ts, is_fresh }: Runner): Process {
@@ -138,7 +140,7 @@ async function readRunners({ pool }: Context): Promise<Runner[]> {
   return rows
 }
 
-type Connected = Omit<Process, 'name' | 'node_id'> & { node_key: string | undefined }
+type Connected = Omit<Process, 'name' | 'node_id'> & { number: number; node_key: string | undefined }
 
 /** Each process names itself where it connects. A role without PostgreSQL's rights sees only its own connections. */
 async function readConnected({ pool }: Context): Promise<{ database: Process; processes: Connected[] }> {
@@ -156,9 +158,9 @@ async function readConnected({ pool }: Context): Promise<{ database: Process; pr
       text: `It has ${connections(connection_count)} to the database.`,
       connection_count,
     }
-    if (known === null) return [{ ...process, role: name.replace('muster ', ''), node_key: undefined }]
-    const { roles, start_ms, node_key } = known
-    return roles.map((role) => ({ ...process, role, node_key, start_ts: timestamp(new Date(start_ms)) }))
+    if (known === null) return [{ ...process, role: name.replace('muster ', ''), number: 0, node_key: undefined }]
+    const { roles, number, start_ms, node_key } = known
+    return roles.map((role) => ({ ...process, role, number, node_key, start_ts: timestamp(new Date(start_ms)) }))
   })
   const database = {
     name: 'database',
@@ -172,18 +174,19 @@ async function readConnected({ pool }: Context): Promise<{ database: Process; pr
 async function readMatchmakers({ pool }: Context): Promise<Processes> {
   const { rows } = await pool.query<{
     node_id: string
+    process: number
     start_ts: Date
     seen_ts: Date
     is_fresh: boolean
     shard_count: number
   }>(
-    `select node_id, start_ts, seen_ts, ${isFreshSql('seen_ts')} as is_fresh, (
+    `select node_id, process, start_ts, seen_ts, ${isFreshSql('seen_ts')} as is_fresh, (
         select count(*)::integer from shard_leases where shard_leases.writer = matchmakers.writer
       ) as shard_count
-      from matchmakers order by node_id, start_ts limit ${ROWS_MAX}`,
+      from matchmakers order by node_id, process, start_ts limit ${ROWS_MAX}`,
   )
-  return rows.map(({ node_id, start_ts, seen_ts, is_fresh, shard_count }) => ({
-    name: `matchmaker of ${node_id}`,
+  return rows.map(({ node_id, process, start_ts, seen_ts, is_fresh, shard_count }) => ({
+    name: nameOf('matchmaker', process, node_id),
     role: 'matchmaker',
     state: is_fresh ? 'running' : 'away',
     text: is_fresh
@@ -196,18 +199,19 @@ async function readMatchmakers({ pool }: Context): Promise<Processes> {
 async function readEdges({ pool }: Context): Promise<Processes> {
   const { rows } = await pool.query<{
     node_id: string
+    process: number
     start_ts: Date
     silent_ts: Date | null
     connection_count: number
   }>(
-    `select node_id, start_ts, silent_ts, (
+    `select node_id, process, start_ts, silent_ts, (
         select coalesce(sum(connection_count), 0)::integer from lobby_connections
         where lobby_connections.edge_id = edges.edge_id
       ) as connection_count
-      from edges order by node_id, start_ts limit ${ROWS_MAX}`,
+      from edges order by node_id, process, start_ts limit ${ROWS_MAX}`,
   )
-  return rows.map(({ node_id, start_ts, silent_ts, connection_count }) => ({
-    name: `edge of ${node_id}`,
+  return rows.map(({ node_id, process, start_ts, silent_ts, connection_count }) => ({
+    name: nameOf('edge', process, node_id),
     role: 'edge',
     state: silent_ts === null ? 'running' : 'away',
     text:

@@ -8,6 +8,7 @@ import { statements as nodeUse } from './0105-node-use.ts'
 import { statements as tickets } from './0106-tickets.ts'
 import { statements as lobbyCodes } from './0108-lobby-codes.ts'
 import { statements as ratings } from './0109-ratings.ts'
+import { statements as processNumbers } from './0110-process-numbers.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0106-tickets', statements: tickets },
   { name: '0108-lobby-codes', statements: lobbyCodes },
   { name: '0109-ratings', statements: ratings },
+  { name: '0110-process-numbers', statements: processNumbers },
 ]

@@ -40,14 +40,17 @@ export class BasicAuth {
   readonly #semaphore = new Semaphore({ at_once_max: AUTH_RUNNING_MAX, waiting_max: AUTH_WAITING_MAX })
   /** By namespace: the passwords that wait for a check. */
   readonly #waiting = new Map<string, number>()
-  readonly #limiter = createRateLimiter({
-    per_minute: AUTH_ATTEMPTS_PER_MINUTE,
-    burst: AUTH_ATTEMPTS_BURST,
-    keys_max: AUTH_CLIENTS_MAX,
-  })
+  readonly #limiter: ReturnType<typeof createRateLimiter>
 
   constructor(ctx: Context) {
     this.#ctx = ctx
+    // Each edge process of the machine has a part: a password is checked once by each.
+    const { count } = ctx.config.process
+    this.#limiter = createRateLimiter({
+      per_minute: Math.ceil(AUTH_ATTEMPTS_PER_MINUTE / count),
+      burst: Math.ceil(AUTH_ATTEMPTS_BURST / count),
+      keys_max: AUTH_CLIENTS_MAX,
+    })
   }
 
   /**

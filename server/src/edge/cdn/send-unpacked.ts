@@ -4,7 +4,7 @@
 // that holds most loses one (addresses/client-share.ts).
 import { pipeline } from 'node:stream/promises'
 import { ApiError } from '@musterhost/contract'
-import { ClientShare } from '../../addresses/client-share.ts'
+import { ClientShare, type SharedShare } from '../../addresses/client-share.ts'
 import type { Context } from '../../context.ts'
 import { reportDamage } from '../../database/damaged-objects.ts'
 import { ObjectDamaged, type Recorded } from '../../objects/damage.ts'
@@ -36,8 +36,13 @@ type SendUnpacked = (unpacking: Unpacking) => Promise<void>
 class Gone extends Error {}
 class TooLong extends Error {}
 
-export function createSendUnpacked(ctx: Context, pool = UNPACKED_POOL, bytes_max = UNPACKED_BYTES_MAX): SendUnpacked {
-  const share = new ClientShare(pool)
+export function createSendUnpacked(
+  ctx: Context,
+  shared: SharedShare | null,
+  pool = UNPACKED_POOL,
+  bytes_max = UNPACKED_BYTES_MAX,
+): SendUnpacked {
+  const share = new ClientShare(pool, shared)
 
   async function send(unpacking: Unpacking, signal: AbortSignal): Promise<void> {
     const { to, file, encoding, blocks, status, headers } = unpacking

@@ -13,6 +13,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { beginResponse, breakResponse, drained, endResponse, sendResponse } from '../http/response.ts'
 import { MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import type { Lookups } from '../routes/lookups.ts'
+import type { SharedCounts } from '../shared-counts.ts'
 import { type BlockLists, createBlockLists } from './block-lists.ts'
 import type { DamagedObjects } from './damaged.ts'
 import type { SiteFiles } from './disk-cache.ts'
@@ -46,11 +47,16 @@ export const NOSNIFF = ['x-content-type-options', 'nosniff']
 
 export function createSend(
   ctx: Context,
-  { lookups, damaged, site_files }: { lookups: Lookups; damaged: DamagedObjects; site_files: SiteFiles },
+  {
+    lookups,
+    damaged,
+    site_files,
+    shared,
+  }: { lookups: Lookups; damaged: DamagedObjects; site_files: SiteFiles; shared: SharedCounts | null },
 ): Send {
   const memory = createMemory(site_files)
   const block_lists = createBlockLists(ctx, lookups)
-  const sendUnpacked = createSendUnpacked(ctx)
+  const sendUnpacked = createSendUnpacked(ctx, shared?.of('unpacked') ?? null)
 
   function bytes(to: Exchange, status: number, headers: string[], body: Buffer): void {
     sendResponse(to, status, [...headers, 'content-length', String(body.length)], body)

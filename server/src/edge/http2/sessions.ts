@@ -7,7 +7,7 @@ import { constants, performServerHandshake, type ServerHttp2Session, type Server
 import type { TLSSocket } from 'node:tls'
 import { ApiError } from '@musterhost/contract'
 import { clientKey } from '../../addresses/client-ip.ts'
-import { ClientShare, type NoSlot } from '../../addresses/client-share.ts'
+import { ClientShare, type NoSlot, type SharedShare } from '../../addresses/client-share.ts'
 import { type Connections, isBusy } from '../http/connections.ts'
 import type { Connection } from '../http/exchange.ts'
 import { LateCheck } from '../http/late-check.ts'
@@ -86,17 +86,19 @@ type Session = {
 
 type Arrived = { streams: number; pings: number; settings: number }
 
-export type Http2Options = { ticks: Ticks; connections: Connections }
+/** `shared`: the bodies at other edge processes. */
+export type Http2Options = { ticks: Ticks; connections: Connections; shared: SharedShare | null }
 
 export class Http2Sessions {
   readonly #ticks: Ticks
   readonly #connections: Connections
   readonly #open = new Set<Session>()
   /** Streams whose body may fill their window. */
-  readonly #bodies = new ClientShare(HTTP2_BODIES_POOL)
+  readonly #bodies: ClientShare
   #is_closing = false
 
-  constructor({ ticks, connections }: Http2Options) {
+  constructor({ ticks, connections, shared }: Http2Options) {
+    this.#bodies = new ClientShare(HTTP2_BODIES_POOL, shared)
     this.#ticks = ticks
     this.#connections = connections
     new LateCheck(ticks, this.#open, (session) => this.#check(session))

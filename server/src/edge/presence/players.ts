@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type ErrorCode } from '@musterhost/contract'
 import { type Admitted, addressIn, type PlayerId, type SeatHolders } from '@musterhost/contract/edge'
 import type { PoolClient } from 'pg'
+import type { SharedShare } from '../../addresses/client-share.ts'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
@@ -23,9 +24,12 @@ import {
   PLAYERS_WRITE_PAUSE_MS,
   WRITTEN_MS_MAX,
 } from '../limits.ts'
+import type { MachineEdges, PlayerAddresses } from './machine-edges.ts'
 
 type Presence = PlayerId & {
   address: string | null
+  /** While other edge processes are asked for the address. */
+  addressing: Promise<void> | null
   /** What ends each connection. */
   connections: Set<() => void>
   is_admitted: boolean
@@ -50,9 +54,14 @@ export class Players implements SeatHolders {
   #writing: Promise<void> = Promise.resolve()
   #is_write_due = false
   #is_closed = false
+  readonly #shared: SharedShare | null
+  /** The other edge processes of the machine; null: there is none. */
+  machine_edges: Pick<MachineEdges, 'addressesOf'> | null = null
 
-  constructor(ctx: Context) {
+  /** `shared`: the connections at other edge processes. */
+  constructor(ctx: Context, shared: SharedShare | null = null) {
     this.#ctx = ctx
+    this.#shared = shared
     this.#answers = watchChannel(ctx, {
       channel: CHANNELS.edge_admissions,
       every_ms: ADMISSIONS_EVERY_MS,
@@ -78,8 +87,14 @@ export class Players implements SeatHolders {
    */
   async admit(player: PlayerId, end: () => void, network: string | null): Promise<Admitted> {
     const presence = this.#presences.get(player.player_id) ?? this.#begin(player)
-    if (network !== null) presence.address ??= this.#takeAddress(player, network)
-    if (presence.connections.size >= PLAYER_CONNECTIONS_MAX) {
+    if (network !== null && presence.address === null) {
+      if (this.machine_edges === null) presence.address = this.#takeAddress(player, network)
+      else {
+        presence.addressing ??= this.#findAddress(presence, network, this.machine_edges)
+        await presence.addressing
+      }
+    }
+    if (!this.#hasRoom(presence)) {
       throw new ApiError('API_NOT_AVAILABLE', {}, { message: 'The player has too many connections to the lobby.' })
     }
     const admitted = this.#join(presence, end)
@@ -92,6 +107,18 @@ export class Players implements SeatHolders {
       }
     }
     return admitted
+  }
+
+  #hasRoom({ player_id, connections }: Presence): boolean {
+    const { size } = connections
+    if (size >= PLAYER_CONNECTIONS_MAX) return false
+    return this.#shared?.allows(player_id, size + 1, PLAYER_CONNECTIONS_MAX) !== false
+  }
+
+  /** For another edge process of the machine. */
+  addressesOf({ player_id, lobby_id }: PlayerId): PlayerAddresses {
+    const own = this.#presences.get(player_id)?.address ?? null
+    return { own, used: [...(this.#addresses.get(lobby_id) ?? [])] }
   }
 
   /** Joins a connection whose player another edge has admitted. Throws API_NOT_AVAILABLE beyond PLAYERS_MAX. */
@@ -158,6 +185,7 @@ export class Players implements SeatHolders {
     const presence = {
       ...player,
       address: null,
+      addressing: null,
       connections: new Set<() => void>(),
       is_admitted: false,
       change_seq: null,
@@ -168,16 +196,29 @@ export class Players implements SeatHolders {
     return presence
   }
 
-  #takeAddress({ player_id, lobby_id }: PlayerId, network: string): string {
+  /** The player may have an address at another process, which its server knows the player by. */
+  async #findAddress(presence: Presence, network: string, edges: Pick<MachineEdges, 'addressesOf'>): Promise<void> {
+    const { own, used } = await edges.addressesOf(presence)
+    presence.address = this.#takeAddress(presence, network, { own, of_others: used })
+  }
+
+  #takeAddress(
+    { player_id, lobby_id }: PlayerId,
+    network: string,
+    { own, of_others }: { own: string | null; of_others: readonly string[] } = { own: null, of_others: [] },
+  ): string {
     const used = this.#addresses.get(lobby_id) ?? new Set()
-    const address = addressIn(network, player_id, used)
+    const taken = of_others.length === 0 ? used : new Set([...used, ...of_others])
+    const address = own ?? addressIn(network, player_id, taken)
     this.#addresses.set(lobby_id, used.add(address))
     return address
   }
 
   #leave(presence: Presence, connection: () => void): void {
     const { player_id, lobby_id, address } = presence
-    if (!presence.connections.delete(connection) || presence.connections.size > 0) return
+    if (!presence.connections.delete(connection)) return
+    this.#shared?.left(player_id, presence.connections.size, PLAYER_CONNECTIONS_MAX)
+    if (presence.connections.size > 0) return
     if (this.#presences.get(player_id) === presence) this.#presences.delete(player_id)
     const used = this.#addresses.get(lobby_id)
     if (address !== null) used?.delete(address)

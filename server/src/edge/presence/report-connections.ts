@@ -15,9 +15,13 @@ import type { Players } from './players.ts'
 /** Between the name of a node and what distinguishes its edges that have a successor. */
 const RETIRED_MARK = '~'
 
+const REMOVE_SQL = `
+  delete from edges where (node_id = $1 or starts_with(node_id, $2))
+    and (process = $3::smallint or ($3::smallint = 0 and process >= $4::smallint))`
+
 /** Two statements: the policy of edge_reports for a joined node reads the row of the edge. */
 const REGISTER_SQL =
-  'insert into edges (edge_id, node_id, public_host, http_port, https_port) values ($1, $2, $3, $4, $5)'
+  'insert into edges (edge_id, node_id, process, public_host, http_port, https_port) values ($1, $2, $3, $4, $5, $6)'
 const FIRST_REPORT_SQL = 'insert into edge_reports (edge_id, report_seq, change_seq) values ($1, 1, 1)'
 
 const INSERT_SQL = `
@@ -114,20 +118,26 @@ export class ConnectionReports {
   }
 
   async #rename(node_id: string): Promise<string> {
-    await this.#ctx.pool.query('update edges set node_id = $2 where node_id = $1', [this.#node_id, node_id])
+    const { number } = this.#ctx.config.process
+    const values = [this.#node_id, node_id, number]
+    await this.#ctx.pool.query('update edges set node_id = $2 where node_id = $1 and process = $3', values)
     this.#node_id = node_id
     return node_id
   }
 
-  /** Also removes an edge of this node that was killed: its connections ended with it. */
+  /**
+   * Also removes the edge of this node and number that was killed: its connections ended with it. The first edge removes those whose
+   * number the node has no more.
+   */
   async #register(): Promise<void> {
     const edge_id = randomUUID()
     const node_id = this.#node_id
+    const { number, count } = this.#ctx.config.process
     const retired = this.#is_successor ? null : `${node_id}${RETIRED_MARK}`
     const open = columnsOf(this.#connections.takeAll())
     await inTransaction(this.#ctx.pool, async (client) => {
-      await client.query('delete from edges where node_id = $1 or starts_with(node_id, $2)', [node_id, retired])
-      await client.query(REGISTER_SQL, [edge_id, node_id, ...publicAddress(this.#ctx.config)])
+      await client.query(REMOVE_SQL, [node_id, retired, number, count])
+      await client.query(REGISTER_SQL, [edge_id, node_id, number, ...publicAddress(this.#ctx.config)])
       await client.query(FIRST_REPORT_SQL, [edge_id])
       await client.query(INSERT_SQL, [edge_id, ...open])
       await this.#players.register(client, edge_id)

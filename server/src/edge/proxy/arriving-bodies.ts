@@ -2,7 +2,7 @@
 // A client that sends one byte and stops then holds a slot and some memory of the edge, but no connection to the role. Most
 // bodies arrive together with their head, and are not copied. Larger bodies are streamed. All have a minimum rate.
 import { ApiError } from '@musterhost/contract'
-import { ClientShare } from '../../addresses/client-share.ts'
+import { ClientShare, type SharedShare } from '../../addresses/client-share.ts'
 import type { SmallBodies } from '../http/connections.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refuse } from '../http/refuse.ts'
@@ -33,6 +33,8 @@ export type ArrivingOptions = {
   /** The minimum rate of a large body; 0: none. */
   large_bytes_per_second_min: number
   pool?: PoolLimits
+  /** The same pool of other edge processes. */
+  shared?: SharedShare | null
 }
 
 export class ArrivingBodies implements SmallBodies {
@@ -41,10 +43,10 @@ export class ArrivingBodies implements SmallBodies {
   readonly #share: ClientShare
   readonly #large_bytes_min: number
 
-  constructor({ ticks, refuse, large_bytes_per_second_min, pool = ARRIVING_POOL }: ArrivingOptions) {
+  constructor({ ticks, refuse, large_bytes_per_second_min, pool = ARRIVING_POOL, shared = null }: ArrivingOptions) {
     this.#ticks = ticks
     this.#refuse = refuse
-    this.#share = new ClientShare(pool)
+    this.#share = new ClientShare(pool, shared)
     this.#large_bytes_min = (large_bytes_per_second_min * LARGE_BODY_PACE_MS) / MS_PER_SECOND
   }
 

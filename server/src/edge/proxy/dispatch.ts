@@ -19,8 +19,10 @@ import type { NodeInternals } from '../node-internals.ts'
 import { type AdmittedConnection, PROXY_PEER } from '../presence/connection-limits.ts'
 import type { Flows } from '../presence/flows.ts'
 import type { LobbyConnections } from '../presence/lobby-connections.ts'
+import type { MachineEdges } from '../presence/machine-edges.ts'
 import type { Players } from '../presence/players.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../routes/hosts.ts'
+import type { SharedCounts } from '../shared-counts.ts'
 import { breakOff, isHttp2, requireServerName } from '../tls/tls.ts'
 import { ArrivingBodies } from './arriving-bodies.ts'
 import { Forwarder } from './forward.ts'
@@ -43,6 +45,9 @@ export type Edge = Directory & {
   own_addresses: OwnAddresses
   unnamed_proxies: UnnamedProxies
   limits: HttpLimits
+  /** Null: this process is the only edge of the machine. */
+  shared: SharedCounts | null
+  machine_edges: MachineEdges | null
 }
 
 export type HttpLimits = { role_pools: RolePoolLimits; arriving_pool: PoolLimits }
@@ -65,20 +70,23 @@ export function createDispatch(edge: Edge): Dispatch {
   const { recorder, keys } = edge.ctx
   const forwarder = new Forwarder({ ticks, internals, refuse, flows, recorder, proof: edgeProof(keys) })
   edge.matchmakers.onUnreachable = (address) => forwarder.drop(address)
-  const targetOf = createRouter(edge, createRoles(edge.ctx, edge.limits.role_pools))
+  const targetOf = createRouter(edge, createRoles(edge.ctx, edge.limits.role_pools, edge.shared))
   const bodies = new ArrivingBodies({
-    ...{ ticks, refuse, pool: edge.limits.arriving_pool },
+    ...{ ticks, refuse, pool: edge.limits.arriving_pool, shared: edge.shared?.of('arriving') ?? null },
     large_bytes_per_second_min: edge.ctx.config.uploads.bytes_per_second_min,
   })
   const admission = new HttpAdmission<Exchange>({
     players: edge.players,
-    endWebSockets: (player_id, port_name) => flows.endOf(player_id, { number: null, port_name }),
+    endWebSockets: async (player_id, port_name) => {
+      const ended = { player_id, number: null, port_name }
+      await Promise.all([flows.endOf(player_id, ended), edge.machine_edges?.endOf(ended)])
+    },
     breakOff,
     connectionOf: (exchange, player) => exchange.connection.visits?.ofPlayer(exchange, player) ?? exchange.connection,
     sendPreflight: (exchange, headers) => sendResponse(exchange, 204, headers, null),
   })
   const connections = new Connections({ ticks, refuse, bodies, onRequest })
-  const http2 = new Http2Sessions({ ticks, connections })
+  const http2 = new Http2Sessions({ ticks, connections, shared: edge.shared?.of('http2 bodies') ?? null })
 
   function onRequest(exchange: Exchange): void {
     try {

@@ -2,7 +2,7 @@
 // from a response (shard-protocol.ts); it never changes. Who has a shard is read from the leases. Any other matchmaker is
 // right too, since it sends the request on. So a request goes to another one where the edge does not know the shard, or cannot
 // reach its matchmaker. Each one is probed twice a second where there are several: a network that drops packets refuses
-// nothing. Matchmakers of other nodes are asked over TLS (process-tls/), where their rows say so.
+// nothing. Matchmakers of other nodes are asked over TLS (process-tls/); those of this node are not.
 import { headerOf } from '@musterhost/contract/edge'
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../../context.ts'
@@ -29,7 +29,7 @@ const TOKEN_MEMBER = /[?&]identity_token=([^&]*)/
 /** `failures`: probes in a row that failed. */
 type Known = { address: Address; is_leaving: boolean; failures: number }
 
-type Row = { address: string; is_leaving: boolean; shards: number[] }
+type Row = { address: string; node_id: string; is_leaving: boolean; shards: number[] }
 
 type Asking = Pick<Exchange, 'head' | 'path' | 'role_lines'>
 
@@ -112,7 +112,8 @@ export class Matchmakers {
     // Over the link a joined node reaches the configured one only, which sends requests on.
     if (this.#ctx.config.link !== null) return
     const { rows } = await this.#ctx.pool.query<Row>(LEASES_QUERY)
-    const is_other = ({ address }: Row): boolean => address !== textOf(this.#configured)
+    const { node_id } = this.#ctx.config
+    const is_other = (row: Row): boolean => row.node_id !== node_id && row.address !== textOf(this.#configured)
     if (rows.some(is_other)) await this.#tls.open()
     const known = new Map<string, Known>()
     const by_shard = new Map<number, Known>()
@@ -187,7 +188,7 @@ function parseAddress(text: string, configured: Address): Address {
 const LEASES_QUERY = {
   name: 'edge-leases',
   text: `
-    select address, bool_and(is_leaving) as is_leaving,
+    select address, max(node_id) as node_id, bool_and(is_leaving) as is_leaving,
       coalesce(array_agg(shard) filter (where shard is not null), '{}') as shards
     from matchmakers left join shard_leases on shard_leases.writer = matchmakers.writer
     group by address order by address limit ${MATCHMAKERS_MAX}`,

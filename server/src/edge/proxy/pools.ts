@@ -3,7 +3,7 @@
 // slots are taken, the client that holds most loses one (addresses/client-share.ts). So no client and no class of requests
 // can exhaust what the others need.
 import { ApiError } from '@musterhost/contract'
-import { ClientShare, type ClientSlot } from '../../addresses/client-share.ts'
+import { ClientShare, type ClientSlot, type SharedShare } from '../../addresses/client-share.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import type { PoolLimits, ROLE_POOLS } from '../limits.ts'
 
@@ -26,8 +26,9 @@ const POOL_LABELS: Record<PoolName | 'arriving', string> = {
 export class RolePools {
   readonly #shares: Readonly<Record<PoolName, ClientShare>>
 
-  constructor(limits: RolePoolLimits) {
-    const share = (name: PoolName): ClientShare => new ClientShare(limits[name])
+  /** `sharedOf`: the same pool of other edge processes. */
+  constructor(limits: RolePoolLimits, sharedOf: (name: PoolName) => SharedShare | null = () => null) {
+    const share = (name: PoolName): ClientShare => new ClientShare(limits[name], sharedOf(name))
     this.#shares = {
       ...{ seat: share('seat'), call: share('call'), wait: share('wait') },
       ...{ upload: share('upload'), live: share('live'), parked: share('parked') },

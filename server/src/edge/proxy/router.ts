@@ -74,11 +74,17 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
   const onDomain = createDomainRouter(directory, secured)
   const onEdge = createEdgeRouter(lobbies)
 
-  const link = linkTarget(directory.links)
+  let link = linkTarget(directory.links.path)
+  // The first edge process may have another path by now.
+  const linkOf = (): RouteTarget => {
+    const { path } = directory.links
+    if (link.address.path !== path) link = linkTarget(path)
+    return link
+  }
 
   const byHost: FindTarget = (routed) => {
     const { meaning } = routed
-    if (routed.path === LINK_PATH && routed.head.is_upgrade) return link
+    if (routed.path === LINK_PATH && routed.head.is_upgrade) return linkOf()
     if (meaning === null) return onDomain(routed)
     if (meaning.kind === 'main') return onMain(routed)
     if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)
@@ -101,7 +107,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
 }
 
 /** Where the links of joined nodes begin: on every host, because the link itself proves both of its ends. */
-function linkTarget({ path }: Links): RouteTarget {
+function linkTarget(path: string) {
   const backend: Backend = {
     role: null,
     isRequestDropped: null,
@@ -113,7 +119,7 @@ function linkTarget({ path }: Links): RouteTarget {
     unavailable: () => new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 }),
   }
   const address: Address = { hostname: '', port: 0, path }
-  return { kind: 'backend', path: LINK_PATH, backend, address, lobby: null }
+  return { kind: 'backend', path: LINK_PATH, backend, address, lobby: null } satisfies RouteTarget
 }
 
 /** Replaces the target by a redirect to https where the request should use it. */

@@ -2,6 +2,7 @@
 // client, so that guessing names cannot keep the database busy. Look-ups with a result are not limited: a thousand players
 // behind one address may return at once.
 import { ApiError } from '@musterhost/contract'
+import type { SharedShare } from '../../addresses/client-share.ts'
 import type { Context } from '../../context.ts'
 import { FAILED_LOOKUPS_PER_CLIENT_MAX, LOOKUP_CLIENTS_MAX, LOOKUPS_MAX } from '../limits.ts'
 
@@ -16,22 +17,31 @@ export type Lookups = {
 
 const WINDOW_MS = 1_000
 
-export function createLookups(ctx: Context): Lookups {
+/** `shared`: the look-ups of other edge processes. */
+export function createLookups(ctx: Context, shared: SharedShare | null = null): Lookups {
   /** By client: look-ups without a result in the current window. */
   const failed = new Map<string, number>()
   let window_ms = 0
   let running = 0
 
   function countFailure(client_key: string): void {
-    if (failed.size >= LOOKUP_CLIENTS_MAX) failed.clear()
-    failed.set(client_key, (failed.get(client_key) ?? 0) + 1)
+    if (failed.size >= LOOKUP_CLIENTS_MAX) forgetFailures()
+    const count = (failed.get(client_key) ?? 0) + 1
+    // The next one is one too many.
+    const is_last = shared?.allows(client_key, count + 1, FAILED_LOOKUPS_PER_CLIENT_MAX) === false
+    failed.set(client_key, is_last ? FAILED_LOOKUPS_PER_CLIENT_MAX : count)
+  }
+
+  function forgetFailures(): void {
+    if (shared !== null) for (const key of failed.keys()) shared.left(key, 0, FAILED_LOOKUPS_PER_CLIENT_MAX)
+    failed.clear()
   }
 
   return {
     async run(client_key, query) {
       const now_ms = ctx.elapsed()
       if (now_ms - window_ms >= WINDOW_MS) {
-        failed.clear()
+        forgetFailures()
         window_ms = now_ms
       }
       if (client_key !== null && (failed.get(client_key) ?? 0) >= FAILED_LOOKUPS_PER_CLIENT_MAX)

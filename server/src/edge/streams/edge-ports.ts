@@ -4,10 +4,14 @@
 // Open ports are recorded in edge_ports, and only recorded ports are given to lobbies (matchmaker/shards/port-pool.ts). A port
 // is opened, recorded, and stays open until the edge ends, because it may be given out at any moment. The next edge opens all
 // recorded ports, those of live lobbies first. A port that rests (port-owners.ts) stays open, and is not recorded meanwhile.
+//
+// Where a machine has several edge processes, each has the ports of some numbers. So all connections and datagrams of a port, and its
+// limits, are in one process, and no other one has a part in them.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ProcessNumber } from '../../config/processes.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
@@ -81,6 +85,8 @@ class PortKeeper {
   readonly #owners: PortOwners
   readonly #openPort: OpenPorts
   readonly #candidates: readonly number[]
+  /** Spare ports, and spare numbers of both kinds, that this process keeps open. */
+  readonly #spare: { ports: number; pairs: number }
   readonly #opened = { tcp: new Map<number, OpenPort>(), udp: new Map<number, OpenPort>() }
   readonly #recorded = { tcp: new Set<number>(), udp: new Set<number>() }
   /** The next candidates. They start at random, so that two platforms on one machine rarely collide. */
@@ -97,6 +103,9 @@ class PortKeeper {
     this.#owners = owners
     this.#openPort = openPort
     this.#candidates = candidatesOf(ctx)
+    const { count } = ctx.config.process
+    const ports = Math.ceil(ctx.config.edge_ports.spare / count)
+    this.#spare = { ports, pairs: Math.min(Math.ceil(PORT_PAIRS_SPARE / count), ports) }
     const first = randomInt(this.#candidates.length || 1)
     this.#cursor = { tcp: first, udp: first, both: first }
     this.#isAddressThere = createAddressCheck(ctx)
@@ -114,13 +123,18 @@ class PortKeeper {
     const owned = await this.#owners.read()
     this.#has_address ||= await this.#isAddressThere()
     if (!this.#has_recovered) await this.#recover(owned)
-    for (const transport of TRANSPORTS) await this.#openAll(transport, owned[transport].live.keys())
+    for (const transport of TRANSPORTS) await this.#openAll(transport, this.#ownOf(owned[transport].live.keys()))
     await this.#openSparePairs(owned)
     for (const transport of TRANSPORTS) await this.#openSpare(transport, owned[transport])
     await this.#record(owned)
     this.#are_live_open = TRANSPORTS.every((transport) =>
-      owned[transport].live.keys().every((port) => this.#opened[transport].has(port)),
+      this.#ownOf(owned[transport].live.keys()).every((port) => this.#opened[transport].has(port)),
     )
+  }
+
+  /** The ports that are those of this process. */
+  #ownOf(ports: Iterable<number>): number[] {
+    return [...ports].filter((port) => isOwnPort(this.#ctx.config.process, port))
   }
 
   freeze(is_frozen: boolean): void {
@@ -165,8 +179,8 @@ class PortKeeper {
       .where('node_id', '=', node_id)
       .execute()
     for (const transport of TRANSPORTS) {
-      await this.#openAll(transport, owned[transport].live.keys())
-      const before = rows.filter((row) => row.transport === transport).map((row) => row.port)
+      await this.#openAll(transport, this.#ownOf(owned[transport].live.keys()))
+      const before = this.#ownOf(rows.filter((row) => row.transport === transport).map((row) => row.port))
       for (const port of before) this.#recorded[transport].add(port)
       await this.#openAll(transport, before)
     }
@@ -182,9 +196,8 @@ class PortKeeper {
           !owned[transport].live.has(port) && !owned[transport].quarantined.has(port) && !resting[transport].has(port),
       )
     const isOpen = (port: number): boolean => TRANSPORTS.every((transport) => this.#opened[transport].has(port))
-    const wanted = Math.min(PORT_PAIRS_SPARE, this.#ctx.config.edge_ports.spare)
     const missing = (): number =>
-      wanted - [...this.#opened.udp.keys()].filter((port) => isOpen(port) && isSpare(port)).length
+      this.#spare.pairs - [...this.#opened.udp.keys()].filter((port) => isOpen(port) && isSpare(port)).length
     const isCandidate = (port: number): boolean => isSpare(port) && !isOpen(port)
     await this.#openCandidates('both', missing, isCandidate, async (some) => {
       for (const transport of TRANSPORTS) await this.#openAll(transport, some)
@@ -194,11 +207,10 @@ class PortKeeper {
   /** Opens spare ports until there are enough, or all candidates have been tried. */
   async #openSpare(transport: PortTransport, owned: Owners[PortTransport]): Promise<void> {
     const opened = this.#opened[transport]
-    const { spare } = this.#ctx.config.edge_ports
     const resting = this.#owners.resting(transport)
     const isSpare = (port: number): boolean =>
       !owned.live.has(port) && !owned.quarantined.has(port) && !resting.has(port)
-    const missing = (): number => spare - [...opened.keys()].filter(isSpare).length
+    const missing = (): number => this.#spare.ports - [...opened.keys()].filter(isSpare).length
     const isCandidate = (port: number): boolean => !opened.has(port)
     await this.#openCandidates(transport, missing, isCandidate, (some) => this.#openAll(transport, some))
   }
@@ -292,9 +304,17 @@ function createAddressCheck({ config, log }: Context): () => Promise<boolean> {
   }
 }
 
-/** Returns the configured range without the ports that lobbies in network mode host may use. */
+/** Returns this process's part of the configured range, without the ports that lobbies in network mode host may use. */
 function candidatesOf({ config }: Context): number[] {
   const { min, max } = config.edge_ports
   const numbers = Array.from({ length: max - min + 1 }, (_, index) => min + index)
-  return numbers.filter((port) => !config.host_port_ranges.some((range) => range.min <= port && port <= range.max))
+  return numbers.filter(
+    (port) =>
+      isOwnPort(config.process, port) &&
+      !config.host_port_ranges.some((range) => range.min <= port && port <= range.max),
+  )
+}
+
+function isOwnPort({ number, count }: ProcessNumber, port: number): boolean {
+  return port % count === number
 }

@@ -94,7 +94,9 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
 
 function createRestingPorts({ config, elapsed }: Context) {
   const { min, max } = config.edge_ports
-  const resting_max = Math.min(PORTS_RESTING_MAX, Math.floor((max - min + 1) * PORTS_RESTING_SHARE))
+  // Each edge process of the machine has a part of the ports.
+  const own_count = (max - min + 1) / config.process.count
+  const resting_max = Math.min(PORTS_RESTING_MAX, Math.floor(own_count * PORTS_RESTING_SHARE))
   /** When each was last heard. */
   const heard = new Map<number, number>()
   return {

@@ -7,6 +7,7 @@
 import type { RemoteInfo } from 'node:dgram'
 import { proxyHeader, type StreamAdmitted } from '@musterhost/contract/edge'
 import { clientKey } from '../../addresses/client-ip.ts'
+import type { SharedShare } from '../../addresses/client-share.ts'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { LobbyPaths, NodePort } from '../../links/platform/lobby-paths.ts'
 import type { Metrics } from '../../observe/metrics.ts'
@@ -26,6 +27,7 @@ import type { ConnectionLimits } from '../presence/connection-limits.ts'
 import type { FlowPlayer } from '../presence/flows.ts'
 import type { LobbyConnections } from '../presence/lobby-connections.ts'
 import type { RoutedPort, StreamAddress } from '../routes/routes.ts'
+import type { SharedCounts } from '../shared-counts.ts'
 import { type Allowance, type AllowanceState, createAllowance } from './address-validation.ts'
 import type { PortOwners } from './port-owners.ts'
 import type { Seats } from './seats.ts'
@@ -109,6 +111,8 @@ export type UdpSessionsOptions = {
   seats: Seats
   connection_limits: ConnectionLimits
   lobby_connections: LobbyConnections
+  /** Null: this process is the only edge of the machine. */
+  shared: SharedCounts | null
 }
 
 export class UdpSessions {
@@ -119,6 +123,8 @@ export class UdpSessions {
   readonly #validated = new Set<UdpSession>()
   /** Forged sources must not take the slots of connections. */
   readonly #sessions_max: number
+  /** The counts of other edge processes. */
+  readonly #shares: ClientShares | null
   readonly #sweeping = createTimerWhileNeeded(UDP_SWEEP_MS, () => this.#sweep())
   /** Bytes sent to unvalidated sources in the current second. */
   #unvalidated_bytes = 0
@@ -128,6 +134,7 @@ export class UdpSessions {
   constructor(options: UdpSessionsOptions) {
     const { connections_max } = options.connection_limits
     this.#options = options
+    this.#shares = options.shared && sharesOf(options.shared)
     this.#sessions_max = Math.min(UDP_SESSIONS_MAX, Math.floor(connections_max * UDP_SESSIONS_SHARE))
   }
 
@@ -228,7 +235,7 @@ export class UdpSessions {
 
   /** Forwards a datagram of the source to the lobby. */
   receive(session: UdpSession, datagram: Buffer): void {
-    if (session.client.datagrams >= UDP_DATAGRAMS_PER_SECOND_MAX) return
+    if (!this.#mayForward(session.client)) return
     session.client.datagrams++
     this.#received_count++
     session.bytesRead += datagram.length
@@ -285,6 +292,7 @@ export class UdpSessions {
       const sum = this.#unvalidated_bytes + datagram.length
       const of_client = client.unvalidated_bytes + datagram.length
       if (sum > UNVALIDATED_BYTES_MAX || of_client > UNVALIDATED_BYTES_PER_CLIENT_MAX) return
+      if (this.#shares !== null && !mayReplyUnvalidated(this.#shares, client, { sum, of_client })) return
       if (!allowance.mayReply(datagram.length)) return
       this.#unvalidated_bytes = sum
       client.unvalidated_bytes = of_client
@@ -295,12 +303,22 @@ export class UdpSessions {
     session.via.socket.send(datagram, session.port, session.address, ignore)
   }
 
+  #mayForward({ client_key, datagrams }: Client): boolean {
+    if (datagrams >= UDP_DATAGRAMS_PER_SECOND_MAX) return false
+    return this.#shares?.datagrams.allows(client_key, datagrams + 1, UDP_DATAGRAMS_PER_SECOND_MAX) !== false
+  }
+
+  #isFull({ client_key, sessions }: Client): boolean {
+    if (sessions.size >= UDP_SESSIONS_PER_CLIENT_MAX) return true
+    return this.#shares?.sessions.allows(client_key, sessions.size + 1, UDP_SESSIONS_PER_CLIENT_MAX) === false
+  }
+
   /** Ends sessions that may be displaced, and returns whether the client then has a slot for another one. */
   #hasRoom(client: Client): boolean {
-    if (client.sessions.size >= UDP_SESSIONS_PER_CLIENT_MAX) this.#endOneOf(client.sessions)
+    if (this.#isFull(client)) this.#endOneOf(client.sessions)
     if (this.#count >= this.#sessions_max)
       this.#endOneOf(this.#unvalidated.size > 0 ? this.#unvalidated : this.#validated)
-    return client.sessions.size < UDP_SESSIONS_PER_CLIENT_MAX && this.#count < this.#sessions_max
+    return !this.#isFull(client) && this.#count < this.#sessions_max
   }
 
   get #count(): number {
@@ -310,6 +328,8 @@ export class UdpSessions {
   #end(session: UdpSession): void {
     session.udp_port.sessions.delete(session.key)
     session.client.sessions.delete(session)
+    const { client_key, sessions } = session.client
+    this.#shares?.sessions.left(client_key, sessions.size, UDP_SESSIONS_PER_CLIENT_MAX)
     this.#options.lobby_connections.leave(session.lobby_id, session)
     this.#forgetClient(session.client)
     this.#unvalidated.delete(session)
@@ -337,17 +357,25 @@ export class UdpSessions {
   }
 
   #forgetClient(client: Client): void {
-    if (client.sessions.size === 0) this.#clients.delete(client.client_key)
+    if (client.sessions.size > 0) return
+    this.#clients.delete(client.client_key)
+    this.#forgetSecond(client)
+    this.#shares?.sessions.left(client.client_key, 0, UDP_SESSIONS_PER_CLIENT_MAX)
+  }
+
+  #forgetSecond(client: Client): void {
+    client.datagrams = 0
+    client.unvalidated_bytes = 0
+    this.#shares?.datagrams.left(client.client_key, 0, UDP_DATAGRAMS_PER_SECOND_MAX)
+    this.#shares?.bytes.left(client.client_key, 0, UNVALIDATED_BYTES_PER_CLIENT_MAX)
   }
 
   /** Returns whether there is a client. */
   #sweep(): boolean {
     const { owners, seats } = this.#options
     this.#unvalidated_bytes = 0
-    for (const client of this.#clients.values()) {
-      client.datagrams = 0
-      client.unvalidated_bytes = 0
-    }
+    this.#shares?.bytes.left(ALL_CLIENTS, 0, UNVALIDATED_BYTES_MAX)
+    for (const client of this.#clients.values()) this.#forgetSecond(client)
     for (const session of [...this.#unvalidated, ...this.#validated]) {
       session.idle_ms = session.is_active ? 0 : session.idle_ms + UDP_SWEEP_MS
       session.is_active = false
@@ -358,6 +386,28 @@ export class UdpSessions {
     }
     return this.#clients.size > 0
   }
+}
+
+type ClientShares = Record<'sessions' | 'datagrams' | 'bytes', SharedShare>
+
+/** Among the keys of clients. */
+const ALL_CLIENTS = 'all'
+
+function sharesOf(shared: SharedCounts): ClientShares {
+  return {
+    sessions: shared.of('udp sessions'),
+    datagrams: shared.of('udp datagrams'),
+    bytes: shared.of('udp bytes'),
+  }
+}
+
+function mayReplyUnvalidated(
+  { bytes }: ClientShares,
+  { client_key }: Client,
+  { sum, of_client }: { sum: number; of_client: number },
+): boolean {
+  if (!bytes.allows(ALL_CLIENTS, sum, UNVALIDATED_BYTES_MAX)) return false
+  return bytes.allows(client_key, of_client, UNVALIDATED_BYTES_PER_CLIENT_MAX)
 }
 
 const BEGUN = { bytesRead: 0, bytesWritten: 0, is_handshake_done: false, is_active: true, idle_ms: 0 }

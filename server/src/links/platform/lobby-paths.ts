@@ -40,12 +40,15 @@ export function carryToNodes(listener: Pick<LinkListener, 'streamsOf' | 'streams
   }
 }
 
-/** From a joined node: through the platform, which finds the lobby. `path`: of the unix socket of its supervisor. */
-export function carryToPlatform(path: string): Carrier {
+/**
+ * From a joined node: through the platform, which finds the lobby. From a further edge process: through the first one. `pathOf`
+ * returns the unix socket of the supervisor, or of that process.
+ */
+export function carryThrough(pathOf: () => string): Carrier {
   const open =
     (transport: 'tcp' | 'udp') =>
     ({ lobby_id, port_name }: NodePort): Duplex => {
-      const socket = connect({ path, allowHalfOpen: true })
+      const socket = connect({ path: pathOf(), allowHalfOpen: true })
       socket.write(portLine({ transport, lobby_id, port_name }))
       return socket
     }

@@ -2,6 +2,7 @@
 // row in `shard_leases`, with its holder. A lease lives while the heartbeat of its holder does. A lease only says which process
 // to ask. Safety does not depend on it: that is the fence (fence.ts).
 import type { Pool, PoolClient, QueryConfig } from 'pg'
+import type { ProcessNumber } from '../../config/processes.ts'
 import { inTransaction } from '../../database/transaction.ts'
 import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
 import { CHANNELS } from '../../wire/channels.ts'
@@ -39,33 +40,43 @@ export type Beat = {
 export type ReachedTimes = { reached_ms: number; live_ms: number | null }
 
 /**
- * Makes this process known. A process that has just started (`is_restart`) replaces an earlier process of its node, and has
- * its leases at once. `timeOf` returns the time of this process's books.
+ * Makes this process known. A process that has just started (`is_restart`) replaces the earlier process of its number on its node,
+ * and has its leases at once. The first one also replaces those that the node has no more. `timeOf` returns the time of this process's books.
  */
 export async function register(
   pool: Pool,
-  holder: Holder & { is_restart: boolean },
+  holder: Holder & { process: ProcessNumber; is_restart: boolean },
   timeOf: (reached: ReachedTimes) => number,
 ): Promise<void> {
-  const { writer, node_id, address, is_restart } = holder
+  const { writer, node_id, process, address, is_restart } = holder
+  const replaced = [process.number, process.count]
   await inTransaction(pool, async (client) => {
     await client.query('select pg_advisory_xact_lock($1)', [REGISTER_LOCK])
     if (is_restart) {
       await client.query(
         `update shard_leases set writer = $1, is_served = false, served_ms = ${SERVED_BY_EARLIER}
-          from matchmakers as earlier where earlier.writer = shard_leases.writer and earlier.node_id = $2`,
-        [writer, node_id],
+          from matchmakers as earlier where earlier.writer = shard_leases.writer
+            and earlier.node_id = $2 and ${isReplacedSql('earlier.process')}`,
+        [writer, node_id, ...replaced],
       )
-      await client.query('delete from matchmakers where node_id = $1', [node_id])
+      await client.query(
+        `delete from matchmakers where writer <> $1 and node_id = $2 and ${isReplacedSql('process')}`,
+        [writer, node_id, ...replaced],
+      )
     }
     const book_ms = timeOf(await reachedTimes(client))
     // Only processes of an earlier build read speaks_tls, during an upgrade.
     await client.query(
-      'insert into matchmakers (writer, node_id, address, book_ms, speaks_tls) values ($1, $2, $3, $4, true)',
-      [writer, node_id, address, book_ms],
+      'insert into matchmakers (writer, node_id, process, address, book_ms, speaks_tls) values ($1, $2, $3, $4, $5, true)',
+      [writer, node_id, process.number, address, book_ms],
     )
     await notify(client)
   })
+}
+
+/** Matches the process with the number $3, and for the first one also all from the number $4 on. */
+function isReplacedSql(column: string): string {
+  return `(${column} = $3 or ($3 = 0 and ${column} >= $4))`
 }
 
 /** Renews the heartbeat, and returns who has what. */

@@ -3,6 +3,7 @@
 // away. A process counts as dead when its heartbeat was not renewed for DEAD_MS, by the clock of the process that watches it.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
+import type { ProcessNumber } from '../../config/processes.ts'
 import type { Listener } from '../../database/listen.ts'
 import { newId } from '../../ids.ts'
 import { probe, targetOf } from '../../outbound/tcp-probe.ts'
@@ -35,6 +36,8 @@ type ShardLeasesOptions = {
   now: () => number
   elapsed: () => number
   node_id: string
+  /** Which matchmaker of the node this one is. */
+  process: ProcessNumber
   /** Where other nodes reach this process's HTTP. */
   address: string
 }
@@ -226,9 +229,9 @@ export class ShardLeases {
   }
 
   async #register(is_restart: boolean): Promise<void> {
-    const { pool, node_id, address } = this.#options
+    const { pool, node_id, process, address } = this.#options
     const { time } = this.#books
-    await leases.register(pool, { writer: this.#writer, node_id, address, is_restart }, (reached) =>
+    await leases.register(pool, { writer: this.#writer, node_id, process, address, is_restart }, (reached) =>
       time.begin(reached),
     )
   }

@@ -58,16 +58,24 @@ async function readEdges({ pool }: Context): Promise<{ public_edges: EdgeRow[]; 
   return rows[0]!
 }
 
-/** The newest of each node. An edge that does not report is not named to players. */
+/**
+ * Edges that players reach at a host of their own. A node of which an edge process does not report is not named to players: that process
+ * has a part of the node's ports.
+ */
+const NAMED_SQL = `public_host is not null and not exists (
+  select from edges as silent where silent.node_id = edges.node_id and silent.silent_ts is not null
+)`
+
+/** The newest of each node. */
 const EDGES_SQL = `
   select distinct on (node_id) node_id, public_host, http_port, https_port from edges
-  where public_host is not null and silent_ts is null order by node_id, start_ts desc limit ${EDGES_MAX}`
+  where ${NAMED_SQL} order by node_id, start_ts desc limit ${EDGES_MAX}`
 
 /** Without those of nodes whose edge players cannot reach: of these only the platform's own count. */
 const PORTS_SQL = `
   select node_id, transport, port from edge_ports
   where node_id not in (select node_id from node_links)
-    or node_id in (select node_id from edges where public_host is not null and silent_ts is null)
+    or node_id in (select node_id from edges where ${NAMED_SQL})
   order by port, node_id`
 
 function edgesOf(public_edges: readonly EdgeRow[], ports: readonly PortRow[]): Edges {

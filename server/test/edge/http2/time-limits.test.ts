@@ -42,7 +42,7 @@ async function world(t: TestContext) {
       else if (path === '/begun') beginResponse(exchange, 200, [])
     },
   })
-  const sessions = new Http2Sessions({ ticks, connections })
+  const sessions = new Http2Sessions({ shared: null, ticks, connections })
   const limits = new ConnectionLimits(100)
   const { cert, key } = await (await makeAuthority()).issue(['localhost'])
   const sockets: Socket[] = []
