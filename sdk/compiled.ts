@@ -7,6 +7,7 @@ import { join } from 'node:path'
 const MODULES = [
   'browser',
   'player',
+  'regions',
   'server',
   'attach',
   'attach-http',

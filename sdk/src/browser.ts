@@ -17,10 +17,13 @@ export type Port = {
   url: string
 }
 
+/** `expected_ms`: what the request's `latencies_ms` has for this region. */
+type SeatRegion = { region_id: string; display_name: string; expected_ms?: number }
+
 /** A reserved seat. Send `player.token` to the lobby server, which consumes it. */
 export type Seat = {
   /** `version_id`: the version that the lobby runs. A page of another version can ask the player to reload it. `code`: of `with_code`. */
-  lobby: { lobby_id: string; version_id?: string; code?: string; region: { region_id: string; display_name: string } }
+  lobby: { lobby_id: string; version_id?: string; code?: string; region: SeatRegion }
   ports: Record<string, Port>
   player: { token: string }
   /** Team of the player, where the game mode has teams. */
@@ -51,8 +54,10 @@ type Admission = {
 /** Which lobby to find. */
 export type FindRequest = Admission & {
   game_modes: string[]
-  /** Best first. Absent: the platform chooses. */
+  /** Best first. Absent: the one with the least latency in `latencies_ms`, else the nearest. */
   regions?: string[]
+  /** Round-trip times to regions, as `measureRegions` of regions.ts returns them. */
+  latencies_ms?: Record<string, number>
   /** Refuse instead of starting a lobby when none has room. */
   prevent_auto_create_lobby?: boolean
   tags?: Record<string, string>
@@ -80,8 +85,9 @@ export type JoinWish = Admission & ({ lobby_id: string } | { code: string })
 /** The lobby that you open. The game mode must let players do that. */
 export type CreateWish = Admission & {
   game_mode: string
-  /** Absent: the platform chooses. */
+  /** Absent: the one with the least latency in `latencies_ms`, else the nearest. */
   region?: string
+  latencies_ms?: Record<string, number>
   /** A private lobby is joined by its id or code alone. Absent: public, where the game mode allows it. */
   publicity?: 'public' | 'private'
   /** Whether the lobby gets a code, `seat.lobby.code`, with which others join it. */

@@ -6,7 +6,7 @@ import { LobbyId, VersionId } from '../ids.ts'
 import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object } from '../records.ts'
-import { RegionInfos } from './regions.ts'
+import { Latencies, RegionInfos } from './regions.ts'
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
 const GameModeName = Type.String({
@@ -146,6 +146,12 @@ const JoinRegion = object(
   {
     region_id: described(Identifier, 'Name of the region. Example: `frankfurt`.'),
     display_name: Type.String({ description: 'Name of the region, for people. Example: `Frankfurt`.' }),
+    expected_ms: Type.Optional(
+      Type.Number({
+        description:
+          'Latency of this region in `latencies_ms` of the request. Absent when the request does not have it.',
+      }),
+    ),
   },
   'Region in which the lobby runs.',
 )
@@ -241,9 +247,10 @@ export const findLobby = operation({
       Type.Array(Identifier, {
         maxItems: 64,
         description:
-          'Acceptable regions, by name. Default: all regions of the game modes; a new lobby starts in the nearest. Example: `["frankfurt"]`.',
+          'Acceptable regions, by name, best first. Default: the region of the game modes with the least latency in `latencies_ms`, or the nearest one without it. Example: `["frankfurt"]`.',
       }),
     ),
+    latencies_ms: Type.Optional(Latencies),
     prevent_auto_create_lobby: Type.Optional(
       Type.Boolean({ description: 'Whether to return an error instead of starting a new lobby. Default false.' }),
     ),
@@ -331,8 +338,12 @@ export const createLobby = operation({
   body: object({
     game_mode: GameModeName,
     region: Type.Optional(
-      described(Identifier, 'Name of the region. Default: the nearest region of the game mode. Example: `frankfurt`.'),
+      described(
+        Identifier,
+        'Name of the region. Default: the region of the game mode with the least latency in `latencies_ms`, or the nearest one without it. Example: `frankfurt`.',
+      ),
     ),
+    latencies_ms: Type.Optional(Latencies),
     publicity: Type.Optional(
       Type.Enum(['public', 'private'], {
         description:

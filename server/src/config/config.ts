@@ -63,6 +63,8 @@ export type Config = SettingMembers & {
     /** Address that they listen on. Null: every address of the machine. */
     host: string | null
   }
+  /** UDP port at which the edge echoes datagrams, at the host of `edge_ports`; null: none. */
+  edge_ping_port: number | null
   /** Ports that lobbies in network mode host may use; the edge does not use them. */
   host_port_ranges: readonly PortRange[]
   /** Null: no certificates are ordered. */

@@ -27,6 +27,7 @@ export function readEdge(
   | 'advertised_https_port'
   | 'certificates_dir'
   | 'edge_ports'
+  | 'edge_ping_port'
   | 'host_port_ranges'
 > {
   const certificates_dir = read.textOrNull('MUSTER_TLS_CERTIFICATES')
@@ -38,6 +39,7 @@ export function readEdge(
     advertised_https_port: read.number('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port),
     certificates_dir: certificates_dir === null ? null : resolve(certificates_dir),
     edge_ports: { ...readEdgePorts(read), host: readEdgePortsHost(read, mode, ownAddress(mode, edge_public_host)) },
+    edge_ping_port: read.number('MUSTER_EDGE_PING_PORT') || null,
     host_port_ranges: readHostPortRanges(read),
   }
 }

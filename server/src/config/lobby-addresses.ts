@@ -53,7 +53,7 @@ export function lobbyAddress(
 }
 
 /** Null: this edge cannot serve a client that needs HTTPS. */
-function edgeUrl({ public_host, http_port, https_port }: PublicEdge, is_secure: boolean): string | null {
+export function edgeUrl({ public_host, http_port, https_port }: PublicEdge, is_secure: boolean): string | null {
   const ports = { advertised_http_port: http_port, advertised_https_port: https_port ?? 0 }
   if (is_secure && https_port === null) return null
   return publicUrl({ public_scheme: 'http', ...ports }, public_host, is_secure ? 'https' : 'http')

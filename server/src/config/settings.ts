@@ -115,7 +115,10 @@ export const SETTINGS = {
     max: NODE_GRACE_SECONDS_MAX,
     doc: 'How long lobbies keep their seats while their node does not report; then they end.',
   }),
-  MUSTER_RUNNER_REGIONS: list('', { default_doc: 'all', doc: 'Regions whose lobbies this node runs.' }),
+  MUSTER_RUNNER_REGIONS: list('', {
+    default_doc: 'all',
+    doc: 'Regions whose lobbies this node runs, and in which its edge stands.',
+  }),
   DATABASE_URL: text('', {
     is_secret: true,
     doc: 'External PostgreSQL (`postgres://`); with standbys `postgres://USER:PASSWORD@HOST1,HOST2/NAME`. Empty: the embedded one.',
@@ -208,6 +211,9 @@ export const SETTINGS = {
   MUSTER_EDGE_PUBLIC_HOST: text('', {
     default_doc: 'none',
     doc: 'Host name or IPv4 address at which players reach the edge of this node: the addresses of lobbies on the node name it.',
+  }),
+  MUSTER_EDGE_PING_PORT: port(0, {
+    doc: 'UDP port where the edge echoes datagrams, for native clients that measure regions (docs/regions.md). 0: none.',
   }),
   MUSTER_HOST_PORT_RANGES: portRanges('', {
     doc: 'Port ranges for lobbies in network mode host, such as 27000-27999, comma-separated. The edge does not use these ports.',

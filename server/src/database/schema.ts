@@ -947,7 +947,8 @@ type EdgePortTable = { node_id: string; transport: 'tcp' | 'udp'; port: number }
  * From before the edge accepts a connection until it has ended; the next edge of the same node removes it too. `edge_id`
  * is new with each registration. `silent_ts`: since when its reports are missing, written by the matchmaker. `public_host` and
  * the ports: where players reach this edge; null: at the addresses of the platform only. `unnamed_proxy`: the address of a proxy
- * in front of it that the operator has not named, last seen at `unnamed_proxy_ts`.
+ * in front of it that the operator has not named, last seen at `unnamed_proxy_ts`. `regions`: where it stands. `ping_port`: of its
+ * UDP echo; null: it has none.
  */
 type EdgeTable = {
   edge_id: string
@@ -961,6 +962,8 @@ type EdgeTable = {
   https_port: number | null
   unnamed_proxy: string | null
   unnamed_proxy_ts: Date | null
+  regions: string[] | null
+  ping_port: number | null
 }
 
 /**

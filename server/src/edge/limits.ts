@@ -133,6 +133,16 @@ export const ADMISSIONS_EVERY_MS = 1_000
 /** Milliseconds for which a player without a connection stays in the table, so that the matchmaker reads it. */
 export const CLOSED_PLAYER_KEPT_MS = 60_000
 
+/** Bytes of a datagram that the UDP echo returns. */
+export const PING_BYTES_MAX = 61
+/** Datagrams that the echo returns to a client at once: a measurement of 64 regions takes 4 at each edge. */
+export const PINGS_AT_ONCE_MAX = 60
+/** The same in a minute: at most 1 KB/s for an address that others forge. */
+export const PINGS_PER_MINUTE_MAX = 600
+/** Clients whose datagrams the echo counts. */
+export const PING_CLIENTS_MAX = 20_000
+/** Milliseconds between two attempts to open the echo's port while another program has it. */
+export const PING_PORT_PAUSE_MS = 1_000
 /** Addresses of this machine with a socket of their own in each UDP port. */
 export const UDP_ADDRESSES_MAX = 16
 /** Milliseconds between two reads of the addresses of this machine. */

@@ -45,6 +45,7 @@ import { createLookups } from './routes/lookups.ts'
 import { createRoutes } from './routes/routes.ts'
 import { SharedCounts } from './shared-counts.ts'
 import { keepPortsOpen } from './streams/edge-ports.ts'
+import { openPingEcho } from './streams/ping-echo.ts'
 import { PortConnectionLimits } from './streams/port-connection-limits.ts'
 import { createPortOwners } from './streams/port-owners.ts'
 import { createSeats, type Seats } from './streams/seats.ts'
@@ -93,6 +94,8 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     await raw_ports.close()
     udp.close()
   })
+  const echo = openPingEcho(ctx)
+  opened.defer(() => echo.close())
   const inherited = predecessor?.inheritance ?? null
   const proxied: Server[] = []
   const allServers = (): Server[] => [...listeners.map(({ server }) => server), ...proxied]
@@ -126,6 +129,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
       : new HandOverOffer(ctx, socket_path, {
           ...{ listeners, raw_ports, udp, reports, flows: edge.flows, idle: () => listener.idle() },
           stopAccepting() {
+            echo.close()
             for (const port of raw_ports.open('tcp').values()) port.release()
             listener.retire(allServers())
             edge.links.retire()

@@ -66,6 +66,47 @@ test('an unknown, future, ended or foreign lobby gets a 404 with the error body'
   assert.equal(api.seen.length, 0)
 })
 
+test('every host but those of lobbies responds to a ping itself, and hides no file of a site', async (t) => {
+  const api = await startBackend(t, 'api')
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t, {
+    api_port: api.port,
+    env: { MUSTER_EDGE_PUBLIC_HOST: 'fra-2.example.com' },
+  })
+  const lobby = hostOf(await edge.lobby({ default: backend.port }))
+  const game = await edge.game('dots')
+  await game.deploy(await game.site({ ping: 'a file of the site' }))
+  const pings = [
+    ...['localhost', 'fra-2.example.com', 'ports.lobby.local.localhost'].map((host) => [host, '/ping']),
+    ...['localhost', 'dots.cdn.localhost', 'unknown.example.com'].map((host) => [host, '/.well-known/muster-ping']),
+    ['localhost', '/ping?2'],
+  ] as const
+  for (const [host, path] of pings) {
+    const { status, body, headers } = await ask(edge, host, path, { origin: 'https://game.example.com' })
+    assert.deepEqual([status, body], [204, ''], `${host}${path}`)
+    assert.equal(headers['access-control-allow-origin'], '*')
+    assert.equal(headers['timing-allow-origin'], '*')
+    assert.equal(headers['cache-control'], 'no-store')
+    assert.equal(headers.connection, 'keep-alive', 'the next one needs no new connection')
+  }
+  assert.equal(api.seen.length, 0, 'no role is asked')
+  assert.equal((await ask(edge, 'dots.cdn.localhost', '/ping')).body, 'a file of the site')
+  assert.equal((await ask(edge, lobby, '/ping')).body, 'lobby')
+  assert.equal((await ask(edge, lobby, '/.well-known/muster-ping')).body, 'lobby')
+  assert.equal((await ask(edge, 'localhost', '/pings')).body, 'api')
+  const posted = request({
+    host: '127.0.0.1',
+    port: edge.port,
+    path: '/ping',
+    method: 'POST',
+    headers: { host: 'localhost' },
+  })
+  posted.end()
+  const [refused] = (await once(posted, 'response')) as [IncomingMessage]
+  refused.resume()
+  assert.deepEqual([refused.statusCode, refused.headers.allow], [405, 'GET, HEAD'])
+})
+
 test('the path route removes its prefix, and isolates lobby and hub from each other', async (t) => {
   const backend = await startBackend(t, 'lobby', (req, res) => {
     res.setHeader('set-cookie', 'hub=stolen')

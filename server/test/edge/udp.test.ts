@@ -4,7 +4,7 @@ import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
 import { type TestContext, test } from 'node:test'
-import { PORT_SILENT_MS, UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
+import { PINGS_AT_ONCE_MAX, PORT_SILENT_MS, UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { openDatagrams } from '../end-to-end/raw-server.ts'
 import { until } from '../support/until.ts'
 import { RAW_HOST, rawClient, startTestEdge } from './platform.ts'
@@ -329,4 +329,25 @@ test('unvalidated sources of one client displace each other, and take no place o
   }
   player.send('in')
   assert.strictEqual(String(await player.next()), place, 'the player still has its own socket towards the lobby')
+})
+
+test('the echo returns a ping with as many bytes, and a limited number of them to one client', async (t) => {
+  const free = await startServer(t, () => [])
+  free.close()
+  const edge = await startTestEdge(t, { env: { MUSTER_EDGE_PING_PORT: String(free.port) } })
+  edge.holdClock()
+  const player = await openDatagrams(t, at(free.port))
+  const ping = (number: number): Buffer => Buffer.from(`MUST\x06${String(number).padStart(8, '0')}`)
+  player.send(Buffer.from('MUST\x06short'))
+  const sent = PINGS_AT_ONCE_MAX + 5
+  for (let number = 0; number < sent; number++) player.send(ping(number))
+  for (let number = 0; number < PINGS_AT_ONCE_MAX; number++) {
+    assert.strictEqual((await player.next()).toString('latin1'), `MUST\x07${String(number).padStart(8, '0')}`)
+  }
+  await until('a ping is returned again', async () => {
+    // A tenth of a second is worth one more.
+    edge.advance(100)
+    player.send(ping(sent))
+    return (await player.next()).toString('latin1').endsWith(`0${sent}`)
+  })
 })

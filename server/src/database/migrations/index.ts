@@ -6,6 +6,7 @@ import { statements as secretCreators } from './0103-secret-creators.ts'
 import { statements as findDurations } from './0104-find-durations.ts'
 import { statements as nodeUse } from './0105-node-use.ts'
 import { statements as tickets } from './0106-tickets.ts'
+import { statements as edgeRegions } from './0107-edge-regions.ts'
 import { statements as lobbyCodes } from './0108-lobby-codes.ts'
 import { statements as ratings } from './0109-ratings.ts'
 import { statements as processNumbers } from './0110-process-numbers.ts'
@@ -23,6 +24,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0104-find-durations', statements: findDurations },
   { name: '0105-node-use', statements: nodeUse },
   { name: '0106-tickets', statements: tickets },
+  { name: '0107-edge-regions', statements: edgeRegions },
   { name: '0108-lobby-codes', statements: lobbyCodes },
   { name: '0109-ratings', statements: ratings },
   { name: '0110-process-numbers', statements: processNumbers },

@@ -20,8 +20,9 @@ const REMOVE_SQL = `
     and (process = $3::smallint or ($3::smallint = 0 and process >= $4::smallint))`
 
 /** Two statements: the policy of edge_reports for a joined node reads the row of the edge. */
-const REGISTER_SQL =
-  'insert into edges (edge_id, node_id, process, public_host, http_port, https_port) values ($1, $2, $3, $4, $5, $6)'
+const REGISTER_SQL = `
+  insert into edges (edge_id, node_id, process, public_host, http_port, https_port, regions, ping_port)
+  values ($1, $2, $3, $4, $5, $6, $7, $8)`
 const FIRST_REPORT_SQL = 'insert into edge_reports (edge_id, report_seq, change_seq) values ($1, 1, 1)'
 
 const INSERT_SQL = `
@@ -136,8 +137,10 @@ export class ConnectionReports {
     const retired = this.#is_successor ? null : `${node_id}${RETIRED_MARK}`
     const open = columnsOf(this.#connections.takeAll())
     await inTransaction(this.#ctx.pool, async (client) => {
+      const { config } = this.#ctx
+      const place = [config.runner_regions, config.edge_ping_port]
       await client.query(REMOVE_SQL, [node_id, retired, number, count])
-      await client.query(REGISTER_SQL, [edge_id, node_id, number, ...publicAddress(this.#ctx.config)])
+      await client.query(REGISTER_SQL, [edge_id, node_id, number, ...publicAddress(config), ...place])
       await client.query(FIRST_REPORT_SQL, [edge_id])
       await client.query(INSERT_SQL, [edge_id, ...open])
       await this.#players.register(client, edge_id)

@@ -26,6 +26,7 @@ import type { SharedCounts } from '../shared-counts.ts'
 import { breakOff, isHttp2, requireServerName } from '../tls/tls.ts'
 import { ArrivingBodies } from './arriving-bodies.ts'
 import { Forwarder } from './forward.ts'
+import { sendPing } from './ping.ts'
 import type { RolePoolLimits } from './pools.ts'
 import { openRay } from './rays.ts'
 import { createRoles } from './roles.ts'
@@ -120,6 +121,7 @@ export function createDispatch(edge: Edge): Dispatch {
     } else if (target.kind === 'site') edge.cdn.serve(exchange, target)
     else if (target.kind === 'media') edge.media.serve(exchange, target.path)
     else if (target.kind === 'text') sendText(exchange, target.text)
+    else if (target.kind === 'ping') sendPing(exchange, refuse)
     else redirect(exchange, target.location)
   }
 

@@ -24,12 +24,14 @@ import { challengeToken, findChallenge } from '../tls/challenges.ts'
 import type { Backend, RoleResources } from './forwarded-request.ts'
 import type { Matchmakers } from './matchmakers.ts'
 import { PATH_ROUTE, requireNoCredential } from './path-route.ts'
+import { isPing } from './ping.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
 export type RouteTarget =
   | { kind: 'backend'; backend: Backend; address: Address; path: string; lobby: RoutedPort | null }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'media'; path: string }
+  | { kind: 'ping' }
   | { kind: 'text'; text: string }
   | { kind: 'redirect'; location: string }
 
@@ -53,6 +55,8 @@ const MEDIA_PREFIX = '/media'
 const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
 const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+const PING: RouteTarget = { kind: 'ping' }
 
 /** The last label of a name has a letter; the last one of an address has none. */
 const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
@@ -85,6 +89,7 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
   const byHost: FindTarget = (routed) => {
     const { meaning } = routed
     if (routed.path === LINK_PATH && routed.head.is_upgrade) return linkOf()
+    if (isPing(routed.path, meaning)) return PING
     if (meaning === null) return onDomain(routed)
     if (meaning.kind === 'main') return onMain(routed)
     if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)

@@ -90,7 +90,7 @@ export async function developmentRegions(
   developer: Developer,
 ): Promise<ResponseOf<typeof listRegions>> {
   await ctx.namespaces.get(developer.namespace_id)
-  return { regions: [REGION_INFO] }
+  return { regions: [{ ...REGION_INFO, ping_addresses: [] }] }
 }
 
 /** No players, in each game mode of the namespace. */

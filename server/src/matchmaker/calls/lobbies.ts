@@ -6,7 +6,7 @@ import * as decide from '../book/decide.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 import { type GameModeNames, gameModeNames } from './game-mode-names.ts'
-import { answerRegions } from './regions.ts'
+import { regionsFor } from './regions.ts'
 
 /** Longest state of a lobby, as JSON text. */
 const STATE_BYTES_MAX = 16 * 1024
@@ -65,7 +65,7 @@ export async function listOpenLobbies(
       },
     }
   })
-  const { regions } = await answerRegions(ctx, namespace_id, client_ip)
+  const regions = await regionsFor(ctx, namespace_id, client_ip)
   const rest = JSON.stringify({
     game_modes: [...names.values()],
     regions,

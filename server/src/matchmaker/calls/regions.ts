@@ -10,15 +10,26 @@ type RegionInfos = ResponseOf<typeof listRegions>['regions']
 
 const KM_PER_MILE = 1.609_344
 
+/** With the addresses at which the client measures its latency to each. */
 export async function answerRegions(
   ctx: MatchmakerContext,
   namespace_id: string,
   client_ip: string,
 ): Promise<ResponseOf<typeof listRegions>> {
+  const { pings } = ctx.edges()
+  const regions = await regionsFor(ctx, namespace_id, client_ip)
+  return { regions: regions.map((region) => ({ ...region, ping_addresses: [...(pings.get(region.region_id) ?? [])] })) }
+}
+
+export async function regionsFor(
+  ctx: MatchmakerContext,
+  namespace_id: string,
+  client_ip: string,
+): Promise<RegionInfos> {
   const { game_modes } = await ctx.namespaces.get(namespace_id)
   await ctx.ip_intelligence.opening()
   const { coordinates } = ctx.ip_intelligence.factsOf(client_ip)
-  return { regions: regionInfos(ctx.config, [...game_modes.values()], coordinates) }
+  return regionInfos(ctx.config, [...game_modes.values()], coordinates)
 }
 
 function regionInfos(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): RegionInfos {

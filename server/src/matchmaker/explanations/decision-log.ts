@@ -11,7 +11,16 @@ import type { ExplanationStore } from './store.ts'
 const ATTEMPTS_MAX = 8
 /** Members of a body that an explanation shows. All others are private to the player. */
 const SHOWN_MEMBERS = [
-  ...['game_modes', 'game_mode', 'regions', 'region', 'tags', 'max_players', 'prevent_auto_create_lobby'],
+  ...[
+    'game_modes',
+    'game_mode',
+    'regions',
+    'region',
+    'latencies_ms',
+    'tags',
+    'max_players',
+    'prevent_auto_create_lobby',
+  ],
   ...['publicity', 'lobby_id', 'party', 'version_id'],
 ]
 /** Characters of JSON; a longer body is not shown. */

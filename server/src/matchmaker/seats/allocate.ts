@@ -15,12 +15,12 @@ import {
   FIND_ATTEMPTS_MAX,
   factsOf,
   lobbyConfigText,
-  nearestRegion,
   requireDynamicMaxPlayers,
   requireMode,
   resolveGameModes,
   type SeatRequest,
 } from './request.ts'
+import { bestRegion } from './regions.ts'
 import type { Requester, SeatCall } from './requester.ts'
 
 type Body = BodyOf<typeof allocateLobby>
@@ -61,7 +61,9 @@ export async function allocateRequest(
   checkTags([mode], body.tags)
   const { coordinates } = await factsOf(ctx, requester)
   const region =
-    body.region === undefined ? nearestRegion(ctx.config, [mode], coordinates) : requireRegion(ctx.config, body.region)
+    body.region === undefined
+      ? bestRegion(ctx.config, [mode], { coordinates, latencies_ms: null })
+      : requireRegion(ctx.config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
   const plan: LobbyPlan = {
     ...planOf(namespace, mode, region, body, requester.ray?.ray_id ?? null),
@@ -84,6 +86,7 @@ export async function allocateRequest(
     log,
     asked: { action: 'allocate', request },
     with_party: true,
+    latencies_ms: null,
     attempts_max: FIND_ATTEMPTS_MAX,
     matching: null,
     captcha: null,

@@ -5,8 +5,9 @@ import { lobbyAddress } from '../../config/lobby-addresses.ts'
 import { type Prepared, prepare } from '../../text/json-text.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import type { Lobby, Player } from '../book/lobby.ts'
-import { edgeOf } from '../watch/edge-ports.ts'
+import { type Edges, edgeOf } from '../watch/edge-ports.ts'
 import type { MatchmakerContext } from './context.ts'
+import type { Latencies } from './regions.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 export type SeatAnswer = Prepared<Seat>
@@ -17,15 +18,22 @@ const PLAYER_TOKEN_LIFETIME_MS = 90 * 24 * 60 * 60_000
 const TOKEN_PLACE = '\0'
 
 /**
- * Everything in it follows from the seat and from the edges that serve its lobby. So a repeated request gets the same response,
+ * Everything in it follows from the seat, the request and the edges that serve its lobby. So a repeated request gets the same response,
  * byte for byte, unless an edge has come or gone.
  */
-export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, seat: SeatTaken): Promise<SeatAnswer> {
+export async function seatAnswer(
+  ctx: MatchmakerContext,
+  namespace_id: string,
+  seat: SeatTaken,
+  latencies_ms: Latencies = null,
+): Promise<SeatAnswer> {
   const book = ctx.books.book(namespace_id)
   const lobby = book?.lobbies.get(seat.lobby_id)
   const player = book?.players.get(seat.player_id)
   if (lobby === undefined || player === undefined) throw new Error('the book does not have the seat that is answered')
   const token = playerTokenFor(ctx, namespace_id, player)
+  const expected_ms = latencies_ms?.get(lobby.region)
+  if (expected_ms !== undefined) return prepare((await seatTexts(ctx, lobby, ctx.edges(), expected_ms)).join(token))
   const known = ctx.seat_texts.get(lobby)
   const texts = known?.edges === ctx.edges() ? known.texts : await prepareTexts(ctx, lobby)
   const text = texts.join(token)
@@ -46,8 +54,20 @@ export function playerTokenFor(
 }
 
 async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {
-  const { config } = ctx
   const edges = ctx.edges()
+  const texts = await seatTexts(ctx, lobby, edges)
+  ctx.seat_texts.set(lobby, { texts, edges })
+  return texts
+}
+
+/** `expected_ms`: what the client measured to the region of the lobby. */
+async function seatTexts(
+  ctx: MatchmakerContext,
+  lobby: Lobby,
+  edges: Edges,
+  expected_ms?: number,
+): Promise<readonly string[]> {
+  const { config } = ctx
   const mode = (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
   const ports: Seat['ports'] = {}
   for (const item of mode?.ports ?? []) {
@@ -61,14 +81,15 @@ async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<reado
       lobby_id: lobby.lobby_id,
       version_id: lobby.version_id,
       ...(lobby.code != null && { code: lobby.code }),
-      region: { region_id: lobby.region, display_name: region?.display_name ?? lobby.region },
+      region: {
+        ...{ region_id: lobby.region, display_name: region?.display_name ?? lobby.region },
+        ...(expected_ms !== undefined && { expected_ms }),
+      },
       ports,
       player,
     },
     ports,
     player,
   }
-  const texts = JSON.stringify(seat).split(JSON.stringify(TOKEN_PLACE).slice(1, -1))
-  ctx.seat_texts.set(lobby, { texts, edges })
-  return texts
+  return JSON.stringify(seat).split(JSON.stringify(TOKEN_PLACE).slice(1, -1))
 }

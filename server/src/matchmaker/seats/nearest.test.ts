@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Region } from '../../config/regions.ts'
-import { byDistance } from './nearest.ts'
+import { byDistance, byLatency } from './nearest.ts'
 
 const regionAt = (name: string, latitude: number, longitude: number) => ({ name, latitude, longitude }) as Region
 
@@ -43,4 +43,15 @@ test('names decide between regions at equal distance, and between all for a clie
     byDistance(twins, { latitude: 0, longitude: 0 }).map(({ region }) => region.name),
     ['a', 'b'],
   )
+})
+
+test('regions come by measured latency, and those without one after them by distance', () => {
+  const paris = { latitude: 48.86, longitude: 2.35 }
+  const namesBy = (latencies_ms: Record<string, number>) =>
+    byLatency(REGIONS, new Map(Object.entries(latencies_ms)), paris).map(({ name }) => name)
+  assert.deepEqual(namesBy({}), ['fra', 'atl', 'syd'])
+  assert.deepEqual(namesBy({ syd: 10_000 }), ['syd', 'fra', 'atl'])
+  assert.deepEqual(namesBy({ syd: 30.5, atl: 31, fra: 120 }), ['syd', 'atl', 'fra'])
+  assert.deepEqual(namesBy({ atl: 20, fra: 20, syd: 20 }), ['fra', 'atl', 'syd'], 'equal ones by distance')
+  assert.deepEqual(namesBy({ mars: 0, atl: 0 }), ['atl', 'fra', 'syd'], 'an unknown region is ignored')
 })

@@ -1,5 +1,5 @@
-// Regions by their distance from a client on a sphere, an estimate of how far packets travel. Without the client's
-// coordinates all distances are equal, and names decide.
+// Regions by the latencies that a client measured to them, else by their distance from the client on a sphere, an estimate of
+// how far packets travel. Without the client's coordinates all distances are equal, and names decide.
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Region } from '../../config/regions.ts'
 
@@ -13,6 +13,19 @@ export function byDistance(regions: readonly Region[], client: Coordinates | nul
   return regions
     .map((region) => ({ region, kilometers: client === null ? 0 : distanceKm(region, client) }))
     .sort((a, b) => a.kilometers - b.kilometers || (a.region.name < b.region.name ? -1 : 1))
+}
+
+/** The least latency first, then regions without one by their distance. Equal latencies by distance too. */
+export function byLatency(
+  regions: readonly Region[],
+  latencies_ms: ReadonlyMap<string, number>,
+  client: Coordinates | null,
+): Region[] {
+  const latencyOf = ({ name }: Region): number => latencies_ms.get(name) ?? Number.MAX_VALUE
+  // The sort is stable.
+  return byDistance(regions, client)
+    .map(({ region }) => region)
+    .sort((a, b) => latencyOf(a) - latencyOf(b))
 }
 
 /** Along a great circle, by the haversine formula, which is exact for close points. */

@@ -31,7 +31,7 @@ import type { MatchmakerContext } from './context.ts'
 import { joinedLobbyId, newLobbyCode } from './lobby-codes.ts'
 import { planOf, regionsOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
 import { type MatchingRequest, matchingRequest } from './matching/matching-request.ts'
-import { byDistance } from './nearest.ts'
+import { bestRegion, type Latencies, latenciesOf, type Whereabouts } from './regions.ts'
 import { type Requester, seatKeyOf } from './requester.ts'
 import type { RequestWords } from './verification/payload.ts'
 import { type PinnedRecord, pinnedRecord, requireOutdatedSeat, requireSameVersion } from './version-pin.ts'
@@ -71,6 +71,8 @@ export type SeatRequest = {
   log: DecisionLog
   asked: RequestedAction
   with_party: boolean
+  /** What the client measured to regions, by their names; null: nothing. */
+  latencies_ms: Latencies
   /** Lobbies that may be tried. */
   attempts_max: number
   /** Null: the game mode has no rules. */
@@ -97,8 +99,9 @@ export async function findRequest(
     names.map((name) => namespace.game_modes.get(name)),
   )
   const facts = await factsOf(ctx, requester)
+  const from = { coordinates: facts.coordinates, latencies_ms: latenciesOf(body) }
   const request = {
-    ...keysAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, facts.coordinates),
+    ...keysAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, from),
     ...requestedSeat(namespace, requester, 'find', body.party),
   }
   requireSmallData(body.verification_data)
@@ -115,6 +118,7 @@ export async function findRequest(
     log,
     asked: { action: 'find', request, verified_modes },
     with_party: body.party === true,
+    latencies_ms: from.latencies_ms,
     attempts_max: FIND_ATTEMPTS_MAX,
     matching,
     captcha,
@@ -146,6 +150,7 @@ export async function joinRequest(
     log,
     asked: { action: 'join', request, is_known: lobby !== undefined },
     with_party: body.party === true,
+    latencies_ms: null,
     attempts_max: 1,
     matching: null,
     captcha: requiredCaptcha(namespace, requester),
@@ -166,7 +171,8 @@ export async function createRequest(
   const mode = namespace.game_modes.get(game_mode)
   requireIdentity(requester, 'create', [mode])
   const facts = await factsOf(ctx, requester)
-  const custom = customPlan(ctx.config, namespace, requester, { ...body, game_mode }, facts.coordinates)
+  const from = { coordinates: facts.coordinates, latencies_ms: latenciesOf(body) }
+  const custom = customPlan(ctx.config, namespace, requester, { ...body, game_mode }, from)
   const plan = body.with_code === true ? { ...custom, code: newLobbyCode(ctx, namespace.namespace_id) } : custom
   const request = {
     plan: withFailures(ctx, requester, plan),
@@ -178,6 +184,7 @@ export async function createRequest(
     log,
     asked: { action: 'create', request },
     with_party: body.party === true,
+    latencies_ms: from.latencies_ms,
     attempts_max: 1,
     matching: null,
     captcha: requiredCaptcha(namespace, requester),
@@ -255,7 +262,7 @@ function keysAndPlan(
   namespace: PinnedRecord,
   requester: Requester,
   body: Omit<FindBody, 'game_modes'> & { game_modes: readonly string[] },
-  client: Coordinates | null,
+  from: Whereabouts,
 ): Pick<FindRequest, 'keys' | 'tags' | 'plan'> {
   const { config } = ctx
   if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
@@ -267,7 +274,7 @@ function keysAndPlan(
   const tags = checkTags(modes, body.tags)
   const regions =
     body.regions === undefined
-      ? [nearestRegion(config, modes, client)]
+      ? [bestRegion(config, modes, from)]
       : body.regions.map((name) => requireRegion(config, name))
   const keys = modes.flatMap((mode) =>
     regions
@@ -294,7 +301,7 @@ function customPlan(
   namespace: NamespaceRecord,
   { identity_id, ray }: Requester,
   body: CreateBody,
-  client: Coordinates | null,
+  from: Whereabouts,
 ): LobbyPlan {
   const mode = requireMode(namespace, body.game_mode)
   if (mode.create === null) throw new ApiError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED')
@@ -309,7 +316,7 @@ function customPlan(
   requireDynamicMaxPlayers(mode, body.max_players)
   checkTags([mode], body.tags)
   const lobby_config = lobbyConfigText(body.lobby_config)
-  const region = body.region === undefined ? nearestRegion(config, [mode], client) : requireRegion(config, body.region)
+  const region = body.region === undefined ? bestRegion(config, [mode], from) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
   const plan = planOf(namespace, mode, region, body, ray?.ray_id ?? null)
   const creator = {
@@ -331,14 +338,6 @@ export function requireMode(namespace: NamespaceRecord, name: string): GameModeC
   const mode = namespace.game_modes.get(name)
   if (mode === undefined) throw new ApiError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode: name })
   return mode
-}
-
-/** The nearest region in which one of the modes runs. */
-export function nearestRegion(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): Region {
-  const regions = regionsOf(config, modes)
-  const nearest = regions.length === 1 ? regions[0] : byDistance(regions, client)[0]?.region
-  if (nearest === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
-  return nearest
 }
 
 export function requireDynamicMaxPlayers(mode: GameModeConfig, max_players: number | undefined): void {

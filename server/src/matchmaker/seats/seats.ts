@@ -58,7 +58,7 @@ export const allocateSeats = async (service: SeatService, call: SeatCall<BodyOf<
   requestSeat(service, allocateLobby, callOfFirstPlayer(call), allocateRequest, allocationAnswer)
 
 const answerSeat: AnswerWith<ResponseOf<typeof findLobby>> = (ctx, { requester }, seat) =>
-  seatAnswer(ctx, requester.namespace_id, seat)
+  seatAnswer(ctx, requester.namespace_id, seat, latencies_ms)
 
 /** `read` makes the body into the request. Throws every refusal of the operation. */
 async function requestSeat<Body extends SeatCall['body'], T>(
