@@ -97,7 +97,8 @@ function exampleOf(schemas: Schemas, given: OpenApiSchema, position: Position): 
     case 'object':
       return objectOf(schema, purpose, below)
     case 'array':
-      return schema.items === undefined || schema.maxItems === 0 ? [] : [below(schema.items, singular(name))]
+      if (schema.items === undefined || schema.maxItems === 0) return []
+      return Array.from({ length: Math.max(1, schema.minItems ?? 0) }, () => below(schema.items!, singular(name)))
     case 'string':
       return schema.format === 'date-time' ? '2026-11-21T09:30:00.000Z' : 'text'
     case 'integer':
