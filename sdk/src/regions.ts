@@ -1,6 +1,6 @@
 // Measures the latency from the browser to the regions of the game. A page that does not need it does not load it.
 import type { CallOptions, ClientOptions } from './browser.ts'
-import { matchmakerAddress, retrying, send } from './request.ts'
+import { retrying, send, siteOf } from './request.ts'
 
 /** Round-trip times in milliseconds, by region. Send them as `latencies_ms` of `find` or `create`. */
 export type Latencies = Record<string, number>
@@ -38,11 +38,12 @@ export async function measureRegions(options: ClientOptions & CallOptions = {}):
   }
 }
 
-async function listRegions({ matchmaker_url, token }: ClientOptions, signal: AbortSignal): Promise<Region[]> {
+async function listRegions(options: ClientOptions, signal: AbortSignal): Promise<Region[]> {
+  const { token } = options
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
   const body = await retrying(async () => {
-    const address = matchmaker_url ?? (await matchmakerAddress(signal))
-    return send(`${address.replace(/\/$/, '')}/matchmaker/regions`, { headers, signal })
+    const site = await siteOf(options, signal)
+    return send(`${site.matchmaker_url}/matchmaker/regions`, { headers, signal })
   }, signal)
   return (body as { regions: Region[] }).regions
 }

@@ -23,9 +23,11 @@ export async function siteOf(options: SiteOptions, signal: AbortSignal | undefin
   return { matchmaker_url: url.replace(/\/$/, ''), version_id: version_id === undefined ? own : version_id }
 }
 
+type TimedPage = { serverTiming?: readonly { name: string; description: string }[] }
+
 /** The page's own response says it: a later deploy changes nothing. */
 function pageVersion(): string | undefined {
-  const [page] = performance.getEntriesByType('navigation') as { serverTiming?: PerformanceServerTiming[] }[]
+  const [page] = performance.getEntriesByType('navigation' as never) as TimedPage[]
   return page?.serverTiming?.find(({ name }) => name === 'muster-version')?.description
 }
 

@@ -10,6 +10,7 @@ import { playerTokenFor, seatAnswer } from './answer.ts'
 import type { MatchmakerContext, Seat } from './context.ts'
 import { newLobbyCode } from './lobby-codes.ts'
 import { planOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
+import { bestRegion } from './regions.ts'
 import {
   checkTags,
   FIND_ATTEMPTS_MAX,
@@ -20,7 +21,6 @@ import {
   resolveGameModes,
   type SeatRequest,
 } from './request.ts'
-import { bestRegion } from './regions.ts'
 import type { Requester, SeatCall } from './requester.ts'
 
 type Body = BodyOf<typeof allocateLobby>

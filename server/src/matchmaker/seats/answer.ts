@@ -7,7 +7,7 @@ import type { SeatTaken } from '../book/commands.ts'
 import type { Lobby, Player } from '../book/lobby.ts'
 import { type Edges, edgeOf } from '../watch/edge-ports.ts'
 import type { MatchmakerContext } from './context.ts'
-import type { Latencies } from './regions.ts'
+import type { MeasuredLatencies } from './regions.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 export type SeatAnswer = Prepared<Seat>
@@ -25,7 +25,7 @@ export async function seatAnswer(
   ctx: MatchmakerContext,
   namespace_id: string,
   seat: SeatTaken,
-  latencies_ms: Latencies = null,
+  latencies_ms: MeasuredLatencies = null,
 ): Promise<SeatAnswer> {
   const book = ctx.books.book(namespace_id)
   const lobby = book?.lobbies.get(seat.lobby_id)

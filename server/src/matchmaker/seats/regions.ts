@@ -7,12 +7,12 @@ import { regionsOf } from './lobby-plan.ts'
 import { byDistance, byLatency } from './nearest.ts'
 
 /** Milliseconds to regions, by their names, as the client measured them; null: it sent none. */
-export type Latencies = ReadonlyMap<string, number> | null
+export type MeasuredLatencies = ReadonlyMap<string, number> | null
 
 /** What decides how far the client is from regions. */
-export type Whereabouts = { coordinates: Coordinates | null; latencies_ms: Latencies }
+export type Whereabouts = { coordinates: Coordinates | null; latencies_ms: MeasuredLatencies }
 
-export function latenciesOf({ latencies_ms }: Pick<BodyOf<typeof findLobby>, 'latencies_ms'>): Latencies {
+export function latenciesOf({ latencies_ms }: Pick<BodyOf<typeof findLobby>, 'latencies_ms'>): MeasuredLatencies {
   return latencies_ms === undefined ? null : new Map(Object.entries(latencies_ms))
 }
 
@@ -28,6 +28,10 @@ export function bestRegion(
   return best
 }
 
-function firstOf(regions: readonly Region[], client: Coordinates | null, latencies_ms: Latencies): Region | undefined {
+function firstOf(
+  regions: readonly Region[],
+  client: Coordinates | null,
+  latencies_ms: MeasuredLatencies,
+): Region | undefined {
   return latencies_ms === null ? byDistance(regions, client)[0]?.region : byLatency(regions, latencies_ms, client)[0]
 }

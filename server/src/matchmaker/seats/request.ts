@@ -13,7 +13,6 @@ import {
 } from '@musterhost/contract'
 import type { AddressFacts, Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
-import type { Region } from '../../config/regions.ts'
 import { gameModeId } from '../../ids.ts'
 import { isExactNumber } from '../../text/exact-json.ts'
 import type {
@@ -29,9 +28,9 @@ import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
 import type { MatchmakerContext } from './context.ts'
 import { joinedLobbyId, newLobbyCode } from './lobby-codes.ts'
-import { planOf, regionsOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
+import { planOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
 import { type MatchingRequest, matchingRequest } from './matching/matching-request.ts'
-import { bestRegion, type Latencies, latenciesOf, type Whereabouts } from './regions.ts'
+import { bestRegion, latenciesOf, type MeasuredLatencies, type Whereabouts } from './regions.ts'
 import { type Requester, seatKeyOf } from './requester.ts'
 import type { RequestWords } from './verification/payload.ts'
 import { type PinnedRecord, pinnedRecord, requireOutdatedSeat, requireSameVersion } from './version-pin.ts'
@@ -72,7 +71,7 @@ export type SeatRequest = {
   asked: RequestedAction
   with_party: boolean
   /** What the client measured to regions, by their names; null: nothing. */
-  latencies_ms: Latencies
+  latencies_ms: MeasuredLatencies
   /** Lobbies that may be tried. */
   attempts_max: number
   /** Null: the game mode has no rules. */

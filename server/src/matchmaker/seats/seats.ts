@@ -57,7 +57,7 @@ export const createSeat = (service: SeatService, call: Call<typeof createLobby>)
 export const allocateSeats = async (service: SeatService, call: SeatCall<BodyOf<typeof allocateLobby>>) =>
   requestSeat(service, allocateLobby, callOfFirstPlayer(call), allocateRequest, allocationAnswer)
 
-const answerSeat: AnswerWith<ResponseOf<typeof findLobby>> = (ctx, { requester }, seat) =>
+const answerSeat: AnswerWith<ResponseOf<typeof findLobby>> = (ctx, { requester, latencies_ms }, seat) =>
   seatAnswer(ctx, requester.namespace_id, seat, latencies_ms)
 
 /** `read` makes the body into the request. Throws every refusal of the operation. */

@@ -30,6 +30,7 @@ const KILOMETERS_PER_MS = 50
 type FindBody = BodyOf<typeof findLobby>
 
 export type MatchingRequest = {
+  game_mode: string
   rules: MatchRules
   plans: readonly LobbyPlan[]
   /** Acceptable regions, the best first. */
@@ -69,6 +70,7 @@ export function matchingRequest(
   const { regions, latencies } = regionsFor(ctx, mode, rules, body, keys, client)
   const ray_id = requester.ray?.ray_id ?? null
   return {
+    game_mode: mode.name,
     rules,
     plans: body.prevent_auto_create_lobby
       ? []
@@ -171,11 +173,12 @@ function regionsFor(
   if (!rules.some(({ kind }) => kind === 'ping')) return { regions: asked, latencies: null }
   const regions = regionsOf(ctx.config, [mode]).filter(({ name }) => body.regions === undefined || asked.includes(name))
   if (regions.length === 0) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
-  const latencies = Object.fromEntries(
-    byDistance(regions, client).map(({ region, kilometers }) => [
-      region.name,
-      Math.round(LATENCY_BASE_MS + kilometers / KILOMETERS_PER_MS),
-    ]),
-  )
-  return { regions: Object.keys(latencies), latencies: client === null ? null : latencies }
+  const known = byDistance(regions, client).flatMap(({ region: { name }, kilometers }): [string, number][] => {
+    const measured_ms = body.latencies_ms?.[name]
+    if (measured_ms !== undefined) return [[name, measured_ms]]
+    return client === null ? [] : [[name, Math.round(LATENCY_BASE_MS + kilometers / KILOMETERS_PER_MS)]]
+  })
+  const latencies = Object.fromEntries(known)
+  const best_first = regions.map(({ name }) => name).sort((a, b) => (latencies[a] ?? 0) - (latencies[b] ?? 0))
+  return { regions: best_first, latencies: known.length === 0 ? null : latencies }
 }
