@@ -45,4 +45,14 @@ export function addMatchingCommands(program: Command, terminal: Terminal): void 
     .action(async (source: string, file: string, options: { allowLoss?: boolean }) =>
       (await import('../matching/import.ts')).importMatching(terminal, source, file, options),
     )
+  withOutput(matching.command('try'))
+    .description('Play a list of players against rules, and print which matches they make after which waits.')
+    .argument('<rules>', 'JSON: the `matching` block of a game mode')
+    .requiredOption(
+      '--players <file>',
+      'JSON: a list of players, each with `at_s`, `attributes`, `party`, `latencies_ms`',
+    )
+    .action(async (rules: string, options: { players: string }) =>
+      (await import('../matching/try.ts')).tryMatching(terminal, rules, options),
+    )
 }

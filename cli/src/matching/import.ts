@@ -1,9 +1,9 @@
 // `muster matching import`: prints the `matching` block that a file of another matchmaker makes, and names what it loses.
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { EXIT, Failure } from '../failure.ts'
 import type { Terminal } from '../terminal.ts'
 import { importFlexMatch } from './flexmatch.ts'
+import { readJson } from './json-file.ts'
 import { importPlayFab } from './playfab.ts'
 import { type Imported, isJson, type Json, type Loss } from './result.ts'
 
@@ -19,7 +19,7 @@ export function importMatching(
   path: string,
   { allowLoss = false }: { allowLoss?: boolean },
 ): void {
-  const { matching, losses } = IMPORTERS[source]!(readJson(resolve(terminal.cwd, path), path))
+  const { matching, losses } = IMPORTERS[source]!(objectIn(readJson(resolve(terminal.cwd, path), path), path))
   if (losses.length > 0 && !allowLoss) throw lossFailure(losses)
   for (const { path: place, message } of losses) terminal.note(`${place}: ${message}`)
   const result = { matching }
@@ -35,16 +35,7 @@ function lossFailure(losses: readonly Loss[]): Failure {
   })
 }
 
-function readJson(file: string, shown: string): Json {
-  let value: unknown
-  try {
-    value = JSON.parse(readFileSync(file, 'utf8'))
-  } catch (error) {
-    throw new Failure(`${shown} cannot be read as JSON: ${(error as Error).message}`, {
-      exit_code: EXIT.usage,
-      cause: error,
-    })
-  }
+function objectIn(value: unknown, shown: string): Json {
   if (isJson(value)) return value
   throw new Failure(`${shown} is no JSON object.`, { exit_code: EXIT.usage })
 }

@@ -2,9 +2,9 @@
 // server and developers learn.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { explainRay, playerConnected } from '@musterhost/contract'
+import { explainRay, findLobby, playerConnected, setupIdentity } from '@musterhost/contract'
 import { withKey } from '../http/steps.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
@@ -97,6 +97,26 @@ test('a page may say only what the version lets it say, and the game says the re
   assert.equal((await failureOf(game.find())).code, 'MATCHMAKER_VERIFICATION_FAILED')
 })
 
+test('a rule over ratings counts what the platform has stored, and a new player as an average one', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const matching = {
+    size: { min: 2, max: 2 },
+    attributes: { skill: { from: 'rating' as const } },
+    rules: [{ near: 'skill', within: 5 }],
+  }
+  const game = await platform.game({ matchmaker: { game_modes: { default: { matching } } }, limits: MANY })
+  const [strong, other] = [await guestOf(platform, game), await guestOf(platform, game)]
+  for (const { identity_id } of [strong, other]) await storeRating(platform, game.namespace_id, identity_id, 40)
+  const first = strong.find({ wait_ms: 20_000 })
+  await until('the first to wait', async () => (await waitingIn(platform)) === 1)
+  assert.equal((await failureOf(game.find({ wait_ms: 0 }))).code, 'MATCHMAKER_WAITING')
+  const seats = await Promise.all([first, other.find()])
+  assert.equal(seats[0].lobby.lobby_id, seats[1].lobby.lobby_id)
+  const own = await failureOf(game.find({ attributes: { skill: 40 } }))
+  assert.deepEqual(detailsOf(own), [[['attributes', 'skill'], 'not_allowed']])
+})
+
 test('attributes without rules are refused, and so is a request that names other game modes as well', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL }, plain: {} } } })
@@ -105,6 +125,18 @@ test('attributes without rules are refused, and so is a request that names other
   const plain = await failureOf(game.find({ game_modes: ['plain'], ...skilled(1) }))
   assert.deepEqual(detailsOf(plain), [[['attributes'], 'not_allowed']])
 })
+
+async function guestOf(platform: Platform, game: TestGame) {
+  const { identity_token, identity } = await game.player.call(setupIdentity, { body: {} })
+  const player = platform.as(identity_token)
+  const find = (body: object = {}) => player.call(findLobby, { body: { game_modes: ['default'], ...body } })
+  return { identity_id: identity.identity_id, find }
+}
+
+async function storeRating(platform: Platform, namespace_id: string, identity_id: string, mu: number): Promise<void> {
+  const text = 'insert into ratings values ($1, $2, $3, $4, 8, 1, now())'
+  await platform.ctx.pool.query(text, [namespace_id, 'default', identity_id, mu])
+}
 
 async function waitingIn(platform: Platform): Promise<number> {
   return (await platform.ctx.pool.query('select from tickets where end_ts is null')).rows.length
