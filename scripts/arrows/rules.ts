@@ -163,7 +163,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     manage: ['failure', 'local-url', 'open-browser', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
     // It reads a file, and calls no platform.
-    matching: ['failure', 'terminal'],
+    matching: ['failure', 'table', 'terminal'],
     mcp: ['failure', 'options', 'session', 'terminal'],
     swarm: ['failure', 'options', 'session', 'table', 'temporary-token', 'terminal'],
     completion: [],
