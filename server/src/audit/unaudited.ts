@@ -3,7 +3,7 @@
 import type { Operation } from '@musterhost/contract'
 
 const CHECKS = 'It checks a draft and changes nothing.'
-const PLAYERS = 'Players and lobby servers call it all the time. Rays, explanations and analytics show what it did.'
+const PLAYERS = 'Players, lobby servers and backends of games call it all the time. Rays, explanations and analytics show what it did.'
 const LOOK_UPS = 'It looks contents up and changes nothing.'
 const EXPORTS = 'It returns an address to read from and changes nothing.'
 
@@ -33,6 +33,8 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'lobbies.find': PLAYERS,
   'lobbies.join': PLAYERS,
   'lobbies.create': PLAYERS,
+  'lobbies.allocate': PLAYERS,
+  'seats.listOwn': 'It reads seats and changes nothing.',
   'lobbies.ready': PLAYERS,
   'lobbies.setClosed': PLAYERS,
   'lobbies.setState': PLAYERS,
