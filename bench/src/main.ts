@@ -15,6 +15,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   hub: () => import('./hub/run.ts'),
   idle: () => import('./idle/run.ts'),
   images: () => import('./images/run.ts'),
+  matching: () => import('./matching/run.ts'),
   rays: () => import('./find/rays.ts'),
   scale: () => import('./scale/run.ts'),
   shards: () => import('./shards/run.ts'),

@@ -63,7 +63,7 @@ function candidateOf(rules: MatchRules, player: TriedPlayer, index: number): Can
   const { latencies_ms } = player
   return {
     id: String(index).padStart(6, '0'),
-    since_ms: (player.at_s ?? 0) * MS_PER_S,
+    since_ms: Math.round((player.at_s ?? 0) * MS_PER_S),
     player_count: members.length,
     values: valuesOf(rules, members),
     regions: latencies_ms === undefined ? ['any'] : Object.keys(latencies_ms),

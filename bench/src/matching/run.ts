@@ -1,0 +1,137 @@
+// Duels of 1,000 players of known skill who come one after the other: the difference of skill and the wait, at three widenings of the
+// rule `near`, beside a fixed window. The window looks every 15 s, pairs players within the first limit, and after two
+// windows without a match pairs a player with anyone. The same arrivals for all; simulated time, so that the machine does not
+// matter.
+import {
+  type Candidate,
+  findMatch,
+  type MatchRules,
+  matchRulesOf,
+  nextStep,
+  valuesOf,
+} from '@musterhost/contract/matching'
+
+const PLAYERS = 1_000
+const BETWEEN_ARRIVALS_MS = 1_500
+const SKILL = { mean: 1_200, deviation: 300 }
+const WINDOW_MS = 15_000
+const WINDOWS_WITH_LIMIT = 2
+const FIRST_LIMIT = 100
+const SEED = 29
+
+type Result = { name: string; gaps: number[]; waits_ms: number[]; left: number }
+
+export async function run(): Promise<void> {
+  const arrivals = arrivalsOf(randomOf(SEED))
+  const widening = (name: string, within: number, by: number, to: number): Result => {
+    const rule = { near: 'skill', within, widen: { every_s: 5, by, to } }
+    return playRules(name, matchRulesOf({ size: { min: 2, max: 2 }, rules: [rule] }, 2), arrivals)
+  }
+  const results = [
+    widening('narrow: 50, then 25 more every 5 s, up to 300', 50, 25, 300),
+    widening(`middle: ${FIRST_LIMIT}, then 50 more every 5 s, up to 600`, FIRST_LIMIT, 50, 600),
+    widening('wide: 200, then 200 more every 5 s, up to 2,000', 200, 200, 2_000),
+    playWindows(arrivals),
+  ]
+  console.log(`${PLAYERS} players, one every ${BETWEEN_ARRIVALS_MS / 1_000} s on average, duels`)
+  for (const { name, gaps, waits_ms, left } of results) {
+    const [half, most] = [percentile(waits_ms, 0.5), percentile(waits_ms, 0.95)]
+    const gap = Math.round(gaps.reduce((sum, one) => sum + one, 0) / gaps.length)
+    const waits = `wait ${seconds(half)} for half, ${seconds(most)} for 95 %`
+    console.log(`${name}: mean difference ${gap}, at most ${Math.round(Math.max(...gaps))}; ${waits}; ${left} left`)
+  }
+}
+
+/** Each arrival and each widening is one search. */
+function playRules(name: string, rules: MatchRules, arrivals: readonly Candidate[]): Result {
+  const result: Result = { name, gaps: [], waits_ms: [], left: 0 }
+  const queue = new Map<Candidate, number>()
+  const search = (anchor: Candidate, now_ms: number): void => {
+    const step_ms = nextStep(rules, now_ms - anchor.since_ms)
+    queue.set(anchor, step_ms === null ? Number.POSITIVE_INFINITY : anchor.since_ms + step_ms)
+    const others = [...queue.keys()].filter((other) => other !== anchor)
+    const match = findMatch(
+      rules,
+      anchor,
+      others.toSorted((a, b) => away(anchor, a) - away(anchor, b)),
+      now_ms,
+    )
+    if (match === null) return
+    for (const member of match.members) queue.delete(member)
+    add(result, match.members, now_ms)
+  }
+  const coming = [...arrivals]
+  for (;;) {
+    const [due, due_ms] = [...queue].reduce<[Candidate | null, number]>(
+      (first, [candidate, ms]) => (ms < first[1] ? [candidate, ms] : first),
+      [null, Number.POSITIVE_INFINITY],
+    )
+    const next = coming[0]
+    if (next !== undefined && next.since_ms <= due_ms) search(coming.shift()!, next.since_ms)
+    else if (due !== null) search(due, due_ms)
+    else break
+  }
+  return { ...result, left: queue.size }
+}
+
+function playWindows(arrivals: readonly Candidate[]): Result {
+  const name = `window of ${WINDOW_MS / 1_000} s: ${FIRST_LIMIT}, and anyone after ${WINDOWS_WITH_LIMIT} windows`
+  const result: Result = { name, gaps: [], waits_ms: [], left: 0 }
+  let waiting: Candidate[] = []
+  const coming = [...arrivals]
+  for (let now_ms = WINDOW_MS; coming.length > 0 || waiting.length > 1; now_ms += WINDOW_MS) {
+    while (coming[0] !== undefined && coming[0].since_ms < now_ms) waiting.push(coming.shift()!)
+    const left: Candidate[] = []
+    while (waiting.length > 0) {
+      const seed = waiting.shift()!
+      const nearest = waiting.toSorted((a, b) => away(seed, a) - away(seed, b))[0]
+      const is_open = now_ms - seed.since_ms >= WINDOWS_WITH_LIMIT * WINDOW_MS
+      if (nearest === undefined || (away(seed, nearest) > FIRST_LIMIT && !is_open)) left.push(seed)
+      else {
+        waiting = waiting.filter((other) => other !== nearest)
+        add(result, [seed, nearest], now_ms)
+      }
+    }
+    waiting = left
+  }
+  return { ...result, left: waiting.length }
+}
+
+function add({ gaps, waits_ms }: Result, [one, other]: readonly Candidate[], now_ms: number): void {
+  gaps.push(away(one!, other!))
+  waits_ms.push(now_ms - one!.since_ms, now_ms - other!.since_ms)
+}
+
+function away(a: Candidate, b: Candidate): number {
+  return Math.abs((a.values[0] as number) - (b.values[0] as number))
+}
+
+function arrivalsOf(random: () => number): Candidate[] {
+  const rules = matchRulesOf({ rules: [{ near: 'skill', within: 0 }] }, 2)
+  let now_ms = 0
+  return Array.from({ length: PLAYERS }, (_, index) => {
+    now_ms += Math.round(-Math.log(1 - random()) * BETWEEN_ARRIVALS_MS)
+    // A normal distribution, by Box and Muller.
+    const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+    const values = valuesOf(rules, [{ skill: SKILL.mean + SKILL.deviation * normal }])
+    const id = String(index).padStart(4, '0')
+    return { id, since_ms: now_ms, player_count: 1, values, regions: ['any'], latencies: null }
+  })
+}
+
+/** A linear congruential generator, so that every run has the same players. */
+function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+function percentile(values: readonly number[], part: number): number {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * part) - 1] ?? 0
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`
+}
