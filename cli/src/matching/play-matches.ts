@@ -11,7 +11,7 @@ import {
 } from '@musterhost/contract/matching'
 import type { TriedPlayer } from './tried-players.ts'
 
-/** Of a game mode without another limit. */
+/** Largest number of players of a lobby. */
 const LOBBY_PLAYERS_MAX = 256
 const MS_PER_S = 1_000
 
@@ -23,7 +23,7 @@ export type TriedMatch = {
   differences: Record<string, number>
 }
 
-type Waiting = { candidate: Candidate; step_ms: number }
+type QueuedPlayers = { candidate: Candidate; step_ms: number }
 
 export function playMatches(
   matching: MatchingConfig,
@@ -33,9 +33,9 @@ export function playMatches(
   const arrivals = players
     .map((player, index) => candidateOf(rules, player, index))
     .sort((a, b) => a.since_ms - b.since_ms)
-  const queue = new Map<string, Waiting>()
+  const queue = new Map<string, QueuedPlayers>()
   const matches: TriedMatch[] = []
-  const search = (anchor: Waiting, now_ms: number): void => {
+  const search = (anchor: QueuedPlayers, now_ms: number): void => {
     const step_ms = nextStep(rules, now_ms - anchor.candidate.since_ms)
     anchor.step_ms = step_ms === null ? Number.POSITIVE_INFINITY : anchor.candidate.since_ms + step_ms
     const others = [...queue.values()].map(({ candidate }) => candidate).filter((other) => other !== anchor.candidate)
@@ -83,8 +83,8 @@ function nearestFirst({ rules }: MatchRules, anchor: Candidate, others: readonly
   return others.toSorted((a, b) => away(a) - away(b))
 }
 
-function earliest(queue: ReadonlyMap<string, Waiting>): Waiting | undefined {
-  let first: Waiting | undefined
+function earliest(queue: ReadonlyMap<string, QueuedPlayers>): QueuedPlayers | undefined {
+  let first: QueuedPlayers | undefined
   for (const waiting of queue.values()) if (first === undefined || waiting.step_ms < first.step_ms) first = waiting
   return first
 }
