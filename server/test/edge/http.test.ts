@@ -23,9 +23,10 @@ test('the main domain serves the matchmaker under two path segments, and the api
   const cases = {
     '/': 'api',
     '/cloud/games': 'api',
-    '/matchmaker': 'matchmaker',
+    '/matchmaker': 'api',
+    '/matchmaker/players': 'matchmaker',
     '/matchmaker/lobbies/find': 'matchmaker',
-    '/matchmaker?a=b': 'matchmaker',
+    '/matchmaker/players?a=b': 'matchmaker',
     '/v1/lobbies/list': 'matchmaker',
     '/v10/lobbies': 'api',
     '/matchmakers': 'api',
@@ -37,7 +38,7 @@ test('the main domain serves the matchmaker under two path segments, and the api
       assert.deepEqual([response.status, response.body], [200, name], `${host} ${path}`)
     }
   }
-  assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker?a=b')
+  assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker/players?a=b')
 })
 
 test('method, body, query and headers arrive unchanged, and only the edge sets the client address', async (t) => {
