@@ -182,7 +182,7 @@ export const getPlayerRatings = operation({
       { description: 'The players, in the order of the query.' },
     ),
   }),
-  errors: ['RATING_PLAYER_NOT_FOUND', 'PLAYER_TOKEN_INVALID'],
+  errors: ['RATING_DISABLED', 'RATING_PLAYER_NOT_FOUND', 'PLAYER_TOKEN_INVALID'],
 })
 
 export const listRatings = operation({
@@ -256,13 +256,16 @@ export const resetRatings = operation({
     'Removes ratings: of an identity, of a game mode, or of an identity in a game mode. The next match begins with the rating of a new player.',
   role: 'developer',
   repeatable: true,
-  body: object({
-    namespace_id: NamedNamespaceId,
-    identity_id: Type.Optional(described(IdentityId, 'Only ratings of this identity. Required without `game_mode`.')),
-    game_mode: Type.Optional(
-      described(GameModeName, 'Only ratings of this game mode. Required without `identity_id`.'),
-    ),
-  }),
+  body: Type.Object(
+    {
+      namespace_id: NamedNamespaceId,
+      game_mode: Type.Optional(
+        described(GameModeName, 'Only ratings of this game mode. Required without `identity_id`.'),
+      ),
+      identity_id: Type.Optional(described(IdentityId, 'Only ratings of this identity. Required without `game_mode`.')),
+    },
+    { additionalProperties: false, minProperties: 2 },
+  ),
   response: object({
     removed_count: Type.Integer({ minimum: 0, description: 'Number of ratings that were removed.' }),
   }),

@@ -245,6 +245,8 @@ test('no removal reads a table that is filled from end to end', async (t) => {
       select gen_random_uuid(), game_id, 'n', 'n', version_id from versions;
     insert into identities select gen_random_uuid(), namespace_id, 'g', 1, now(), ${times}
       from namespaces, generate_series(1, ${ROWS}) as number;
+    insert into rating_results select gen_random_uuid(), 'm', namespace_id, '', '', ${times}
+      from namespaces, generate_series(1, ${ROWS}) as number;
     insert into tokens select gen_random_uuid(), 'cloud', game_id, null, now(), ${times} from games, generate_series(1, ${ROWS}) as number;
     insert into device_links select gen_random_uuid(), game_id, ${times} from games, generate_series(1, ${ROWS}) as number;
     analyze`)

@@ -9,7 +9,7 @@ export const statements = `
     end_ts timestamptz(3),
     end_reason text
   );
-  create index on tickets (shard) where end_ts is null;
-  create index on tickets (end_ts);
+  create index tickets_waiting on tickets (shard) where end_ts is null;
+  create index tickets_end_ts on tickets (end_ts);
   alter table players add column match jsonb;
 `
