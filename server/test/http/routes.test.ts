@@ -40,6 +40,7 @@ const OTHERS = [
   // A browser asks what it may send.
   'OPTIONS /*',
   'OPTIONS /kv/*',
+  'OPTIONS /ratings/*',
   'OPTIONS /identity/*',
 ]
 
