@@ -256,18 +256,15 @@ export const resetRatings = operation({
     'Removes ratings: of an identity, of a game mode, or of an identity in a game mode. The next match begins with the rating of a new player.',
   role: 'developer',
   repeatable: true,
-  body: Type.Object(
-    {
-      namespace_id: NamedNamespaceId,
-      game_mode: Type.Optional(
-        described(GameModeName, 'Only ratings of this game mode. Required without `identity_id`.'),
-      ),
-      identity_id: Type.Optional(described(IdentityId, 'Only ratings of this identity. Required without `game_mode`.')),
-    },
-    { additionalProperties: false, minProperties: 2 },
-  ),
+  body: object({
+    namespace_id: NamedNamespaceId,
+    identity_id: Type.Optional(described(IdentityId, 'Only ratings of this identity. Required without `game_mode`.')),
+    game_mode: Type.Optional(
+      described(GameModeName, 'Only ratings of this game mode. Required without `identity_id`.'),
+    ),
+  }),
   response: object({
     removed_count: Type.Integer({ minimum: 0, description: 'Number of ratings that were removed.' }),
   }),
-  errors: ['NAMESPACE_NOT_FOUND'],
+  errors: ['NAMESPACE_NOT_FOUND', 'VALIDATION_ERROR'],
 })
