@@ -30,19 +30,12 @@ test('every address of an operation is routed to the role that serves the operat
 })
 
 test('an unknown path below a prefix of one role is routed to this role, every other unknown path to the api', () => {
-  for (const path of [
-    '/matchmaker/players',
-    '/matchmaker/players/x',
-    '/v1/x/y',
-    '/parties/x?y',
-    '/identity/events/x',
-  ]) {
+  for (const path of ['/matchmaker', '/matchmaker/x', '/v1/x/y', '/parties/x?y', '/identity/events/x']) {
     assert.equal(serviceOf(path), 'matchmaker', path)
   }
   for (const path of [
     '/',
     '/matchmakers',
-    '/matchmaker/x',
     '/x/matchmaker/lobbies/find',
     '/cloud/games//matchmaker/lobbies/x',
     `/identity/identities/${ID}`,

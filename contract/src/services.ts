@@ -8,14 +8,26 @@ type Segment = { service: Service | null; below: Map<string, Segment> }
 const PARAMETER = '{}'
 const END = '(?=[?]|$)'
 
-const MATCHMAKER_PATH = new RegExp(`^${alternatives(segmentsOf(OPERATIONS), 'matchmaker')}`)
+/** Operations of the api among those of the matchmaker. All unknown paths beside them are the matchmaker's. */
+const AMONG_MATCHMAKER: ReadonlySet<string> = new Set(['lobbies.result'])
+
+const MATCHMAKER_PATH = new RegExp(
+  `^${alternatives(segmentsOf(OPERATIONS.filter(({ id }) => !AMONG_MATCHMAKER.has(id))), 'matchmaker')}`,
+)
+const API_PATH = new RegExp(
+  `^(?:${exactPaths(OPERATIONS.filter(({ id }) => AMONG_MATCHMAKER.has(id))).join('|')})${END}`,
+)
 
 /**
  * The role that serves `path`, which may be followed by a query. Below a prefix whose operations are all served by one
  * role, such as `/parties`, every path is routed to this role. The api receives all other unknown paths.
  */
 export function serviceOf(path: string): Service {
-  return MATCHMAKER_PATH.test(path) ? 'matchmaker' : 'api'
+  return MATCHMAKER_PATH.test(path) && !API_PATH.test(path) ? 'matchmaker' : 'api'
+}
+
+function exactPaths(operations: readonly Operation[]): string[] {
+  return operations.flatMap(({ path, aliases }) => [path, ...aliases])
 }
 
 function segmentsOf(operations: readonly Operation[]): Segment {

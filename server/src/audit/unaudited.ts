@@ -3,7 +3,8 @@
 import type { Operation } from '@musterhost/contract'
 
 const CHECKS = 'It checks a draft and changes nothing.'
-const PLAYERS = 'Players, lobby servers and backends of games call it all the time. Rays, explanations and analytics show what it did.'
+const PLAYERS =
+  'Players, lobby servers and backends of games call it all the time. Rays, explanations and analytics show what it did.'
 const LOOK_UPS = 'It looks contents up and changes nothing.'
 const EXPORTS = 'It returns an address to read from and changes nothing.'
 

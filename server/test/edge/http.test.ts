@@ -23,10 +23,9 @@ test('the main domain serves the matchmaker under two path segments, and the api
   const cases = {
     '/': 'api',
     '/cloud/games': 'api',
-    '/matchmaker': 'api',
-    '/matchmaker/players': 'matchmaker',
+    '/matchmaker': 'matchmaker',
     '/matchmaker/lobbies/find': 'matchmaker',
-    '/matchmaker/players?a=b': 'matchmaker',
+    '/matchmaker?a=b': 'matchmaker',
     '/v1/lobbies/list': 'matchmaker',
     '/v10/lobbies': 'api',
     '/matchmakers': 'api',
@@ -38,7 +37,7 @@ test('the main domain serves the matchmaker under two path segments, and the api
       assert.deepEqual([response.status, response.body], [200, name], `${host} ${path}`)
     }
   }
-  assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker/players?a=b')
+  assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker?a=b')
 })
 
 test('method, body, query and headers arrive unchanged, and only the edge sets the client address', async (t) => {

@@ -16,11 +16,14 @@ test('finds, joins, creates and calls of lobbies are of class seat', () => {
     'lobbies.find',
     'lobbies.join',
     'lobbies.create',
+    'lobbies.allocate',
     'lobbies.ready',
     'lobbies.setClosed',
     'lobbies.setState',
+    'lobbies.result',
     'players.connected',
     'players.disconnected',
+    'ratings.getPlayers',
   ])
   assert.equal(classFor('POST', '/v1/lobbies/find'), 'seat')
   assert.equal(classFor('POST', '/matchmaker/lobbies/find?x=1'), 'seat')

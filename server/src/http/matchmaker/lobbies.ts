@@ -1,5 +1,4 @@
 import {
-  allocateLobby,
   createLobby,
   findLobby,
   getLobbyState,
@@ -19,7 +18,7 @@ import {
   writeLobbyState,
 } from '../../matchmaker/calls/lobbies.ts'
 import type { SeatCall } from '../../matchmaker/seats/requester.ts'
-import { allocateSeats, createSeat, findSeat, joinSeat } from '../../matchmaker/seats/seats.ts'
+import { createSeat, findSeat, joinSeat } from '../../matchmaker/seats/seats.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
 import { type Implementation, implement, type OperationRequest } from '../implement.ts'
@@ -40,7 +39,6 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => {
     implement(findLobby, { namespace: find, cloud: find, development: developmentSeatOf }),
     implement(joinLobby, { namespace: join, cloud: join, development: developmentSeatOf }),
     implement(createLobby, { namespace: create, cloud: create, development: developmentSeatOf }),
-    implement(allocateLobby, { cloud: (call) => allocateSeats(matchmaker, call) }),
     implement(setLobbyReady, { lobby: ({ caller }) => readyLobby(context(), caller), development: nothing }),
     implement(setLobbyClosed, {
       lobby: ({ caller, body }) => closeLobby(context(), caller, body.is_closed),

@@ -4,6 +4,7 @@ import type { GuestQuota } from '../../identity/guest-quota.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { identities } from '../identity/identities.ts'
 import type { Implementation } from '../implement.ts'
+import { allocations } from './allocate.ts'
 import { events } from './events.ts'
 import { explanations } from './explanations.ts'
 import { lobbies } from './lobbies.ts'
@@ -11,11 +12,14 @@ import { lobbyAdmin } from './lobby-admin.ts'
 import { parties } from './parties.ts'
 import { players } from './players.ts'
 import { regions } from './regions.ts'
+import { seats } from './seats.ts'
 
 export function matchmakerOperations(ctx: Context, matchmaker: Matchmaker, quota: GuestQuota): Implementation[] {
   return [
     ...lobbies(matchmaker),
+    ...allocations(matchmaker),
     ...players(matchmaker),
+    ...seats(matchmaker),
     ...regions(matchmaker),
     ...parties(matchmaker),
     ...events(matchmaker),

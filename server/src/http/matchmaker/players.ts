@@ -1,6 +1,5 @@
-import { getPlayerStatistics, listOwnSeats, playerConnected, playerDisconnected } from '@musterhost/contract'
-import { developmentOwnSeats, developmentPlayer, developmentStatistics } from '../../matchmaker/calls/development.ts'
-import { ownSeats } from '../../matchmaker/calls/own-seats.ts'
+import { getPlayerStatistics, playerConnected, playerDisconnected } from '@musterhost/contract'
+import { developmentPlayer, developmentStatistics } from '../../matchmaker/calls/development.ts'
 import { connectPlayer, disconnectPlayer } from '../../matchmaker/calls/players.ts'
 import { playerStatistics } from '../../matchmaker/calls/statistics.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
@@ -15,10 +14,6 @@ export const players = ({ context }: Matchmaker): Implementation[] => [
   implement(playerDisconnected, {
     lobby: ({ caller, body, idempotency_key: key, ray }) => disconnectPlayer(context(), caller, body, { key, ray }),
     development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
-  }),
-  implement(listOwnSeats, {
-    namespace: ({ caller, body }) => ownSeats(context(), caller, body),
-    development: ({ caller }) => developmentOwnSeats(context(), caller),
   }),
   implement(getPlayerStatistics, {
     namespace: ({ caller, query }) => playerStatistics(context(), caller.namespace_id, query),

@@ -31,6 +31,10 @@ async function fill({ ctx }: Platform, game_id: string): Promise<void> {
     [game_id, now],
   )
   await ctx.pool.query(
+    `insert into rating_results select gen_random_uuid(), 'm', namespace_id, '', '', $2 from namespaces where game_id = $1 limit 1`,
+    [game_id, now],
+  )
+  await ctx.pool.query(
     `select graphile_worker.add_job('nothing', max_attempts := 1, run_at := now() + interval '1 day')`,
   )
   await ctx.pool.query(
@@ -55,6 +59,7 @@ const FULL = {
   email_verifications: 1,
   device_links: 1,
   group_invites: 1,
+  rating_results: 1,
   'graphile_worker._private_jobs': 1,
 }
 
@@ -82,6 +87,7 @@ test('where nothing is to be removed nothing is', async (t) => {
     'DEVICE_LINKS_HOURS',
     'INVITES_DAYS',
     'JOBS_DAYS',
+    'RESULTS_DAYS',
   ]
   const env = Object.fromEntries(names.map((name) => [`MUSTER_RETENTION_${name}`, '0']))
   const platform = await startPlatform(t, { roles: 'api', env })
