@@ -1,4 +1,4 @@
-// A group of candidates that may become a match, and what its rules still admit. A group is a value: with() makes another one.
+// A group of candidates that may become a match, and what its rules still admit. A group is a value: withMember() makes another one.
 import { type Candidate, inBoth, type Latencies, type RuleValue } from './candidate.ts'
 import { limitAt, type MatchRule, type MatchRules } from './rules.ts'
 

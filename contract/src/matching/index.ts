@@ -1,5 +1,4 @@
-// The search for players who fit together, by the rules of a game mode. Pure: the matchmaker, `muster dev` and
-// `muster matching try` share it.
+// The search for players who fit together, by the rules of a game mode. Pure: the matchmaker and `muster matching try` share it.
 export { type Candidate, isEarlier, type Latencies, type RuleValue, valuesOf } from './candidate.ts'
 export {
   type CandidateGroup,

@@ -7,7 +7,6 @@ import { limitAt, type MatchRules, type TeamRule } from './rules.ts'
 /** Exchanges of two members that are tried. */
 const SWAPS_MAX = 200
 
-/** `player_count` and `sum`: of the players with a value, for the average of a `balance` rule. */
 type Side = { rule: TeamRule; members: Candidate[]; player_count: number }
 
 /** A team's players that are there already, by name; for a lobby that has begun. */

@@ -119,7 +119,7 @@ test('every file is in one batch, and a file that runs alone or undisturbed is i
   )
   assert.deepEqual(
     batches.slice(3).map((batch) => batch.paths.length),
-    // Of 42 files. Short batches run last.
+    // Sizes of the batches of 42 files. Short batches run last.
     [16, 15, 6, 5],
   )
   const paths = batches.flatMap((batch) => batch.paths)

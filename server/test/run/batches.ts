@@ -12,7 +12,7 @@ export const LONG_ENDING = '.long.test.ts'
 /** The event of a batch's process after its last file. */
 export const BATCH_END = 'batch end'
 const BATCH_FILES_MAX = 20
-/** Of the batches that run last: while the last of all runs, another processor is idle. */
+/** Files of a batch that runs last. While the last one of all runs, another processor is idle. */
 const LAST_BATCH_FILES_MAX = 10
 /** One in so many files is in the last batches. */
 const LAST_FILES_STEP = 4

@@ -91,7 +91,7 @@ function undoFind(world: QueueWorld, attributes: object): void {
   world.settle()
 }
 
-/** Of each lobby that got players: whether the rules admitted them. */
+/** Checks of each lobby that got players whether the rules admitted them. */
 function checkNewMatches(world: QueueWorld, changes: readonly Change[]): void {
   const since_ms = new Map<string, number>()
   for (const change of world.changes) {

@@ -22,7 +22,7 @@ import type { Lobby } from '../lobby.ts'
 import { type Entrant, entrantsOf, grant, plannedLobby, refuse, reserveSeats } from '../placement.ts'
 import { takenSeats } from '../rules.ts'
 import type { Book } from '../state.ts'
-import { candidatesIn, PLACE_MS, TICKETS_MAX } from './matching.ts'
+import { PLACE_MS, TICKETS_MAX } from './matching.ts'
 import type { Ticket, TicketCall } from './ticket.ts'
 
 /** Lobbies with free seats that one ticket is compared with. */
@@ -247,11 +247,11 @@ function teamFor(
   const { rules } = terms!
   const seats_max = Math.min(rules.players_max, lobby.max_players_normal)
   if (takenSeats(lobby) + candidate.player_count > seats_max) return undefined
-  if (refusal(rules, book.matching.groupOf(rules, lobby), candidate, now_ms) !== null) return undefined
+  const group = book.matching.groupOf(rules, lobby)
+  if (refusal(rules, group, candidate, now_ms) !== null) return undefined
   if (rules.teams.length === 0) return null
-  const members = candidatesIn(rules, lobby)
   const taken = new Map<string, { player_count: number; members: Candidate[] }>()
-  for (const member of members) {
+  for (const member of group.members) {
     const team = lobby.players.get(member.id)?.match?.team ?? null
     if (team === null) continue
     const side = taken.get(team) ?? { player_count: 0, members: [] }
@@ -266,9 +266,8 @@ function teamFor(
 function fillLobby(book: Book, lobby: Lobby, now_ms: number): readonly Change[] | null {
   const queue = book.matching.queue(lobby)
   if (queue === undefined || !queue.rules.fills_open_lobbies || book.isDraining([lobby])) return null
-  const [like] = candidatesIn(queue.rules, lobby)
-  if (like === undefined) return null
-  const near = queue.nearest({ ...like, id: '' }, now_ms)
+  const [like] = book.matching.groupOf(queue.rules, lobby).members
+  const near = queue.nearest({ ...like!, id: '' }, now_ms)
   for (const ticket of near.sort((a, b) => a.create_ms - b.create_ms || (a.player_id < b.player_id ? -1 : 1))) {
     if (hasChangedParty(book, ticket)) continue
     const team = teamFor(book, ticket, ticket.candidate, lobby, now_ms)

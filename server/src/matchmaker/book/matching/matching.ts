@@ -310,7 +310,7 @@ function hasMatch({ players }: Lobby): boolean {
  * Players of one ticket count together, as they did before. Players who came without rules have no values. A player with a seat
  * waits no more, so that the limits of the newcomer hold.
  */
-export function candidatesIn(rules: MatchRules, lobby: Lobby): Candidate[] {
+function candidatesIn(rules: MatchRules, lobby: Lobby): Candidate[] {
   const by_ticket = Map.groupBy(lobby.players.values(), ({ match }) => match?.ticket_id)
   return [...by_ticket].flatMap(([ticket_id, players]) =>
     ticket_id === undefined ? [] : candidateIn(rules, lobby, players),
