@@ -16,7 +16,7 @@ const DEPLOY_SCREENS = ['deploy', 'deploy-changed', 'versions', 'diff', 'rollbac
 const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
   'config-schema': 'It prints a file for editors. project.test.ts compares the file with the contract.',
   'matching-import': 'It prints JSON for a version config. matching-import.test.ts reads what it makes.',
-  'matching-try': 'It plays a file of players. matching-try.test.ts compares the matches.',
+  'matching-try': 'It plays a file of players. contract/src/matching/play.test.ts compares the matches.',
   'ratings-list': 'It needs rated matches. commands.test.ts runs it.',
   'ratings-show': 'It needs rated matches. commands.test.ts runs it.',
   'ratings-reset': 'It needs rated matches. commands.test.ts runs it.',

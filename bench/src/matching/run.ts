@@ -2,14 +2,8 @@
 // rule `near`, beside a fixed window. The window looks every 15 s, pairs players within the first limit, and after two
 // windows without a match pairs a player with anyone. The same arrivals for all; simulated time, so that the machine does not
 // matter.
-import {
-  type Candidate,
-  findMatch,
-  type MatchRules,
-  matchRulesOf,
-  nextStep,
-  valuesOf,
-} from '@musterhost/contract/matching'
+import type { RuleConfig } from '@musterhost/contract'
+import { playMatches } from '@musterhost/contract/matching'
 
 const PLAYERS = 1_000
 const BETWEEN_ARRIVALS_MS = 1_500
@@ -19,13 +13,13 @@ const WINDOWS_WITH_LIMIT = 2
 const FIRST_LIMIT = 100
 const SEED = 29
 
+type Arrival = { at_ms: number; skill: number }
 type Result = { name: string; gaps: number[]; waits_ms: number[]; left: number }
 
 export async function run(): Promise<void> {
   const arrivals = arrivalsOf(randomOf(SEED))
   const widening = (name: string, within: number, by: number, to: number): Result => {
-    const rule = { near: 'skill', within, widen: { every_s: 5, by, to } }
-    return playRules(name, matchRulesOf({ size: { min: 2, max: 2 }, rules: [rule] }, 2), arrivals)
+    return playRules(name, { near: 'skill', within, widen: { every_s: 5, by, to } }, arrivals)
   }
   const results = [
     widening('narrow: 50, then 25 more every 5 s, up to 300', 50, 25, 300),
@@ -42,50 +36,29 @@ export async function run(): Promise<void> {
   }
 }
 
-/** Each arrival and each widening is one search. */
-function playRules(name: string, rules: MatchRules, arrivals: readonly Candidate[]): Result {
-  const result: Result = { name, gaps: [], waits_ms: [], left: 0 }
-  const queue = new Map<Candidate, number>()
-  const search = (anchor: Candidate, now_ms: number): void => {
-    const step_ms = nextStep(rules, now_ms - anchor.since_ms)
-    queue.set(anchor, step_ms === null ? Number.POSITIVE_INFINITY : anchor.since_ms + step_ms)
-    const others = [...queue.keys()].filter((other) => other !== anchor)
-    const match = findMatch(
-      rules,
-      anchor,
-      others.toSorted((a, b) => away(anchor, a) - away(anchor, b)),
-      now_ms,
-    )
-    if (match === null) return
-    for (const member of match.members) queue.delete(member)
-    add(result, match.members, now_ms)
+function playRules(name: string, rule: RuleConfig, arrivals: readonly Arrival[]): Result {
+  const players = arrivals.map(({ at_ms, skill }) => ({ at_s: at_ms / 1_000, attributes: { skill } }))
+  const { matches, waiting_count } = playMatches({ size: { min: 2, max: 2 }, rules: [rule] }, players)
+  return {
+    name,
+    gaps: matches.map(({ differences }) => differences.skill!),
+    waits_ms: matches.flatMap(({ waits_s }) => waits_s.map((wait_s) => wait_s * 1_000)),
+    left: waiting_count,
   }
-  const coming = [...arrivals]
-  for (;;) {
-    const [due, due_ms] = [...queue].reduce<[Candidate | null, number]>(
-      (first, [candidate, ms]) => (ms < first[1] ? [candidate, ms] : first),
-      [null, Number.POSITIVE_INFINITY],
-    )
-    const next = coming[0]
-    if (next !== undefined && next.since_ms <= due_ms) search(coming.shift()!, next.since_ms)
-    else if (due !== null) search(due, due_ms)
-    else break
-  }
-  return { ...result, left: queue.size }
 }
 
-function playWindows(arrivals: readonly Candidate[]): Result {
+function playWindows(arrivals: readonly Arrival[]): Result {
   const name = `window of ${WINDOW_MS / 1_000} s: ${FIRST_LIMIT}, and anyone after ${WINDOWS_WITH_LIMIT} windows`
   const result: Result = { name, gaps: [], waits_ms: [], left: 0 }
-  let waiting: Candidate[] = []
+  let waiting: Arrival[] = []
   const coming = [...arrivals]
   for (let now_ms = WINDOW_MS; coming.length > 0 || waiting.length > 1; now_ms += WINDOW_MS) {
-    while (coming[0] !== undefined && coming[0].since_ms < now_ms) waiting.push(coming.shift()!)
-    const left: Candidate[] = []
+    while (coming[0] !== undefined && coming[0].at_ms < now_ms) waiting.push(coming.shift()!)
+    const left: Arrival[] = []
     while (waiting.length > 0) {
       const seed = waiting.shift()!
       const nearest = waiting.toSorted((a, b) => away(seed, a) - away(seed, b))[0]
-      const is_open = now_ms - seed.since_ms >= WINDOWS_WITH_LIMIT * WINDOW_MS
+      const is_open = now_ms - seed.at_ms >= WINDOWS_WITH_LIMIT * WINDOW_MS
       if (nearest === undefined || (away(seed, nearest) > FIRST_LIMIT && !is_open)) left.push(seed)
       else {
         waiting = waiting.filter((other) => other !== nearest)
@@ -97,25 +70,22 @@ function playWindows(arrivals: readonly Candidate[]): Result {
   return { ...result, left: waiting.length }
 }
 
-function add({ gaps, waits_ms }: Result, [one, other]: readonly Candidate[], now_ms: number): void {
+function add({ gaps, waits_ms }: Result, [one, other]: readonly Arrival[], now_ms: number): void {
   gaps.push(away(one!, other!))
-  waits_ms.push(now_ms - one!.since_ms, now_ms - other!.since_ms)
+  waits_ms.push(now_ms - one!.at_ms, now_ms - other!.at_ms)
 }
 
-function away(a: Candidate, b: Candidate): number {
-  return Math.abs((a.values[0] as number) - (b.values[0] as number))
+function away(a: Arrival, b: Arrival): number {
+  return Math.abs(a.skill - b.skill)
 }
 
-function arrivalsOf(random: () => number): Candidate[] {
-  const rules = matchRulesOf({ rules: [{ near: 'skill', within: 0 }] }, 2)
+function arrivalsOf(random: () => number): Arrival[] {
   let now_ms = 0
-  return Array.from({ length: PLAYERS }, (_, index) => {
+  return Array.from({ length: PLAYERS }, () => {
     now_ms += Math.round(-Math.log(1 - random()) * BETWEEN_ARRIVALS_MS)
     // A normal distribution, by Box and Muller.
     const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
-    const values = valuesOf(rules, [{ skill: SKILL.mean + SKILL.deviation * normal }])
-    const id = String(index).padStart(4, '0')
-    return { id, since_ms: now_ms, player_count: 1, values, regions: ['any'], latencies: null }
+    return { at_ms: now_ms, skill: SKILL.mean + SKILL.deviation * normal }
   })
 }
 

@@ -1,6 +1,6 @@
 // The file of players of `muster matching try`.
 import { Attributes } from '@musterhost/contract'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 
 /** Players of one file. */
 const PLAYERS_MAX = 10_000
@@ -12,4 +12,3 @@ const TriedPlayer = Type.Object({
   latencies_ms: Type.Optional(Type.Record(Type.String(), Type.Number({ minimum: 0 }))),
 })
 export const TriedPlayers = Type.Array(TriedPlayer, { maxItems: PLAYERS_MAX })
-export type TriedPlayer = Static<typeof TriedPlayer>

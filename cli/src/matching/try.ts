@@ -2,12 +2,12 @@
 // Free seats of matches that have begun are left out.
 import { resolve } from 'node:path'
 import { MatchingConfig } from '@musterhost/contract'
+import { type PlayedMatch, playMatches } from '@musterhost/contract/matching'
 import { createShapeCheck, hasShape } from '@musterhost/contract/schema-check'
 import { EXIT, Failure } from '../failure.ts'
 import { counted, printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { readJson } from './json-file.ts'
-import { playMatches, type TriedMatch } from './play-matches.ts'
 import { TriedPlayers } from './tried-players.ts'
 
 /** Throws a Failure for a file that is wrong. */
@@ -40,7 +40,7 @@ function wrongFile(shown: string, faults: readonly { path: readonly string[]; me
   return new Failure(`${shown} does not have the form that docs/matching.md shows.`, { details, exit_code: EXIT.usage })
 }
 
-function summaryOf(matches: readonly TriedMatch[], waiting_count: number) {
+function summaryOf(matches: readonly PlayedMatch[], waiting_count: number) {
   const waits_s = matches.flatMap(({ waits_s: of_match }) => of_match).sort((a, b) => a - b)
   const percentile = (part: number): number => waits_s[Math.max(0, Math.ceil(waits_s.length * part) - 1)] ?? 0
   return {
@@ -52,7 +52,7 @@ function summaryOf(matches: readonly TriedMatch[], waiting_count: number) {
   }
 }
 
-function printMatches(terminal: Terminal, matches: readonly TriedMatch[]): void {
+function printMatches(terminal: Terminal, matches: readonly PlayedMatch[]): void {
   printTable(
     terminal,
     matches,

@@ -9,6 +9,7 @@ export {
   regionsOf,
   withMember,
 } from './group.ts'
+export { type PlayedMatch, playMatches } from './play.ts'
 export {
   type AttributeSource,
   attributesOf,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { playMatches } from '../src/matching/play-matches.ts'
+import { playMatches } from './play.ts'
 
 const SKILL = { near: 'skill', within: 100, widen: { every_s: 5, by: 100, to: 300 } }
 const DUEL = { size: { min: 2, max: 2 }, rules: [SKILL] }

@@ -1,22 +1,23 @@
 // Plays the arrivals of players against rules in simulated time. Each arrival and each widening of a limit is one search.
-import type { MatchingConfig } from '@musterhost/contract'
-import {
-  type Candidate,
-  findMatch,
-  type Match,
-  type MatchRules,
-  matchRulesOf,
-  nextStep,
-  valuesOf,
-} from '@musterhost/contract/matching'
-import type { TriedPlayer } from './tried-players.ts'
+import type { Attributes, MatchingConfig } from '../matching-config.ts'
+import { type Candidate, type Latencies, valuesOf } from './candidate.ts'
+import { type MatchRules, matchRulesOf, nextStep } from './rules.ts'
+import { findMatch, type Match } from './search.ts'
+
+/** A player or a party that asks at `at_s`. Default: at once, without attributes. */
+export type PlayedRequest = {
+  at_s?: number
+  attributes?: Attributes
+  party?: readonly Attributes[]
+  latencies_ms?: Latencies
+}
 
 /** Largest number of players of a lobby. */
 const LOBBY_PLAYERS_MAX = 256
 const MS_PER_S = 1_000
 
 /** `differences`: the greatest difference of each attribute of a `near` rule. */
-export type TriedMatch = {
+export type PlayedMatch = {
   at_s: number
   player_count: number
   waits_s: number[]
@@ -27,14 +28,14 @@ type QueuedPlayers = { candidate: Candidate; step_ms: number }
 
 export function playMatches(
   matching: MatchingConfig,
-  players: readonly TriedPlayer[],
-): { matches: TriedMatch[]; waiting_count: number } {
+  players: readonly PlayedRequest[],
+): { matches: PlayedMatch[]; waiting_count: number } {
   const rules = matchRulesOf(matching, LOBBY_PLAYERS_MAX)
   const arrivals = players
     .map((player, index) => candidateOf(rules, player, index))
     .sort((a, b) => a.since_ms - b.since_ms)
   const queue = new Map<string, QueuedPlayers>()
-  const matches: TriedMatch[] = []
+  const matches: PlayedMatch[] = []
   const search = (anchor: QueuedPlayers, now_ms: number): void => {
     const step_ms = nextStep(rules, now_ms - anchor.candidate.since_ms)
     anchor.step_ms = step_ms === null ? Number.POSITIVE_INFINITY : anchor.candidate.since_ms + step_ms
@@ -58,7 +59,7 @@ export function playMatches(
   return { matches, waiting_count: [...queue.values()].reduce((sum, { candidate }) => sum + candidate.player_count, 0) }
 }
 
-function candidateOf(rules: MatchRules, player: TriedPlayer, index: number): Candidate {
+function candidateOf(rules: MatchRules, player: PlayedRequest, index: number): Candidate {
   const members = player.party ?? [player.attributes ?? {}]
   const { latencies_ms } = player
   return {
@@ -89,7 +90,7 @@ function earliest(queue: ReadonlyMap<string, QueuedPlayers>): QueuedPlayers | un
   return first
 }
 
-function matchOf({ rules }: MatchRules, { members }: Match, now_ms: number): TriedMatch {
+function matchOf({ rules }: MatchRules, { members }: Match, now_ms: number): PlayedMatch {
   const differences: Record<string, number> = {}
   for (const [index, rule] of rules.entries()) {
     if (rule.kind !== 'near') continue
