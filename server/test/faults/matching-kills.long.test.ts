@@ -25,6 +25,8 @@ const KILL_EVERY_MS = 5_000
 /** One step, after the last kill: until then no two players fit. */
 const WIDEN = { every_s: 30, by: 1_000, to: 1_000 }
 const WAIT_MS_MAX = 150_000
+/** Between two calls of a player, as the SDK pauses. */
+const PAUSE_MS = 200
 
 type Found = { ticket: number; lobby_id: string; token: string }
 
@@ -98,7 +100,7 @@ async function findUntilMatched(client: Client, ticket: number): Promise<Found> 
     } catch (error) {
       const code = error instanceof ApiError ? error.code : String(error)
       if (performance.now() > until_ms) throw new Error(`player ${ticket} got no seat: ${code}`)
-      await sleep(200)
+      await sleep(PAUSE_MS)
     }
   }
 }

@@ -85,10 +85,14 @@ export function matchingRequest(
   }
 }
 
-/** Throws VALIDATION_ERROR for values that a verification endpoint may not return. */
-export function requireKnownAttributes(rules: MatchRules, attributes: Attributes, path: readonly string[]): void {
-  const errors = Object.entries(attributes).flatMap(([name, value]) => checkAttribute(rules, name, value, true, path))
-  if (errors.length > 0) throw validationError(errors)
+/** Faults of attributes at that path. `is_trusted`: the game says them. */
+export function checkAttributes(
+  rules: MatchRules,
+  attributes: Attributes,
+  is_trusted: boolean,
+  path: readonly string[],
+): ErrorDetail[] {
+  return Object.entries(attributes).flatMap(([name, value]) => checkAttribute(rules, name, value, is_trusted, path))
 }
 
 /** A find without rules pays for this loop only. */
@@ -119,9 +123,7 @@ function requireAttributes(rules: MatchRules, body: FindBody, is_backend: boolea
       attributes,
     ]),
   ]
-  const errors = given.flatMap(([path, attributes]) =>
-    Object.entries(attributes).flatMap(([name, value]) => checkAttribute(rules, name, value, is_backend, path)),
-  )
+  const errors = given.flatMap(([path, attributes]) => checkAttributes(rules, attributes, is_backend, path))
   if (body.member_attributes !== undefined && body.party !== true) {
     const message = 'member_attributes are those of a party. Set party, or leave them out.'
     errors.push({ path: ['member_attributes'], reason: 'not_allowed', message })

@@ -3,7 +3,7 @@ import { Attributes } from '@musterhost/contract'
 import type { MatchRules } from '@musterhost/contract/matching'
 import { hasShape } from '@musterhost/contract/schema-check'
 import Type, { type Static } from 'typebox'
-import { requireKnownAttributes } from './matching-request.ts'
+import { checkAttributes } from './matching-request.ts'
 import type { RequestAttributes } from './player-attributes.ts'
 
 /** Members of a party by `identity_id`; all others, and a single player, have `attributes`. Other members are ignored. */
@@ -23,10 +23,8 @@ export function readAttributes(rules: MatchRules, body: string): RequestAttribut
   }
   if (!hasShape(VerificationAnswer, answer)) return null
   const { attributes = {}, member_attributes = {} } = answer
-  try {
-    for (const one of [attributes, ...Object.values(member_attributes)]) requireKnownAttributes(rules, one, [])
-  } catch {
-    return null
-  }
-  return { attributes, member_attributes }
+  const all = [attributes, ...Object.values(member_attributes)]
+  return all.every((one) => checkAttributes(rules, one, true, []).length === 0)
+    ? { attributes, member_attributes }
+    : null
 }
