@@ -10,7 +10,7 @@ import type { CallerOf } from '../../tokens/caller.ts'
 import type { Book } from '../book/state.ts'
 import { seatAnswer } from '../seats/answer.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
-import type { Patience } from '../shards/seat-waiters.ts'
+import type { Patience } from '../shards/waiters.ts'
 
 /** A listener without new events gets an empty response after this. */
 const EVENTS_WAIT_MS = 40_000

@@ -24,9 +24,10 @@ import { releaseClaims } from './port-claims.ts'
 import { createPortPool, type OpenedPort, type PortPool } from './port-pool.ts'
 import { regionFull } from './region-full.ts'
 import type { RegionUse } from './room-claims.ts'
-import { endOfWait, type Patience, SeatWaiters, type WaitEnd } from './seat-waiters.ts'
+import { endOfWait, SeatWaiters, type WaitEnd } from './seat-waiters.ts'
 import { Shard, type ShardState } from './shard.ts'
 import { ShardMoved } from './shard-moved.ts'
+import type { Patience } from './waiters.ts'
 
 /** How often each shard removes what is due. */
 const TICK_MS = 100

@@ -4,7 +4,7 @@ import { ApiError } from '@musterhost/contract'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { Change } from '../../journal/changes.ts'
 import type { Book } from '../book/state.ts'
-import type { Patience } from './seat-waiters.ts'
+import type { Patience } from './waiters.ts'
 
 /** Waiting callers of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
 const WATCHERS_MAX = 80_000
