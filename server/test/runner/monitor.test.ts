@@ -12,6 +12,8 @@ import { markedName } from '../leftovers/run.ts'
 import { lacking } from '../run/optional-programs.ts'
 
 const DISK_BYTES = 2 ** 20
+const MONITOR = join(import.meta.dirname, '../../src/runner/drivers/process/monitor.ts')
+const END_MS_MAX = 30_000
 
 test('a monitor enters a network that was made after it, and keeps none that was removed', {
   skip: lacking('root', 'ip') ?? false,
@@ -41,4 +43,13 @@ test('a monitor enters a network that was made after it, and keeps none that was
     t.after(() => execFileSync('sh', ['-c', `ip netns del ${name} 2>/dev/null || true`]))
     return name
   }
+})
+
+test('a process waits for a monitor that is being made, and ends when nothing else keeps it', () => {
+  const program = `import { startMonitor } from '${MONITOR}'
+await startMonitor([], [], null).ready
+console.log('ready')`
+  // A program that ends while it waits has the exit code 13.
+  const printed = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { timeout: END_MS_MAX })
+  assert.equal(String(printed), 'ready\n')
 })

@@ -18,11 +18,11 @@ export async function probeDisk(disks: Disks, folder: string, image_folder: stri
   const { child, control, ready } = startMonitor([], [], disk)
   const script_file = join(folder, 'launch')
   let printed = ''
-  // This process waits for it.
-  child.ref()
-  control.ref()
   try {
     await ready
+    // This process waits for its end.
+    child.ref()
+    control.ref()
     control.on('data', (part) => {
       printed += String(part)
     })

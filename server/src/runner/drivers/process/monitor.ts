@@ -128,10 +128,12 @@ export function startMonitor(
     control.on('error', () => undefined)
     child.on('error', () => undefined)
     const ready = readinessOf(child, control)
-    ready.catch(() => undefined)
-    // Neither may keep this process alive.
-    child.unref()
-    control.unref()
+    // A monitor that is being made keeps this process alive, so that a caller may wait for it. One that waits for its lobby does not.
+    const release = (): void => {
+      child.unref()
+      control.unref()
+    }
+    ready.then(release, release)
     return { child, control, ready }
   } finally {
     closeSync(nothing)

@@ -57,7 +57,6 @@ export class SpareMonitors {
     this.#missed++
     const monitor = this.#start(bytes)
     facts.group = monitor.group
-    monitor.control.ref()
     await this.#made(monitor)
     return monitor
   }
