@@ -2,6 +2,8 @@
 // an index. Version 5 is for an id that follows from a name, version 4 for an id that nobody may guess.
 import { randomFillSync, randomUUID } from 'node:crypto'
 
+/** The form of an id, for a regular expression. */
+export const ID_FORM = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 /** Random bytes are drawn for 512 ids at once: one call of the generator costs more than an id. */
 const BYTES_PER_ID = 10
 const pool = Buffer.alloc(BYTES_PER_ID * 512)

@@ -8,6 +8,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, visibleText } from '@musterhost/contract'
 import type { Context } from '../context.ts'
+import { ID_FORM } from '../ids.ts'
 import type { LogStream } from '../lobby-logs/files.ts'
 import { wholeLog } from '../lobby-logs/lobby-logs.ts'
 import { auditCsv } from './audit/csv.ts'
@@ -21,11 +22,10 @@ const ADDRESS_LENGTH_MAX = 512
 
 export type ExportFile = { name: string; content_type: string; content: AsyncGenerator<string> }
 
-const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 const MS = '(?:0|[1-9]\\d{0,14})'
 const SIGNED = new RegExp(
-  `^(?<address>/exports/(?:lobbies/(?<lobby_id>${ID})/(?<stream>stdout|stderr)\\.txt\\?` +
-    `|(?:games/(?<game_id>${ID})/export|audit/(?<audit>none|${ID})/audit)\\.csv\\?` +
+  `^(?<address>/exports/(?:lobbies/(?<lobby_id>${ID_FORM})/(?<stream>stdout|stderr)\\.txt\\?` +
+    `|(?:games/(?<game_id>${ID_FORM})/export|audit/(?<audit>none|${ID_FORM})/audit)\\.csv\\?` +
     `query_start=(?<query_start>${MS})&query_end=(?<query_end>${MS})&)` +
     `expires=(?<expires>${MS}))&signature=(?<signature>[0-9a-f]{64})$`,
 )

@@ -1,16 +1,18 @@
-// The players of a lobby that a call of its server names, by id or by player token. The projection writes players about once a
-// second, so a call waits for one who has just got the seat.
+// The players of a lobby that a call of its server names, by id or by player token. Every seat is in the journal before its
+// player knows of it. The projection writes players about once a second, so a call that names an unknown player waits until
+// the projection has read what the journal had at the time of the call.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, validationError } from '@musterhost/contract'
+import { sql } from 'kysely'
 import type { Context } from '../context.ts'
+import { ID_FORM } from '../ids.ts'
 import type { CallerOf } from '../tokens/caller.ts'
 
-/** How long a call waits for a player whose seat is not projected yet. */
+/** How long a call waits for the projection. */
 const PROJECTION_MS_MAX = 5_000
 const POLL_MS = 100
-/** A player with an older id is projected, or has never been in this lobby. */
-const NEW_PLAYER_MS = 30_000
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const RETRY_AFTER_S = 1
+const ID = new RegExp(`^${ID_FORM}$`)
 
 /** `path`: of the member that names the player, for errors. */
 export type NamedPlayer = { player_id: string; path: readonly string[] }
@@ -53,28 +55,49 @@ export function requireEachOnce(players: readonly NamedPlayer[]): void {
   }
 }
 
-/** The players in the same order. Throws RATING_PLAYER_NOT_FOUND for one who has never had a seat in the lobby. */
+/**
+ * The players in the same order. Throws RATING_PLAYER_NOT_FOUND for one who has never had a seat in the lobby, or
+ * API_NOT_AVAILABLE when the projection is late.
+ */
 export async function seatedPlayers(
   ctx: Context,
   { lobby_id }: CallerOf<'lobby'>,
   players: readonly NamedPlayer[],
 ): Promise<SeatedPlayer[]> {
   const deadline_ms = ctx.elapsed() + PROJECTION_MS_MAX
-  for (;;) {
+  let awaited_seq: number | null = null
+  for (let is_projected = false; ; ) {
     const identities = await readIdentities(ctx, lobby_id, players)
-    const missing = players.filter(({ player_id }) => !identities.has(player_id))
-    const [first] = missing
-    if (first === undefined) {
+    const missing = players.find(({ player_id }) => !identities.has(player_id))
+    if (missing === undefined) {
       return players.map((player) => ({ ...player, identity_id: identities.get(player.player_id) ?? null }))
     }
-    const may_come = missing.every(({ player_id }) => ctx.now() - createTime(player_id) < NEW_PLAYER_MS)
-    if (!may_come || ctx.elapsed() >= deadline_ms) {
-      const { player_id, path } = first
+    if (is_projected) {
+      const { player_id, path } = missing
       const message = `${path.join('.')}: the player ${player_id} has never had a seat in this lobby.`
       throw new ApiError('RATING_PLAYER_NOT_FOUND', { path, player_id }, { message })
     }
+    const { journal_seq, projected_seq } = await readProgress(ctx, lobby_id)
+    awaited_seq ??= journal_seq
+    is_projected = projected_seq >= awaited_seq
+    if (is_projected) continue
+    if (ctx.elapsed() >= deadline_ms) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
     await sleep(POLL_MS)
   }
+}
+
+/** The last row of the journal of the lobby's shard, and the last that is projected. */
+async function readProgress(
+  { db }: Context,
+  lobby_id: string,
+): Promise<{ journal_seq: number; projected_seq: number }> {
+  const { rows } = await sql<{ journal_seq: number; projected_seq: number }>`
+    select
+      coalesce((select seq from journal where journal.shard = lobbies.shard order by seq desc limit 1), 0) as journal_seq,
+      coalesce((select projected_seq from shards where shards.shard = lobbies.shard), 0) as projected_seq
+    from lobbies where lobby_id = ${lobby_id}`.execute(db)
+  // A lobby that is removed has no players either.
+  return rows[0] ?? { journal_seq: 0, projected_seq: 0 }
 }
 
 async function readIdentities(
@@ -93,9 +116,4 @@ async function readIdentities(
     )
     .execute()
   return new Map(rows.map(({ player_id, identity_id }) => [player_id, identity_id]))
-}
-
-/** A UUIDv7 begins with its time, in milliseconds since the epoch. */
-function createTime(id: string): number {
-  return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
 }

@@ -13,6 +13,7 @@ import {
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { NEW_RATING, ordinalOf, ratingsOf } from '../database/ratings.ts'
+import { ID_FORM } from '../ids.ts'
 import type { CallerOf } from '../tokens/caller.ts'
 import { requireRatedLobby } from './lobby.ts'
 import { playerNamed, seatedPlayers } from './players.ts'
@@ -135,9 +136,8 @@ function timeOf(update_ts: Date): { update_ts: string } {
   return { update_ts: update_ts.toISOString() }
 }
 
-const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
-const ORDINAL_ANCHOR = new RegExp(`^(-?\\d{1,20}(?:\\.\\d{1,20})?(?:e-?\\d{1,3})?)_(${ID})$`)
-const IDENTITY_ANCHOR = new RegExp(`^(${ID})_([^\\0]{1,64})$`)
+const ORDINAL_ANCHOR = new RegExp(`^(-?\\d{1,20}(?:\\.\\d{1,20})?(?:e-?\\d{1,3})?)_(${ID_FORM})$`)
+const IDENTITY_ANCHOR = new RegExp(`^(${ID_FORM})_([^\\0]{1,64})$`)
 
 function readOrdinalAnchor(text: string): { ordinal: number; identity_id: string } {
   const [, digits = '', identity_id = ''] = ORDINAL_ANCHOR.exec(text) ?? []

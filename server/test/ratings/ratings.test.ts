@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import test from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type BodyOf,
   createCloudToken,
@@ -28,6 +29,7 @@ import { createResults } from '../../src/ratings/results.ts'
 import { refused } from '../cloud/steps.ts'
 import { LONG_MS } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 
 type Result = ResponseOf<typeof reportLobbyResult>
 type Lobby = { lobby_id: string; namespace_id: string; server: Client }
@@ -116,8 +118,7 @@ test('ratings', async (t) => {
     const lobby = await lobbyOf(platform, game)
     const [a, b] = (await seated(platform, lobby, 2)) as [string, string]
     const [c] = (await seated(platform, lobby, 1, { has_identity: false })) as [string]
-    // Older than a player who is not projected yet.
-    const stranger = newId(platform.ctx.now() - 60_000)
+    const stranger = newId(platform.ctx.now())
     await putPlayers(platform, await lobbyOf(platform, game), [stranger])
     const before = await exported()
     const report = (teams: string[][], ranks: number[] = [1, 2]) =>
@@ -152,13 +153,26 @@ test('ratings', async (t) => {
     assert.deepEqual(await exported(), before)
   })
 
-  await t.test('a player whose seat is not projected yet is waited for', async () => {
-    const lobby = await lobbyOf(platform, game)
-    const [a] = (await seated(platform, lobby, 1)) as [string]
-    const late = newId(platform.ctx.now())
-    const result = lobby.server.call(reportLobbyResult, { body: { teams: [[a], [late]], ranks: [1, 2] } })
-    await putPlayers(platform, lobby, [late])
-    assert.equal((await result).ratings.length, 1)
+  await t.test('a player whose seat is not projected yet is waited for, and an unknown one is not', async () => {
+    const seat = await game.find({ game_modes: ['duel'] })
+    const { lobby_id } = seat.lobby
+    const server = platform.serverOf(game, lobby_id)
+    const holder = await platform.ctx.pool.connect()
+    await until('the lobby is projected', async () => {
+      const { rowCount } = await holder.query('select from lobbies where lobby_id = $1', [lobby_id])
+      return rowCount === 1
+    })
+    // The projection of every shard waits for these rows.
+    await holder.query('begin')
+    await holder.query('select from shards for update')
+    const later = await game.find({ game_modes: ['duel'] })
+    const read = server.call(getPlayerRatings, { query: { players: [seat.player.token, later.player.token] } })
+    assert.equal(await Promise.race([read.catch(String), sleep(300, 'waits')]), 'waits')
+    await holder.query('rollback')
+    holder.release()
+    assert.equal((await read).players.length, 2)
+    const unknown = newId(platform.ctx.now())
+    await refused('RATING_PLAYER_NOT_FOUND', server.call(getPlayerRatings, { query: { players: [unknown] } }))
   })
 
   await t.test('results at once count as one after the other, in the order in which each player had them', () =>
