@@ -21,7 +21,7 @@ import {
   resolveGameModes,
   type SeatRequest,
 } from './request.ts'
-import type { Requester, SeatCall } from './requester.ts'
+import { addressFault, type Requester, type SeatCall } from './requester.ts'
 
 type Body = BodyOf<typeof allocateLobby>
 type Answer = ResponseOf<typeof allocateLobby>
@@ -34,13 +34,7 @@ export function callOfFirstPlayer<C extends SeatCall<Body>>(
   const faults = call.body.players.flatMap(({ address }, index) =>
     address === undefined || canonicalAddress(address) !== null
       ? []
-      : [
-          {
-            path: ['players', `${index}`, 'address'],
-            reason: 'invalid',
-            message: `players.${index}.address must be an IPv4 or IPv6 address, without a port or a zone.`,
-          },
-        ],
+      : [addressFault(['players', String(index), 'address'])],
   )
   if (faults.length > 0) throw validationError(faults)
   const address = call.body.players.find((player) => player.address !== undefined)?.address ?? call.client_ip

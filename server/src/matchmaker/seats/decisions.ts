@@ -139,7 +139,9 @@ function clientLimit(limits: ClientLimits, { classes }: AddressFacts): ClientLim
 
 /** Ids for a lobby and for players that a decision may create. Those of an allocation are in the order of their players. */
 export function freshIds({ with_party, asked }: Pick<SeatRequest, 'with_party' | 'asked'>, now_ms: number): FreshIds {
+  const lobby_id = newId(now_ms)
+  if (!with_party) return { lobby_id, player_id: newId(now_ms) }
   const player_count = asked.action === 'allocate' ? asked.request.players.length : PARTY_MEMBERS_MAX
-  const [player_id, ...member_ids] = Array.from({ length: with_party ? player_count : 1 }, () => newId(now_ms)).sort()
-  return { lobby_id: newId(now_ms), player_id: player_id!, member_ids }
+  const [player_id, ...member_ids] = Array.from({ length: player_count }, () => newId(now_ms)).sort()
+  return { lobby_id, player_id: player_id!, member_ids }
 }

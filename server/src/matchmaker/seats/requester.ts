@@ -1,6 +1,13 @@
 // Who asks for a seat: a player's client, or the game's backend on behalf of a player. Everything after this file (limits,
 // regions, verification) is about the player, and does not depend on who calls.
-import { ApiError, type BodyOf, type findLobby, type SeatAction, validationError } from '@musterhost/contract'
+import {
+  ApiError,
+  type BodyOf,
+  type ErrorDetail,
+  type findLobby,
+  type SeatAction,
+  validationError,
+} from '@musterhost/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
@@ -73,6 +80,12 @@ export function requireNoBackendMembers(body: BackendMembers): void {
   )
 }
 
+/** `path`: of an address that is none. */
+export function addressFault(path: string[]): ErrorDetail {
+  const message = `${path.join('.')} must be an IPv4 or IPv6 address, without a port or a zone.`
+  return { path, reason: 'invalid', message }
+}
+
 async function playerOfBackend(
   namespaces: Namespaces,
   caller: CallerOf<'cloud'>,
@@ -91,8 +104,7 @@ async function playerOfBackend(
   }
   const client_ip = canonicalAddress(player.address)
   if (client_ip === null) {
-    const message = 'clients.0.address must be an IPv4 or IPv6 address, without a port or a zone.'
-    throw validationError([{ path: ['clients', '0', 'address'], reason: 'invalid', message }])
+    throw validationError([addressFault(['clients', '0', 'address'])])
   }
   const { game_id } = await namespaces.get(namespace_id)
   if (game_id !== caller.game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
