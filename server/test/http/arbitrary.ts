@@ -16,6 +16,7 @@ type Schema = {
   maxProperties?: number
   anyOf?: Schema[]
   maxLength?: number
+  minItems?: number
   maxItems?: number
   properties?: Record<string, Schema>
   required?: string[]
@@ -62,18 +63,21 @@ const junk = fc.oneof(
 
 const patterned = new Map<string, fc.Arbitrary<string>>()
 
+const NAMES = ['game', 'default', 'a-b', 'a1', 'A_b', 'x'.repeat(16), 'x'.repeat(65)]
+
 /** The engine that makes texts for patterns knows no look-ahead: those that have one get plain names. */
 function ofPattern(pattern: string, length_max = Number.POSITIVE_INFINITY): fc.Arbitrary<string> {
   const key = `${length_max} ${pattern}`
   const before = patterned.get(key)
   if (before !== undefined) return before
-  const names = fc.constantFrom('game', 'default', 'a-b', 'a1', 'A_b', 'x'.repeat(16), 'x'.repeat(65))
-  const matching = pattern.includes('(?=') ? names : fc.stringMatching(new RegExp(pattern, 'u'))
+  const expression = new RegExp(pattern, 'u')
+  const fitting = NAMES.filter((name) => name.length <= length_max && expression.test(name))
+  const names = fc.constantFrom(...(fitting.length > 0 ? fitting : NAMES))
   const made = pattern.includes('(?=')
     ? names
     : fc.oneof(
-        { weight: 3, arbitrary: matching.map((text) => text.slice(0, length_max)) },
-        { weight: 1, arbitrary: names },
+        { weight: 3, arbitrary: fc.stringMatching(expression).map((text) => text.slice(0, length_max)) },
+        { weight: fitting.length > 0 ? 1 : 0, arbitrary: names },
       )
   patterned.set(key, made)
   return made
@@ -106,8 +110,10 @@ function goodOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
       const [min, max] = [schema.minimum ?? -1_000, schema.maximum ?? 1_000_000]
       return fc.oneof(fc.constantFrom(min, max), fc.integer({ min, max: Math.min(max, 2 ** 31 - 1) }))
     }
-    case 'array':
-      return fc.array(goodOf(schema.items ?? {}, ids), { maxLength: Math.min(schema.maxItems ?? ITEMS_MAX, ITEMS_MAX) })
+    case 'array': {
+      const maxLength = Math.min(schema.maxItems ?? ITEMS_MAX, ITEMS_MAX)
+      return fc.array(goodOf(schema.items ?? {}, ids), { minLength: schema.minItems ?? 0, maxLength })
+    }
     case 'object': {
       const [entry] = Object.entries(schema.patternProperties ?? {})
       if (entry !== undefined) {

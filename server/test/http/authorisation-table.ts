@@ -270,10 +270,9 @@ export const TABLE: Record<string, Row> = {
   'kv.list': KV_READERS,
   'kv.listDirectories': KV_BROWSERS,
   'kv.listKeys': KV_BROWSERS,
-  // The version of the game has no ratings.
-  'lobbies.result': { ...LOBBY, lobby: 'RATING_DISABLED', other_lobby: 'RATING_DISABLED' },
+  'lobbies.result': { ...LOBBY, other_lobby: 'PLAYER_TOKEN_INVALID' },
   'ratings.getOwn': IDENTITY,
-  'ratings.getPlayers': { ...NOBODY, lobby: 'RATING_DISABLED', other_lobby: 'RATING_DISABLED' },
+  'ratings.getPlayers': { ...NOBODY, lobby: 'in', other_lobby: 'PLAYER_TOKEN_INVALID' },
   'ratings.list': {
     ...KV_BROWSERS,
     lobby: 'in',

@@ -181,7 +181,7 @@ function namespaceCalls(world: World): Record<string, Call> {
 
 /** What game clients and game servers call. */
 function playerCalls(world: World): Record<string, Call> {
-  const { seat } = world
+  const { seat, mate } = world
   const name = newName()
   const player = { player_token: seat.player.token }
   return {
@@ -217,7 +217,7 @@ function playerCalls(world: World): Record<string, Call> {
     'kv.list': { query: { directory: '' } },
     'kv.listDirectories': { query: { namespace_id: world.game.namespace_id } },
     'kv.listKeys': { query: { namespace_id: world.game.namespace_id } },
-    'lobbies.result': { body: { teams: [[seat.player.token], [UNKNOWN_ID]], ranks: [1, 2] } },
+    'lobbies.result': { body: { teams: [[seat.player.token], [mate.player.token]], ranks: [1, 2] } },
     'ratings.getOwn': {},
     'ratings.getPlayers': { query: { players: seat.player.token } },
     'ratings.list': { query: { namespace_id: world.game.namespace_id, game_mode: 'default' } },

@@ -4,8 +4,8 @@ import { until } from '../support/until.ts'
 
 /** What the audit log says was changed, and not what was refused. */
 const CHANGES = sql`where outcome in ('done', 'begun')`
-/** The last use is written seconds after its request. */
-const WITHOUT_LAST_USE = sql`to_jsonb(t) - 'use_ts'`
+/** Columns that are collected for seconds after their request, and written with those of others. Other columns are compared. */
+export const COLLECTED: Readonly<Record<string, string>> = { tokens: 'use_ts', identities: 'seen_ts' }
 
 /**
  * Every row of every table but refusals in the audit log, the lease, which is renewed all the time, rays, which every request may leave, the last runs of jobs, and analytics,
@@ -26,7 +26,8 @@ export async function dump({ ctx }: Platform): Promise<string> {
     ctx.db,
   )
   const parts = tables.rows.map(({ name }) => {
-    const row = name === 'tokens' ? WITHOUT_LAST_USE : sql`to_jsonb(t)`
+    const collected = COLLECTED[name]
+    const row = collected === undefined ? sql`to_jsonb(t)` : sql`to_jsonb(t) - ${sql.lit(collected)}`
     return sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
       from (select (${row})::text as r from ${sql.table(name)} as t ${name === 'audit_events' ? CHANGES : sql``}) as rows`
   })

@@ -14,6 +14,7 @@ import { type Platform, startPlatform } from '../support/platform.ts'
 import { arbitraryOf, type Request, requestsOf } from './arbitrary.ts'
 import { type Answer, requireRefusal } from './ask.ts'
 import { askFor, callOf, hasBody, rightTokenOf } from './calls.ts'
+import { COLLECTED } from './dump.ts'
 import { UNKNOWN_ID } from './steps.ts'
 import { createWorld, type World } from './world.ts'
 
@@ -46,6 +47,8 @@ const HELD: ReadonlySet<string> = new Set([
   'games.cdn.deleteGameCdnSite',
   'games.namespaces.removeNamespaceDomain',
   'games.matchmaker.deleteMatchmakerLobby',
+  // The lobby has ended by then.
+  'ratings.getPlayers',
   'games.matchmaker.exportLobbyLogs',
   'games.matchmaker.writeLobbyInput',
   'games.matchmaker.checkMatchmakerVersion',
@@ -203,15 +206,11 @@ const COUNTED = ['captcha_claims', 'email_verifications', 'audit_events']
 
 /** A job checks each row periodically, and writes the result. */
 const BY_JOBS = ['domains']
-/** The last use of a token is collected for seconds, and written with those of other requests. Its other columns are compared. */
-const TOKENS = 'tokens'
-const LAST_USE = 'use_ts'
-
-const OF_TOKENS = sql`coalesce(sum(hashtext((to_jsonb(${sql.table(TOKENS)}) - ${sql.lit(LAST_USE)})::text)), 0)`
-
 function writesOf(name: string): RawBuilder<unknown> {
   if (BY_JOBS.includes(name)) return sql`0`
-  return name === TOKENS ? OF_TOKENS : sql`coalesce(max(xmin::text::bigint), 0)`
+  const collected = COLLECTED[name]
+  if (collected === undefined) return sql`coalesce(max(xmin::text::bigint), 0)`
+  return sql`coalesce(sum(hashtext((to_jsonb(${sql.table(name)}) - ${sql.lit(collected)})::text)), 0)`
 }
 
 /**
@@ -220,11 +219,14 @@ function writesOf(name: string): RawBuilder<unknown> {
  */
 function fingerprintOf({ ctx }: Platform, tables: readonly string[]): () => Promise<string> {
   const parts = tables.map((name) => {
-    return sql`select count(*)::text || ':' || ${writesOf(name)} from ${sql.table(name)}`
+    return sql`select ${sql.lit(name)} as name, count(*)::text || ':' || ${writesOf(name)} as state from ${sql.table(name)}`
   })
   const { sql: text, parameters } = sql`${sql.join(parts, sql` union all `)}`.compile(ctx.db)
   assert.equal(parameters.length, 0)
-  return async () => JSON.stringify((await ctx.pool.query({ name: 'fingerprint', text })).rows)
+  return async () => {
+    const { rows } = await ctx.pool.query<{ name: string; state: string }>({ name: 'fingerprint', text })
+    return rows.map(({ name, state }) => `${name} ${state}\n`).join('')
+  }
 }
 
 async function tablesOf({ ctx }: Platform): Promise<string[]> {

@@ -26,6 +26,8 @@ export type World = {
   /** A game of other people's. */
   other: TestGame
   seat: Seat
+  /** In the same lobby, of a player with an identity. */
+  mate: Seat
   other_seat: Seat
   /** Of a site that was prepared and has not arrived. */
   upload_id: string
@@ -73,6 +75,7 @@ export async function createWorld(platform: Platform): Promise<World> {
   const { ctx, client } = platform
   const [game, other] = [await gameOf(platform), await gameOf(platform)]
   const [seat, other_seat] = [await game.find(), await other.find()]
+  const mate = await platform.as(await identityOf(game)).call(findLobby, { body: { game_modes: ['default'] } })
   const params = { game_id: game.game_id }
   const site = await client.call(createGameCdnSite, {
     params,
@@ -108,6 +111,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     game,
     other,
     seat,
+    mate,
     other_seat,
     upload_id: site.upload_id,
     spare_cloud_id: idOf(await cloudToken(game.game_id)),
@@ -148,7 +152,7 @@ export async function createWorld(platform: Platform): Promise<World> {
 /** A game whose seats are still good when the last operations have their turn, however slow the machine is. */
 function gameOf(platform: Platform): Promise<TestGame> {
   const limits = { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 }
-  const game_modes = { ...MODES, default: { ...MODES.default, player_deadline_ms: LONG_MS } }
+  const game_modes = { ...MODES, default: { ...MODES.default, player_deadline_ms: LONG_MS, ratings: {} } }
   return platform.game({ matchmaker: { game_modes }, limits })
 }
 
