@@ -18,6 +18,7 @@ const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours 
 /** Files that build expressions at run time. */
 const MADE = new Map([
   ['cli/src/dev/secrets.ts', 'From the pattern of the contract.'],
+  ['cli/src/matching/flexmatch.ts', 'From fixed parts.'],
   ['cli/src/watch/logs.ts', 'From the filter that the user of the command has typed.'],
   ['contract/src/registry-image.ts', 'From fixed parts.'],
   ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
@@ -28,6 +29,8 @@ const MADE = new Map([
   ['server/src/edge/proxy/trunks.ts', 'From fixed parts.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
   ['server/src/objects/s3/xml.ts', 'From names of elements that the code fixes.'],
+  ['server/src/ratings/players.ts', 'From fixed parts.'],
+  ['server/src/ratings/reads.ts', 'From fixed parts.'],
   ['server/src/text/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
   ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
 ])
