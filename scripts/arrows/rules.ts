@@ -106,6 +106,8 @@ export const ARROWS: Record<string, readonly string[]> = {
     'examples/arena',
     'ids',
     'runner',
+    // Duels by rating are rated as the platform does.
+    'ratings',
   ],
   // The pages of the commands are made from the program. The packed table of addresses is made from the public one. Templates
   // have the SDK as JavaScript.

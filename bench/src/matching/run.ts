@@ -1,13 +1,14 @@
 // Duels of 1,000 players of known skill who come one after the other: the difference of skill and the wait, at three widenings of the
 // rule `near`, beside a fixed window. The window looks every 15 s, pairs players within the first limit, and after two
 // windows without a match pairs a player with anyone. The same arrivals for all; simulated time, so that the machine does not
-// matter.
+// matter. Then ratings.ts plays duels by ratings.
 import type { RuleConfig } from '@musterhost/contract'
 import { playMatches } from '@musterhost/contract/matching'
+import { percentile, randomOf, skillOf } from './random.ts'
+import { playRatings } from './ratings.ts'
 
 const PLAYERS = 1_000
 const BETWEEN_ARRIVALS_MS = 1_500
-const SKILL = { mean: 1_200, deviation: 300 }
 const WINDOW_MS = 15_000
 const WINDOWS_WITH_LIMIT = 2
 const FIRST_LIMIT = 100
@@ -34,6 +35,7 @@ export async function run(): Promise<void> {
     const waits = `wait ${seconds(half)} for half, ${seconds(most)} for 95 %`
     console.log(`${name}: mean difference ${gap}, at most ${Math.round(Math.max(...gaps))}; ${waits}; ${left} left`)
   }
+  await playRatings(PLAYERS, SEED)
 }
 
 function playRules(name: string, rule: RuleConfig, arrivals: readonly Arrival[]): Result {
@@ -83,23 +85,8 @@ function arrivalsOf(random: () => number): Arrival[] {
   let now_ms = 0
   return Array.from({ length: PLAYERS }, () => {
     now_ms += Math.round(-Math.log(1 - random()) * BETWEEN_ARRIVALS_MS)
-    // A normal distribution, by Box and Muller.
-    const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
-    return { at_ms: now_ms, skill: SKILL.mean + SKILL.deviation * normal }
+    return { at_ms: now_ms, skill: skillOf(random) }
   })
-}
-
-/** A linear congruential generator, so that every run has the same players. */
-function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}
-
-function percentile(values: readonly number[], part: number): number {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * part) - 1] ?? 0
 }
 
 function seconds(ms: number): string {

@@ -16,9 +16,10 @@ export type PlayedRequest = {
 const LOBBY_PLAYERS_MAX = 256
 const MS_PER_S = 1_000
 
-/** `differences`: the greatest difference of each attribute of a `near` rule. */
+/** `requests`: indexes of the requests in the given order. `differences`: the greatest difference of each attribute of a `near` rule. */
 export type PlayedMatch = {
   at_s: number
+  requests: number[]
   player_count: number
   waits_s: number[]
   differences: Record<string, number>
@@ -99,6 +100,7 @@ function matchOf({ rules }: MatchRules, { members }: Match, now_ms: number): Pla
   }
   return {
     at_s: now_ms / MS_PER_S,
+    requests: members.map(({ id }) => Number(id)),
     player_count: members.reduce((sum, { player_count }) => sum + player_count, 0),
     waits_s: members.flatMap(({ since_ms, player_count }) =>
       Array.from({ length: player_count }, () => (now_ms - since_ms) / MS_PER_S),
