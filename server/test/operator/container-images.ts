@@ -1,6 +1,8 @@
 // The images that deploy/ starts from, made without a registry: Debian's packages, and the Node.js and PostgreSQL of npm's.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Engine, run } from '../support/container-engine.ts'
@@ -45,8 +47,9 @@ ENTRYPOINT ["entrypoint.sh"]
 `
 
 /** Debian with Node.js, npm and the user \`node\`, as in the official image. */
-export async function importNodeImage(engine: Engine, folder: string): Promise<void> {
-  const root = join(folder, 'root')
+export async function importNodeImage(engine: Engine): Promise<void> {
+  // Debian's packages are unpacked with an fsync for each file, so the folder is where those of tests are: in memory.
+  const root = await mkdtemp(join(tmpdir(), 'muster-debian-'))
   const env = { PATH: process.env.PATH }
   await run('debootstrap', ['--variant=minbase', `--include=${PACKAGES}`, 'bookworm', root, DEBIAN], { env })
   for (const path of NOT_NEEDED) rmSync(join(root, path), { recursive: true, force: true })
@@ -56,7 +59,7 @@ export async function importNodeImage(engine: Engine, folder: string): Promise<v
   trustAuthorities(root)
   execFileSync('chroot', [root, 'useradd', '--uid', '1000', '--create-home', 'node'])
   await run('sh', ['-c', `tar -C "$1" -c . | docker import - ${NODE_IMAGE}`, 'sh', root], { env: engine.env })
-  rmSync(root, { recursive: true })
+  await rm(root, { recursive: true })
 }
 
 export async function buildPostgresImage(engine: Engine, folder: string): Promise<void> {

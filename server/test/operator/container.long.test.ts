@@ -64,7 +64,7 @@ async function buildOutside(t: TestContext): Promise<void> {
   const folder = mkdtempSync(join(DISK, 'muster-container-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const engine = await startEngine(t, join(folder, 'engine'), { has_network: false })
-  await importNodeImage(engine, folder)
+  await importNodeImage(engine)
   await buildPostgresImage(engine, folder)
   await buildReleases(engine)
   await engine.end()
