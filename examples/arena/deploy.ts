@@ -28,6 +28,7 @@ const USAGE = `MUSTER_URL=http://localhost:8000 MUSTER_TOKEN=... node ${basename
   --name NAME                The game's name id, and the first part of its host (arena).
   --image FILE               Run the server from this container image, an output of docker save.
   --max-players NUMBER       Seats of a lobby (8).
+  --players-to-begin NUMBER  A game begins with so many players together.
   --idle-grace-ms NUMBER     An empty lobby is stopped after this.
   --ready-deadline-ms NUMBER A lobby must be ready within this.
   --player-deadline-ms NUMBER  A player must connect within this.
@@ -51,6 +52,7 @@ type DeployOptions = {
   image?: string
   captcha?: Captcha
   max_players: number
+  players_to_begin?: number
   idle_grace_ms?: number
   ready_deadline_ms?: number
   player_deadline_ms?: number
@@ -172,11 +174,12 @@ function versionConfig(
   url: URL,
   { build_id, site_id }: { build_id: string; site_id: string },
 ): VersionConfig {
-  const { name: _name, image, captcha, ...limits } = options
+  const { name: _name, image, captcha, players_to_begin, ...limits } = options
+  const matching = players_to_begin && { size: { min: players_to_begin, max: limits.max_players } }
   return {
     cdn: { site_id },
     matchmaker: {
-      game_modes: { default: limits },
+      game_modes: { default: { ...limits, ...(matching && { matching }) } },
       ...(captcha && { captcha: captchaConfig(captcha) }),
       // Half a core is plenty for eight players.
       tier: 'basic-1d2',
@@ -202,6 +205,7 @@ function readOptions(): DeployOptions {
       name: { type: 'string', default: 'arena' },
       image: { type: 'string' },
       'max-players': { type: 'string', default: '8' },
+      'players-to-begin': { type: 'string' },
       'idle-grace-ms': { type: 'string' },
       'ready-deadline-ms': { type: 'string' },
       'player-deadline-ms': { type: 'string' },
@@ -213,6 +217,7 @@ function readOptions(): DeployOptions {
   })
   const options: DeployOptions = { name: values.name, max_players: Number(values['max-players']) }
   if (values.image !== undefined) options.image = values.image
+  if (values['players-to-begin'] !== undefined) options.players_to_begin = Number(values['players-to-begin'])
   if (values['idle-grace-ms'] !== undefined) options.idle_grace_ms = Number(values['idle-grace-ms'])
   if (values['ready-deadline-ms'] !== undefined) options.ready_deadline_ms = Number(values['ready-deadline-ms'])
   if (values['player-deadline-ms'] !== undefined) options.player_deadline_ms = Number(values['player-deadline-ms'])

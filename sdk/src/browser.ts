@@ -72,6 +72,8 @@ export type FindRequest = Admission & {
 export type QueueWait = {
   reason: string
   waited_ms?: number
+  /** Half of the players of the last hour waited at most this long. Absent while few were matched. */
+  usual_wait_ms?: number
   players_waiting?: number
   /** Players who are missing for a match that begins at once. */
   players_missing?: number
@@ -120,7 +122,7 @@ export type ClientOptions = {
 export type CallOptions = { signal?: AbortSignal }
 
 export type FindOptions = CallOptions & {
-  /** Called every few seconds while no match is complete. */
+  /** Called after a second, and then every few seconds, while no match is complete. */
   onWaiting?: (waiting: QueueWait) => void
   /** How long find waits for a match. Absent: an hour. Then it throws `MATCHMAKER_WAITING`. */
   wait_ms?: number
@@ -146,7 +148,8 @@ export type Client = {
   forget(): void
 }
 
-/** Between two calls of `onWaiting`. */
+/** Before the first call of `onWaiting`, and between two of them. */
+const TOLD_FIRST_MS = 1_000
 const TOLD_EVERY_MS = 5_000
 const WAIT_MS_MAX = 3_600_000
 /** One call waits at most this long. */
@@ -195,10 +198,10 @@ export function createClient(options: ClientOptions = {}): Client {
     const { onWaiting, signal } = findOptions
     const key = randomKey()
     const until_ms = performance.now() + (findOptions.wait_ms ?? WAIT_MS_MAX)
-    for (;;) {
+    for (let told_ms = TOLD_FIRST_MS; ; told_ms = TOLD_EVERY_MS) {
       const begin_ms = performance.now()
       const left_ms = Math.max(0, Math.round(until_ms - begin_ms))
-      const wait_ms = Math.min(left_ms, onWaiting === undefined ? CALL_MS_MAX : TOLD_EVERY_MS)
+      const wait_ms = Math.min(left_ms, onWaiting === undefined ? CALL_MS_MAX : told_ms)
       try {
         const is_plain = onWaiting === undefined && findOptions.wait_ms === undefined
         return await call<Seat>(path, is_plain ? wish : { ...wish, wait_ms }, findOptions, key)

@@ -8,11 +8,11 @@ import { CLOSE, cleanName } from '../game/messages.ts'
 const TOKEN_LENGTH_MAX = 2048
 /** The maximum of a close frame. */
 const REASON_BYTES_MAX = 123
-/** How long the seat of a player is kept whose page is loaded again, or whose connection broke. */
-export const RETURN_MS = 10_000
 /** Codes of the end of a WebSocket. */
 const GOING_AWAY = 1001
 const BROKEN = 1006
+/** How long the seat of a player is kept, by the code: the page was loaded again or closed, or the connection broke. */
+const RETURN_MS: Readonly<Record<number, number>> = { [GOING_AWAY]: 10_000, [BROKEN]: 30_000 }
 
 export type Guest = { token: string; name: string }
 
@@ -50,12 +50,12 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
     return false
   }
   if (socket.readyState !== socket.OPEN) {
-    void returnSeat(RETURN_MS)
+    void returnSeat(returnMs(BROKEN))
     return false
   }
   const left = new Promise<void>((resolve) => {
     socket.once('close', async (code) => {
-      await returnSeat(mayReturn(code) ? RETURN_MS : 0)
+      await returnSeat(returnMs(code))
       if (admitted.get(token)?.socket === socket) admitted.delete(token)
       resolve()
     })
@@ -64,7 +64,7 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
   return true
 }
 
-/** The page was loaded again or closed, or the connection broke. A player who leaves by the page sends another code. */
-export function mayReturn(close_code: number): boolean {
-  return close_code === GOING_AWAY || close_code === BROKEN
+/** Zero for a player who leaves by the page, which sends another code. */
+export function returnMs(close_code: number): number {
+  return RETURN_MS[close_code] ?? 0
 }

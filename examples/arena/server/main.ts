@@ -5,7 +5,7 @@ import { openLobby } from 'musterhost-sdk/server'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { CLOSE, type FromServer, readFromBrowser } from '../game/messages.ts'
 import { TICKS_PER_SECOND } from '../game/motion.ts'
-import { admit, type Guest, mayReturn, RETURN_MS, readGuest } from './admission.ts'
+import { admit, type Guest, readGuest, returnMs } from './admission.ts'
 import {
   addPlayer,
   createWorld,
@@ -87,7 +87,7 @@ async function welcome(socket: WebSocket, guest: Guest): Promise<void> {
   })
   socket.once('close', (code) => {
     seats.delete(player.id)
-    if (mayReturn(code)) keepAway(guest.token, player)
+    keepAway(guest.token, player, returnMs(code))
     removePlayer(world, player.id)
     sayToAll({ type: 'roster', players: roster(world) })
     if (seats.size === 0) rest()
@@ -99,8 +99,9 @@ async function welcome(socket: WebSocket, guest: Guest): Promise<void> {
 }
 
 /** Each has a seat that the platform keeps, so there are at most as many as seats. */
-function keepAway(token: string, player: Player): void {
-  away.set(token, { player, timer: setTimeout(() => away.delete(token), RETURN_MS).unref() })
+function keepAway(token: string, player: Player, kept_ms: number): void {
+  if (kept_ms === 0) return
+  away.set(token, { player, timer: setTimeout(() => away.delete(token), kept_ms).unref() })
 }
 
 /** Null: no player with this token is away. */

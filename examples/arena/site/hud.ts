@@ -115,6 +115,11 @@ function showPlayButton(): void {
   button.firstElementChild!.textContent = waiting_for === null ? label : `${waiting_for}…`
 }
 
+/** Over the game, while the connection is broken and the seat is kept. */
+export function showBroken(is_broken: boolean): void {
+  find('broken').classList.toggle('on', is_broken)
+}
+
 /** The start screen before the first game. */
 export function showStart(): void {
   showScreen('start')

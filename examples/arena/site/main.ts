@@ -5,7 +5,7 @@ import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
 import { solveCaptcha } from './captcha.ts'
 import { createControls } from './controls.ts'
 import { age, createEffects, showFlame, showHit, showPick, showWin } from './effects.ts'
-import { createHud, leaderOf, showParty, showProgress, showScreen, showStart, showTrouble } from './hud.ts'
+import { createHud, leaderOf, showBroken, showParty, showProgress, showScreen, showStart, showTrouble } from './hud.ts'
 import { colourOf } from './palette.ts'
 import { invitation, type Membership, openParty, type PartyView } from './party.ts'
 import {
@@ -79,7 +79,8 @@ async function play(seat?: Seat): Promise<void> {
   session?.leave()
   is_entering = true
   try {
-    const events = { progress: showProgress, captcha: showCaptcha, message: hear, closed: leave }
+    const broken = (): void => showBroken(true)
+    const events = { progress: showProgress, captcha: showCaptcha, message: hear, broken, closed: leave }
     session = await enter(name, events, seat)
     nameField.blur()
     controls.release()
@@ -132,8 +133,10 @@ function measure(): void {
 }
 
 function hear(message: FromServer): void {
-  if (message.type === 'welcome') scene = createScene(message)
-  else if (message.type === 'pong') ping_ms = performance.now() - message.sent_ms
+  if (message.type === 'welcome') {
+    scene = createScene(message)
+    showBroken(false)
+  } else if (message.type === 'pong') ping_ms = performance.now() - message.sent_ms
   else if (scene !== null) receive(scene, message)
 }
 
@@ -143,6 +146,7 @@ function leave(sentence: string): void {
   ping_ms = null
   places.clear()
   controls.release()
+  showBroken(false)
   showTrouble(new MusterError('CONNECTION_FAILED', sentence), true)
 }
 

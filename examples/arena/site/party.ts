@@ -59,7 +59,9 @@ export async function openParty(code: string | null, events: PartyEvents): Promi
     .catch(fail)
   return {
     async start() {
-      await patience.whileFinding(() => player.find({ game_modes: ['default'], party: true }))
+      await patience.whileFinding(() =>
+        player.find({ game_modes: ['default'], party: true }, { onWaiting: patience.onWaiting }),
+      )
     },
     async leave() {
       watching.abort()

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { findLobby } from '@musterhost/contract'
 import type { Browser } from 'playwright-core'
 import { until } from '../support/until.ts'
 import { type Arena, startArena } from './arena.ts'
-import { movesBefore, openBrowser, openPage, type Player, play, playerOf } from './browser.ts'
+import { movesBefore, openBrowser, openDoor, openPage, type Player, play, playerOf } from './browser.ts'
 
 /** The version of a page, as the SDK finds it. */
 const PAGE_VERSION =
   "performance.getEntriesByType('navigation')[0].serverTiming.find(({ name }) => name === 'muster-version').description"
 const OPTIONS = ['--max-players', '2', '--idle-grace-ms', '600000']
+/** How long a page has no network. Its seat is kept for 30 s. */
+const OFFLINE_MS = 10_000
 
 test('pages of the arena', async (t) => {
   const browser = await openBrowser(t)
@@ -22,7 +25,14 @@ test('pages of the arena', async (t) => {
   await t.test('a page that is older than a deploy is loaded again, once, and plays the deployed version', () =>
     playAfterDeploy(browser, arena),
   )
+  await t.test('a page shows how many players are missing, and is back in its seat after 10 s without a network', () =>
+    playAfterOutage(browser, arena),
+  )
 })
+
+function seatOf({ page }: Player): Promise<string | null> {
+  return page.evaluate(() => sessionStorage.getItem('muster.seat'))
+}
 
 async function playTogether(browser: Browser, arena: Arena): Promise<void> {
   const ada = await play(browser, arena.play_url, 'Ada')
@@ -38,7 +48,6 @@ async function playTogether(browser: Browser, arena: Arena): Promise<void> {
   assert.notEqual(third.lobby.lobby_id, lobby_id, 'beyond the limit there is a second lobby')
   assert.equal((await arena.lobbies()).length, 2)
 
-  const seatOf = ({ page }: Player) => page.evaluate(() => sessionStorage.getItem('muster.seat'))
   const seat = await seatOf(bob)
   await bob.page.reload()
   const again = await playerOf(bob.page)
@@ -79,4 +88,28 @@ async function playAfterDeploy(browser: Browser, arena: Arena): Promise<void> {
   const eve = await playerOf(page)
   assert.equal(await eve.lobby_id(), lobby.lobby_id)
   assert.deepEqual(finds, [before, lobby.version_id])
+}
+
+async function playAfterOutage(browser: Browser, arena: Arena): Promise<void> {
+  await arena.deploy([...OPTIONS, '--players-to-begin', '2'])
+  const door = await openDoor(browser, arena.play_url, 'Ada')
+  await door.getByText('Waiting for 1 more player').waitFor()
+  const bob = await play(browser, arena.play_url, 'Bob')
+  const ada = await playerOf(door)
+  const lobby_id = await ada.lobby_id()
+  assert.equal(await bob.lobby_id(), lobby_id)
+  await bob.seesPlayers(2)
+
+  const seat = await seatOf(ada)
+  const broken = door.locator('#broken.on')
+  await door.context().setOffline(true)
+  await broken.waitFor()
+  await sleep(OFFLINE_MS)
+  await door.context().setOffline(false)
+  await broken.waitFor({ state: 'detached' })
+  assert.equal(await ada.lobby_id(), lobby_id)
+  assert.equal(await seatOf(ada), seat, 'with the same seat')
+  await bob.seesPlayers(2)
+  await movesBefore(ada, 'Ada', bob)
+  await movesBefore(bob, 'Bob', ada)
 }
