@@ -109,11 +109,20 @@ export function explanationSentences(explanation: Explanation): string[] {
 }
 
 /** The queue at the last look, and the rules that kept its players apart. */
-function matchWaitSentences({ waited_ms, players_waiting, players_missing, refused_by }: MatchWait): string[] {
+function matchWaitSentences({
+  waited_ms,
+  usual_wait_ms,
+  players_waiting,
+  players_missing,
+  refused_by,
+}: MatchWait): string[] {
   const waited = microsecondsText(waited_ms * US_PER_MS)
   const queue = `After ${waited}, ${counted(players_waiting, 'player')} waited, and ${written(players_missing)} were missing.`
   return [
     queue,
+    ...(usual_wait_ms === undefined
+      ? []
+      : [`Half of the last players with a match had waited at most ${microsecondsText(usual_wait_ms * US_PER_MS)}.`]),
     ...refused_by.map(({ rule, candidates, limit, widens_in_ms }) => {
       const at = limit === undefined ? '' : `, at its limit of ${limit}`
       const later = widens_in_ms === undefined ? '' : ` It widens ${microsecondsText(widens_in_ms * US_PER_MS)} later.`

@@ -99,6 +99,11 @@ export type Wait = Static<typeof Wait>
 const MatchWait = object(
   {
     waited_ms: Count('How long the request had waited, in milliseconds.'),
+    usual_wait_ms: Type.Optional(
+      Count(
+        'Half of the players of the game mode who got a match in the last hour waited at most so many milliseconds. Absent for fewer than 5.',
+      ),
+    ),
     players_waiting: Count('Players who waited in the same queue.'),
     players_missing: Count('Players who were missing for a match that begins at once.'),
     candidates: Count('Other requests that were checked, at most 128.'),

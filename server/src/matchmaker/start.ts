@@ -18,6 +18,7 @@ import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
 import { countFindDurations } from './seats/find-durations.ts'
 import { createWrongCodes } from './seats/lobby-codes.ts'
+import { RecentWaits } from './seats/matching/recent-waits.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { ShardLeases } from './shards/shard-leases.ts'
@@ -103,6 +104,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     askProvider: createAskProvider(ctx),
     askGame: createAskGame(ctx),
     decision_logs: new DecisionLogs(ctx, explanations),
+    recent_waits: new RecentWaits(),
     wrong_codes: createWrongCodes(),
     open_requests: new Map(),
     solving: new Map(),

@@ -61,6 +61,9 @@ test('a wait without a match says what is missing, keeps its place, and is expla
   const [other, again] = await Promise.all([game.find(skilled(50)), wait()])
   assert.equal(other.lobby.lobby_id, again.lobby.lobby_id)
   assert.equal((await failureOf(far)).code, 'MATCHMAKER_WAITING')
+  for (const skill of [0, 1_000]) await Promise.all([game.find(skilled(skill)), game.find(skilled(skill))])
+  const { usual_wait_ms } = (await failureOf(game.find({ ...skilled(0), wait_ms: 0 }))).metadata
+  assert.equal(typeof usual_wait_ms, 'number')
 })
 
 test('a page may say only what the version lets it say, and the game says the rest', async (t) => {

@@ -14,6 +14,7 @@ import type { FailedStarts } from '../watch/failed-starts.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
 import type { FindDurations } from './find-durations.ts'
+import type { RecentWaits } from './matching/recent-waits.ts'
 import type { AskGame } from './verification/ask-game.ts'
 
 export type MatchmakerContext = Context & {
@@ -28,6 +29,8 @@ export type MatchmakerContext = Context & {
   decision_logs: DecisionLogs
   /** Counts the finds that got a seat. */
   find_durations: FindDurations
+  /** How long players waited for matches by rules. */
+  recent_waits: RecentWaits
   /** Wrong codes of lobbies, by client. */
   wrong_codes: RateLimiter
   /** By namespace and idempotency key. */

@@ -4,11 +4,12 @@ import type { ErrorMetadata, MatchWait } from '@musterhost/contract'
 import { limitAt, type MatchRules, REFUSED_BY_REGION, REFUSED_BY_SIZE } from '@musterhost/contract/matching'
 import type { QueueProgress } from '../../book/matching/find-match.ts'
 
-export function matchWaitOf({ rules }: MatchRules, progress: QueueProgress): MatchWait {
+export function matchWaitOf({ rules }: MatchRules, progress: QueueProgress, usual_wait_ms: number | null): MatchWait {
   const { waited_ms, players_waiting, players_missing, counts } = progress
   const by_count = [...counts.refusals].sort(([, a], [, b]) => b - a)
   return {
     waited_ms,
+    ...(usual_wait_ms !== null && { usual_wait_ms }),
     players_waiting,
     players_missing,
     candidates: counts.candidates,

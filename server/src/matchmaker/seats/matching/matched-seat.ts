@@ -33,7 +33,11 @@ export async function takeMatchedSeat(
   const ids = { ...freshIds(request, ctx.now()), ...(steps.ticket_id === null ? {} : { player_id: steps.ticket_id }) }
   const call: TicketCall = { terms: termsOf(ctx, request, matching) }
   const found = await enter(ctx, request, { captcha, ids, call, attributes: steps.attributes })
-  if ('seat' in found) return { ...found.seat, is_new: found.seat.player_id === ids.player_id }
+  if ('seat' in found) {
+    const is_new = found.seat.player_id === ids.player_id
+    if (is_new) noteWait(ctx, request, 0)
+    return { ...found.seat, is_new }
+  }
   const { ticket_id } = found
   steps.ticket_id = ticket_id
   const deadline_ms = Math.min(patience.deadline_ms, ctx.elapsed() + matching.wait_ms)
@@ -69,6 +73,7 @@ async function waitForMatch(
   patience: Patience,
 ): Promise<Seat> {
   const { namespace_id } = request.requester
+  const create_ms = ctx.books.book(namespace_id)?.matching.get(ticket_id)?.create_ms
   let end: MatchWaitEnd
   try {
     end = await ctx.books.waitForMatch(namespace_id, ticket_id, call, patience)
@@ -84,11 +89,22 @@ async function waitForMatch(
   const seat = await ctx.books.commit(namespace_id, (of_shard, { now_ms }) =>
     endOfCall(of_shard, ticket_id, is_kept, now_ms),
   )
-  if (seat !== null) return { ...seat, is_new: true }
-  const match_wait = progress === null ? null : matchWaitOf(request.matching!.rules, progress)
+  if (seat !== null) {
+    if (create_ms !== undefined) noteWait(ctx, request, ctx.books.nowMs() - create_ms)
+    return { ...seat, is_new: true }
+  }
+  const match_wait = progress === null ? null : matchWaitOf(request.matching!.rules, progress, usualWait(ctx, request))
   request.log.recordMatchWait(match_wait)
   const metadata = match_wait === null ? { reason: end } : waitingMetadata(match_wait)
   throw new ApiError('MATCHMAKER_WAITING', metadata, { retry_after_s: 1 })
+}
+
+function noteWait(ctx: MatchmakerContext, { requester, matching }: SeatRequest, wait_ms: number): void {
+  ctx.recent_waits.add(requester.namespace_id, matching!.game_mode, wait_ms, ctx.books.nowMs())
+}
+
+function usualWait(ctx: MatchmakerContext, { requester, matching }: SeatRequest): number | null {
+  return ctx.recent_waits.median(requester.namespace_id, matching!.game_mode, ctx.books.nowMs())
 }
 
 /** The seat, when the match was made meanwhile. A ticket that no call can come back to ends. */
