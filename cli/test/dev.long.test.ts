@@ -85,6 +85,7 @@ const WITHOUT_EQUAL: Readonly<Record<string, string>> = {
   'docker.ports.*.port_range': 'Players connect to the server itself, as on the platform.',
   'docker.ports.*.proxy': 'It only confirms the port range.',
   'mode.matching': 'There is one lobby. `muster matching try` tries the rules on a list of players.',
+  'mode.max_spectators': 'Every request for the seat of a spectator gets one, like every find of a player.',
   'mode.ratings': 'The platform rates no player of a development token.',
   'mode.fill_outdated_lobbies': 'The server runs one version.',
   'mode.actions.*.identity_requirement': 'The platform checks no player of a development token.',

@@ -466,8 +466,9 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: get('/ratings/list?namespace_id=$NAMESPACE_ID&game_mode=default'),
   },
   RATING_PLAYER_NOT_FOUND: {
-    cause: 'A player of the call has never had a seat in the lobby of the token. `metadata.path` names the player.',
-    remedy: 'Send the ids or tokens of players of this lobby. Players who have left it count too.',
+    cause:
+      'A player of the call has never had a seat in the lobby of the token, or is a spectator. `metadata.path` names the player.',
+    remedy: 'Send the ids or tokens of players of this lobby, without spectators. Players who have left it count too.',
     command: post(
       '/matchmaker/lobbies/result',
       { teams: [['$PLAYER_ID'], ['$OTHER_PLAYER_ID']], ranks: [1, 2] },
@@ -604,6 +605,11 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   MATCHMAKER_JOIN_DISABLED: {
     cause: 'The game mode of the lobby has `actions.join.enabled` set to false.',
     remedy: 'Use find, or deploy a version that enables join.',
+    command: EXPLAINED_VERSION,
+  },
+  MATCHMAKER_SPECTATORS_DISABLED: {
+    cause: 'The request has the role `spectator`, and `max_spectators` of the game mode is 0.',
+    remedy: 'Leave `role` out, or deploy a version with `max_spectators`.',
     command: EXPLAINED_VERSION,
   },
   MATCHMAKER_CUSTOM_LOBBIES_DISABLED: {

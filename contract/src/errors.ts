@@ -99,7 +99,10 @@ export const ERRORS = {
 
   // Ratings.
   RATING_DISABLED: { status: 400, message: 'The game mode of the lobby has no `ratings` in its version config.' },
-  RATING_PLAYER_NOT_FOUND: { status: 400, message: 'A player of the call has never had a seat in this lobby.' },
+  RATING_PLAYER_NOT_FOUND: {
+    status: 400,
+    message: 'A player of the call has never had the seat of a player in this lobby.',
+  },
   RATING_IDENTITY_REQUIRED: {
     status: 400,
     message: 'No player of the match has an identity, so there is nothing to rate.',
@@ -156,6 +159,7 @@ export const ERRORS = {
   MATCHMAKER_NO_PORTS: { status: 400, message: 'No TCP or UDP port is left for another lobby.' },
   MATCHMAKER_FIND_DISABLED: { status: 400, message: 'The game mode does not allow find.' },
   MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },
+  MATCHMAKER_SPECTATORS_DISABLED: { status: 400, message: 'The game mode has no seats for spectators.' },
   MATCHMAKER_CUSTOM_LOBBIES_DISABLED: { status: 400, message: 'The game mode does not allow create.' },
   MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: {
     status: 400,

@@ -15,6 +15,7 @@ export const VERDICT_TEXTS: Record<Verdict, string> = {
   chosen: 'chosen',
   not_best: 'had room, but another lobby was fuller or older',
   full: 'full',
+  nothing_to_watch: 'has no players to watch yet',
   other_tags: 'has other tags than the request',
   stalled: 'its server does not respond',
   closed: 'closed for find',

@@ -46,6 +46,7 @@ export type GameModeConfig = {
   max_players_party: number
   /** Rules by which find puts players together. Null: find takes the fullest open lobby. */
   matching: MatchRules | null
+  max_spectators: number
   image_id: string | null
   /** Name of an image in a registry. Null: the build of `image_id`. */
   registry_image: string | null
@@ -116,6 +117,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
       max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
       matching: mode.matching === undefined ? null : matchRulesOf(mode.matching, max_players),
+      max_spectators: mode.max_spectators ?? shared.max_spectators ?? 0,
       image_id: docker?.image_id ?? null,
       registry_image: docker?.image ?? null,
       args: docker?.args ?? [],

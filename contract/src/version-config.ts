@@ -48,6 +48,13 @@ const max_players = {
   max_players_party: Type.Optional(
     maxPlayers('Maximum number of players in a lobby when a party comes. Default: `max_players`.'),
   ),
+  max_spectators: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: PLAYERS_MAX,
+      description: 'Maximum number of spectators in a lobby, who count in no limit of players. Default 0: none.',
+    }),
+  ),
 }
 
 const Tier = Type.String({

@@ -25,7 +25,8 @@ export type Seat = {
   /** `version_id`: the version that the lobby runs. A page of another version can ask the player to reload it. `code`: of `with_code`. */
   lobby: { lobby_id: string; version_id?: string; code?: string; region: SeatRegion }
   ports: Record<string, Port>
-  player: { token: string }
+  /** `role`: absent: a player. */
+  player: { token: string; role?: 'spectator' }
   /** Team of the player, where the game mode has teams. */
   team?: string
 }
@@ -54,6 +55,8 @@ type Admission = {
 /** Which lobby to find. */
 export type FindRequest = Admission & {
   game_modes: string[]
+  /** `spectator`: a seat beside those of players, in a running lobby. */
+  role?: 'player' | 'spectator'
   /** Best first. Absent: the one with the least latency in `latencies_ms`, else the nearest. */
   regions?: string[]
   /** Round-trip times to regions, as `measureRegions` of regions.ts returns them. */
@@ -82,7 +85,7 @@ export type QueueWait = {
 }
 
 /** `code`: six letters, of a lobby that was created with `with_code`. */
-export type JoinWish = Admission & ({ lobby_id: string } | { code: string })
+export type JoinWish = Admission & { role?: 'player' | 'spectator' } & ({ lobby_id: string } | { code: string })
 
 /** The lobby that you open. The game mode must let players do that. */
 export type CreateWish = Admission & {

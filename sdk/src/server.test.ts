@@ -60,6 +60,13 @@ test('every call speaks the documented words, with the lobby token', async (t) =
   for (const { headers } of platform.asked) assert.equal(headers.authorization, 'Bearer lobby.token')
 })
 
+test('connected says who is a spectator', async (t) => {
+  const { platform, lobby } = await hosted(t)
+  platform.answer({ status: 200, body: { role: 'spectator' } })
+  assert.deepEqual(await lobby.connected('p1'), { role: 'spectator' })
+  assert.deepEqual(await lobby.connected('p2'), {})
+})
+
 test('calls one after the other share a connection', async (t) => {
   const { platform, lobby } = await hosted(t)
   await lobby.ready()

@@ -18,7 +18,11 @@ export type LobbyOptions = {
 }
 
 /** How the rules of the game mode brought the player here. */
-export type ConnectedPlayer = { team?: string; attributes?: Record<string, number | string | string[]> }
+export type ConnectedPlayer = {
+  role?: 'spectator'
+  team?: string
+  attributes?: Record<string, number | string | string[]>
+}
 
 /** The lobby of this process. Every call may throw a MusterError. */
 export type Lobby = {
@@ -39,7 +43,8 @@ export type Lobby = {
   ready(): Promise<void>
   /**
    * Consumes a player token. Handle nothing of the player before it resolves; when it throws, close the connection. `team`
-   * and `attributes`: from the rules of the game mode, where it has any.
+   * and `attributes`: from the rules of the game mode, where it has any. A `role` of
+   * `spectator` is a seat beside those of players: show the game, and ignore what it sends.
    */
   connected(playerToken: string): Promise<ConnectedPlayer>
   /**

@@ -124,7 +124,7 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
     cdn: project.version.cdn,
     platform_url: session.url,
     token: token.token,
-    onSeat: (player_token, address) => edge.seats.give(player_token, clientKeyOf(address)),
+    onSeat: (player, address) => edge.seats.give(player, clientKeyOf(address)),
     ...{ game_id: game.game_id, namespace_id, port: options.port ?? 0, lobby },
   })
   parts.push({ stop: () => page.close() })

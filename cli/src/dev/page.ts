@@ -65,7 +65,7 @@ export type PageOptions = {
   platform_url: string
   token: string
   /** Called with each player token that the platform returns, before the client has it. */
-  onSeat: (player_token: string, address: string | undefined) => void
+  onSeat: (player: { token: string; role?: 'spectator' }, address: string | undefined) => void
   /** Sees calls about the lobby before and after the platform. */
   lobby: Pick<DevLobby, 'before' | 'after'>
   game_id: string
@@ -160,7 +160,7 @@ async function passOn(options: PageOptions, incoming: IncomingMessage, response:
   const received = await text(arrived)
   if (SEAT_PATHS.includes(path)) {
     const seat = JSON.parse(received) as ResponseOf<typeof findLobby>
-    options.onSeat(seat.player.token, incoming.socket.remoteAddress)
+    options.onSeat(seat.player, incoming.socket.remoteAddress)
   }
   const changed = Buffer.from(options.lobby.after(call, received) ?? received)
   response.writeHead(200, { ...passedHeaders(arrived.headers), 'content-length': changed.length })

@@ -142,7 +142,7 @@ export async function listPlayers(
     [
       { title: 'PLAYER', text: ({ player_id }) => player_id, is_whole: true },
       { title: 'LOBBY', text: ({ lobby_id }) => short(lobby_id), is_whole: true },
-      { title: 'STATE', text: ({ connect_ts }) => (connect_ts === undefined ? 'reserved' : 'connected') },
+      { title: 'STATE', text: seatText },
       { title: 'SINCE', text: ({ create_ts, connect_ts }) => ago(terminal, connect_ts ?? create_ts) },
     ],
     'Nobody plays now.',
@@ -163,6 +163,11 @@ export async function removePlayer(
   if (terminal.is_json) return terminal.json(response)
   if (!response.did_remove) throw new Failure(`The player ${player_id} has no seat in the lobby ${lobby_id}.`)
   terminal.note(`Removed the player ${player_id} from the lobby ${lobby_id}. The server closes the connection.`)
+}
+
+function seatText({ connect_ts, role }: { connect_ts?: string; role?: string }): string {
+  const state = connect_ts === undefined ? 'reserved' : 'connected'
+  return role === undefined ? state : `${state} ${role}`
 }
 
 async function playersIn(session: Session, { game_id }: Params, lobby_id: string, is_named: boolean) {

@@ -1,6 +1,6 @@
 // Players of HTTP and WebSocket ports whose seats the edge checks. A request carries the player token in its query, a cookie,
 // a WebSocket subprotocol or a header. The token is removed from what the server receives, unless the port keeps it. The
-// server learns who the player is by X-Player-Id. A player is connected while a request is under way, or a client's
+// server learns who the player is by X-Player-Id, and by X-Player-Role that it is a spectator. A player is connected while a request is under way, or a client's
 // connection is open whose last request was the player's.
 import type { Socket } from 'node:net'
 import type { Admission } from '../admission-config.ts'
@@ -8,7 +8,8 @@ import { headerOf, linesWithout } from './header-lines.ts'
 import type { Admitted, PlayerId, SeatHolders } from './players.ts'
 import { isPreflight, preflightHeaders } from './preflight.ts'
 
-const PLAYER_HEADER = 'x-player-id'
+/** A client's own lines with these names are removed. */
+const PLAYER_HEADERS: readonly string[] = ['x-player-id', 'x-player-role']
 const PROTOCOL_HEADER = 'sec-websocket-protocol'
 
 /** The player of the last request of a client's connection. */
@@ -78,7 +79,8 @@ export class HttpAdmission<R extends AdmissibleRequest> {
       ? before
       : await players.admit(player, () => this.#end(request, connection), address.player_network ?? null)
     if (!is_same) this.#follow(connection, admitted)
-    request.player_lines = `X-Player-Id: ${admitted.player_id}\r\n`
+    const role_line = admitted.is_spectator ? 'X-Player-Role: spectator\r\n' : ''
+    request.player_lines = `X-Player-Id: ${admitted.player_id}\r\n${role_line}`
     if (request.head.is_upgrade && !admission.has_several_connections) {
       await endWebSockets(admitted.player_id, port_name)
     }
@@ -123,7 +125,7 @@ function takeToken(request: AdmissibleRequest, admission: Admission): string | n
   const ways = ['query', 'header', 'cookie', 'subprotocol'] as const
   const way = ways.find((one) => by.includes(one) && tokens[one] !== null)
   // Some servers read underscores as dashes.
-  head.lines = linesWithout(head.lines, (line) => line.replaceAll('_', '-') === PLAYER_HEADER)
+  head.lines = linesWithout(head.lines, (line) => PLAYER_HEADERS.includes(line.replaceAll('_', '-')))
   if (way === undefined) return null
   if (keep_token) return tokens[way]
   request.path = path

@@ -1,6 +1,7 @@
 // Players of lobbies whose seats the edge checks, as the admission of connections needs them.
 
-export type PlayerId = { player_id: string; lobby_id: string; namespace_id: string }
+/** `is_spectator`: absent or false: a player. */
+export type PlayerId = { player_id: string; lobby_id: string; namespace_id: string; is_spectator?: boolean }
 
 /** One connection of an admitted player. `address`: one that no other player of the lobby has; null: none was asked for. */
 export type Admitted = PlayerId & { address: string | null; leave: () => void }

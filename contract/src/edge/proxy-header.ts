@@ -1,6 +1,7 @@
 // PROXY protocol, version 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): a header with the client's address, in front of
 // its bytes. Lobbies that request it get it.
 import { isIPv4 } from 'node:net'
+import type { PlayerId } from './players.ts'
 
 export type Endpoint = { address: string; port: number }
 
@@ -16,17 +17,19 @@ export const PROXY_V2 = {
   datagram: 0x2,
 } as const
 const UNIQUE_ID = 0x05
+/** The first of the types that the protocol leaves to its users (PP2_TYPE_MIN_CUSTOM): the role of the player. */
+const PLAYER_ROLE = 0xe0
 const MAPPED = '::ffff:'
 
 /**
- * Returns the header. Addresses of different families are both written as IPv6. `player_id`: added as the unique id of the
- * connection (PP2_TYPE_UNIQUE_ID).
+ * Returns the header. Addresses of different families are both written as IPv6. `player`: its id is added as the unique id of
+ * the connection (PP2_TYPE_UNIQUE_ID), and the role `spectator` as a type of its own, 0xE0.
  */
 export function proxyHeader(
   kind: 'stream' | 'datagram',
   source: Endpoint,
   target: Endpoint,
-  player_id: string | null = null,
+  player: Pick<PlayerId, 'player_id' | 'is_spectator'> | null = null,
 ): Buffer {
   const from = plain(source.address)
   const to = plain(target.address)
@@ -35,7 +38,7 @@ export function proxyHeader(
   const ports = Buffer.alloc(4)
   ports.writeUInt16BE(source.port, 0)
   ports.writeUInt16BE(target.port, 2)
-  const body = Buffer.concat([...addresses, ports, ...(player_id === null ? [] : [uniqueId(player_id)])])
+  const body = Buffer.concat([...addresses, ports, ...playerEntries(player)])
   const fixed = Buffer.alloc(4)
   fixed[0] = PROXY_V2.version | PROXY_V2.proxy
   fixed[1] = (is_v4 ? PROXY_V2.inet : PROXY_V2.inet6) | (kind === 'stream' ? PROXY_V2.stream : PROXY_V2.datagram)
@@ -43,9 +46,15 @@ export function proxyHeader(
   return Buffer.concat([PROXY_V2.signature, fixed, body])
 }
 
-function uniqueId(text: string): Buffer {
+function playerEntries(player: Pick<PlayerId, 'player_id' | 'is_spectator'> | null): Buffer[] {
+  if (player === null) return []
+  const id = entryOf(UNIQUE_ID, player.player_id)
+  return player.is_spectator ? [id, entryOf(PLAYER_ROLE, 'spectator')] : [id]
+}
+
+function entryOf(type: number, text: string): Buffer {
   const value = Buffer.from(text)
-  const head = Buffer.from([UNIQUE_ID, 0, 0])
+  const head = Buffer.from([type, 0, 0])
   head.writeUInt16BE(value.length, 1)
   return Buffer.concat([head, value])
 }

@@ -12,6 +12,7 @@ export const VERDICTS = [
   'chosen',
   'not_best',
   'full',
+  'nothing_to_watch',
   'other_tags',
   'stalled',
   'closed',
@@ -33,7 +34,7 @@ const Candidate = object({
   max_players_direct: Count('Maximum number of players when a player comes by join.'),
   verdict: Type.Enum([...VERDICTS], {
     description:
-      '`chosen`, or the first reason why the lobby was not chosen. `not_best`: it had room, but another one was fuller or older.',
+      '`chosen`, or the first reason why the lobby was not chosen. `not_best`: it had room, but another one was fuller or older. `nothing_to_watch`: it has no players for a spectator to watch, or has not started yet.',
   }),
 })
 

@@ -7,6 +7,7 @@ import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object } from '../records.ts'
 import { Latencies, RegionInfos } from './regions.ts'
+import { Role, SpectatorRole } from './roles.ts'
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
 const GameModeName = Type.String({
@@ -139,6 +140,7 @@ const JoinPlayer = object(
       description:
         'Player token. Send it to the lobby server, which reports it with `connected`. The seat is reserved until then, at most for `player_deadline_ms`.',
     }),
+    role: SpectatorRole,
   },
   'The player who has the seat.',
 )
@@ -251,6 +253,12 @@ export const findLobby = operation({
       }),
     ),
     latencies_ms: Type.Optional(Latencies),
+    role: Type.Optional(
+      described(
+        Role,
+        '`spectator`: a seat as a spectator, in the running lobby with most players that has room for one. Full and closed lobbies count too, and no lobby is started. Default `regions`: all regions of the game modes. Not together with `party`, `attributes` or `member_attributes`. Default: `player`.',
+      ),
+    ),
     prevent_auto_create_lobby: Type.Optional(
       Type.Boolean({ description: 'Whether to return an error instead of starting a new lobby. Default false.' }),
     ),
@@ -272,6 +280,7 @@ export const findLobby = operation({
     'MATCHMAKER_WAITING',
     'MATCHMAKER_NO_GAME_MODE_PROVIDED',
     'MATCHMAKER_FIND_DISABLED',
+    'MATCHMAKER_SPECTATORS_DISABLED',
     'MATCHMAKER_NO_AVAILABLE_LOBBIES',
     'MATCHMAKER_AUTO_CREATE_FAILED',
   ],
@@ -300,6 +309,7 @@ export const joinLobby = operation({
         }),
       ),
       version_id: PageVersion('A lobby of another version refuses with `MATCHMAKER_VERSION_REPLACED`.'),
+      role: Type.Optional(Role),
       party: Type.Optional(WithParty),
       captcha: Type.Optional(Captcha),
       verification_data: Type.Optional(VerificationData),
@@ -313,6 +323,7 @@ export const joinLobby = operation({
     ...IDENTITY_ERRORS,
     ...ADMISSION_ERRORS,
     'MATCHMAKER_JOIN_DISABLED',
+    'MATCHMAKER_SPECTATORS_DISABLED',
     'MATCHMAKER_LOBBY_NOT_FOUND',
     'MATCHMAKER_LOBBY_CODE_INVALID',
     'MATCHMAKER_LOBBY_STOPPED',
@@ -454,7 +465,13 @@ export const LobbyInfo = object(
     max_players_normal: Type.Integer({ description: 'Maximum number of players when a player comes by find.' }),
     max_players_direct: Type.Integer({ description: 'Maximum number of players when a player comes by join.' }),
     max_players_party: Type.Integer({ description: 'Maximum number of players when a party comes.' }),
-    total_player_count: Type.Integer({ description: 'Taken seats, reserved and connected.' }),
+    total_player_count: Type.Integer({ description: 'Taken seats of players, reserved and connected.' }),
+    max_spectators: Type.Optional(
+      Type.Integer({ description: 'Maximum number of spectators. Absent when the game mode has none.' }),
+    ),
+    spectator_count: Type.Optional(
+      Type.Integer({ description: 'Taken seats of spectators. Absent when the game mode has none.' }),
+    ),
     is_stalled: Type.Optional(
       Type.Boolean({ description: 'True while the server does not respond and no player may join. Otherwise absent.' }),
     ),

@@ -4,6 +4,7 @@ import Type from 'typebox'
 import { GameId, LobbyId, NamespaceId, PlayerId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object, Timestamp } from '../records.ts'
+import { SpectatorRole } from './roles.ts'
 
 const defaults = { service: 'matchmaker', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const lobby = { game_id: GameId, lobby_id: LobbyId }
@@ -13,6 +14,7 @@ export const LobbyPlayer = object(
     player_id: PlayerId,
     create_ts: Timestamp('When the seat was reserved.'),
     connect_ts: Type.Optional(Timestamp('When the player connected. Absent while the seat is reserved.')),
+    role: SpectatorRole,
   },
   'A player with a seat in a lobby.',
 )
@@ -40,7 +42,9 @@ export const listMatchmakerLobbyPlayers = operation({
   role: 'viewer',
   params: object(lobby),
   response: object({
-    players: Type.Array(LobbyPlayer, { description: 'The players, in the order in which they got their seats.' }),
+    players: Type.Array(LobbyPlayer, {
+      description: 'The players and then the spectators, each in the order in which they got their seats.',
+    }),
   }),
   errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })

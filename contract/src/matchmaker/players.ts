@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object } from '../records.ts'
+import { SpectatorRole } from './roles.ts'
 
 export const PlayerToken = Type.String({
   minLength: 1,
@@ -23,6 +24,7 @@ export const playerConnected = operation({
   body: object({ player_token: PlayerToken }),
   response: object(
     {
+      role: SpectatorRole,
       team: Type.Optional(
         Type.String({ description: 'Team of the player. Absent where the game mode has no teams. Example: `red`.' }),
       ),

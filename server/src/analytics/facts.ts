@@ -106,7 +106,8 @@ function factsOfChange(
       return [...removals, { ...fact('lobby_stopped', series, change.ms, difference), failed }]
     }
     case 'player_reserved': {
-      const { player_id, lobby_id, create_ms } = change.player
+      const { player_id, lobby_id, create_ms, is_spectator } = change.player
+      if (is_spectator) return []
       const lobby = live_state.liveLobby(lobby_id)
       if (lobby === undefined) return []
       live_state.putPlayer({ player_id, lobby_id, connect_ms: null, played_ms: null })

@@ -666,6 +666,7 @@ type LobbyTable = {
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
+  max_spectators: Generated<number>
   tags: JsonColumn<Record<string, string>>
   /** JSON text given on create, handed to the lobby as PLATFORM_LOBBY_CONFIG. */
   lobby_config: string | null
@@ -729,6 +730,7 @@ type PlayerTable = {
   leader_player_id: string | null
   /** How the player came by the rules of the game mode. */
   match: ColumnType<object | null, string | null | undefined, never>
+  is_spectator: Generated<boolean>
 }
 
 /** Clients of a namespace that have solved a captcha, until it no longer helps them; projected like players. */

@@ -29,6 +29,8 @@ export type LobbyRecord = {
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
+  /** Absent: none. */
+  max_spectators?: number
   tags: Readonly<Record<string, string>>
   /** JSON text. */
   lobby_config: string | null
@@ -55,6 +57,8 @@ export type PlayerRecord = {
   seat_key: string | null
   /** The player's identity; null: the request had none. */
   identity_id: string | null
+  /** The seat of a spectator, which counts in no limit of players. Absent: of a player. */
+  is_spectator?: boolean
   /** The leader's player, in every seat that was taken with a party. Null: without a party. */
   leader_player_id: string | null
   /** How the player came into the lobby by the rules of its game mode. Null or absent: without rules. */

@@ -56,8 +56,8 @@ export function requireEachOnce(players: readonly NamedPlayer[]): void {
 }
 
 /**
- * The players in the same order. Throws RATING_PLAYER_NOT_FOUND for one who has never had a seat in the lobby, or
- * API_NOT_AVAILABLE when the projection is late.
+ * The players in the same order. Throws RATING_PLAYER_NOT_FOUND for a spectator and for one who has never had a seat in the
+ * lobby, or API_NOT_AVAILABLE when the projection is late.
  */
 export async function seatedPlayers(
   ctx: Context,
@@ -67,16 +67,14 @@ export async function seatedPlayers(
   const deadline_ms = ctx.elapsed() + PROJECTION_MS_MAX
   let awaited_seq: number | null = null
   for (let is_projected = false; ; ) {
-    const identities = await readIdentities(ctx, lobby_id, players)
-    const missing = players.find(({ player_id }) => !identities.has(player_id))
+    const seats = await readSeats(ctx, lobby_id, players)
+    const spectator = players.find(({ player_id }) => seats.get(player_id)?.is_spectator)
+    if (spectator !== undefined) throw notFound(spectator, 'is a spectator of this lobby. Name only players.')
+    const missing = players.find(({ player_id }) => !seats.has(player_id))
     if (missing === undefined) {
-      return players.map((player) => ({ ...player, identity_id: identities.get(player.player_id) ?? null }))
+      return players.map((player) => ({ ...player, identity_id: seats.get(player.player_id)?.identity_id ?? null }))
     }
-    if (is_projected) {
-      const { player_id, path } = missing
-      const message = `${path.join('.')}: the player ${player_id} has never had a seat in this lobby.`
-      throw new ApiError('RATING_PLAYER_NOT_FOUND', { path, player_id }, { message })
-    }
+    if (is_projected) throw notFound(missing, 'has never had a seat in this lobby.')
     const { journal_seq, projected_seq } = await readProgress(ctx, lobby_id)
     awaited_seq ??= journal_seq
     is_projected = projected_seq >= awaited_seq
@@ -84,6 +82,11 @@ export async function seatedPlayers(
     if (ctx.elapsed() >= deadline_ms) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
     await sleep(POLL_MS)
   }
+}
+
+function notFound({ player_id, path }: NamedPlayer, why: string): ApiError {
+  const message = `${path.join('.')}: the player ${player_id} ${why}`
+  return new ApiError('RATING_PLAYER_NOT_FOUND', { path, player_id }, { message })
 }
 
 /** The last row of the journal of the lobby's shard, and the last that is projected. */
@@ -100,14 +103,14 @@ async function readProgress(
   return rows[0] ?? { journal_seq: 0, projected_seq: 0 }
 }
 
-async function readIdentities(
+async function readSeats(
   { db }: Context,
   lobby_id: string,
   players: readonly NamedPlayer[],
-): Promise<Map<string, string | null>> {
+): Promise<Map<string, { identity_id: string | null; is_spectator: boolean }>> {
   const rows = await db
     .selectFrom('players')
-    .select(['player_id', 'identity_id'])
+    .select(['player_id', 'identity_id', 'is_spectator'])
     .where('lobby_id', '=', lobby_id)
     .where(
       'player_id',
@@ -115,5 +118,5 @@ async function readIdentities(
       players.map(({ player_id }) => player_id),
     )
     .execute()
-  return new Map(rows.map(({ player_id, identity_id }) => [player_id, identity_id]))
+  return new Map(rows.map(({ player_id, ...seat }) => [player_id, seat]))
 }

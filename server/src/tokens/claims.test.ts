@@ -17,6 +17,10 @@ const subject = fc.oneof(
   fc.record({ kind: fc.constant('lobby' as const), lobby_id: id, namespace_id: id }),
   fc.record({ kind: fc.constant('player' as const), player_id: id, lobby_id: id, namespace_id: id }),
   fc.record({
+    ...{ kind: fc.constant('player' as const), player_id: id, lobby_id: id, namespace_id: id },
+    role: fc.constant('spectator'),
+  }),
+  fc.record({
     kind: fc.constant('development' as const),
     namespace_id: id,
     hostname: fc.domain(),

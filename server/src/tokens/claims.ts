@@ -20,9 +20,10 @@ export type Subject =
   | { kind: 'cloud'; game_id: string }
   | { kind: 'public'; namespace_id: string }
   | { kind: 'lobby'; lobby_id: string; namespace_id: string }
-  | { kind: 'player'; player_id: string; lobby_id: string; namespace_id: string }
+  /** `role`: `spectator`; absent: a player. */
+  | { kind: 'player'; player_id: string; lobby_id: string; namespace_id: string; role?: string }
   | { kind: 'development'; namespace_id: string; hostname: string; ports: readonly ClaimedPort[] }
-  | { kind: 'dev_player'; namespace_id: string; player_id: string }
+  | { kind: 'dev_player'; namespace_id: string; player_id: string; role?: string }
   | { kind: 'game_user'; identity_id: string; namespace_id: string }
 
 /** A port of a developer's own server: `port`, or a range. */
@@ -116,6 +117,7 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
       player_id: { field: 1, type: 'id' },
       lobby_id: { field: 100, type: 'id' },
       namespace_id: { field: 101, type: 'id' },
+      role: { field: 102, type: 'text', is_optional: true },
     },
   },
   development: {
@@ -134,7 +136,11 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
     named: false,
     algorithm: 'hmac-sha256',
     entitlement: 9,
-    members: { namespace_id: { field: 1, type: 'id' }, player_id: { field: 2, type: 'id' } },
+    members: {
+      namespace_id: { field: 1, type: 'id' },
+      player_id: { field: 2, type: 'id' },
+      role: { field: 100, type: 'text', is_optional: true },
+    },
   },
   game_user: {
     label: 'game_user',

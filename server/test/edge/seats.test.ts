@@ -13,6 +13,7 @@ import {
   deleteMatchmakerLobbyPlayer,
   explainRay,
   findLobby,
+  joinLobby,
   listMatchmakerLobbyPlayers,
   type ResponseOf,
   type VersionConfig,
@@ -137,13 +138,15 @@ test('a thousand connections without a seat reach no server, whatever their toke
 })
 
 test('a player is admitted over every protocol, the server sees who it is, and no token', async (t) => {
-  const { platform, game } = await startGame(t)
+  const { platform, game } = await startGame(t, {}, { max_spectators: 4 })
   const seat = await find(game)
   const other = await find(game)
   const { token } = seat.player
   const url = seat.ports.web!.url
   const read = async (path: string, headers: Record<string, string> = {}): Promise<Line> =>
-    (await (await fetch(`${url}${path}`, { headers: { 'x-player-id': 'forged', ...headers } })).json()) as Line
+    (await (
+      await fetch(`${url}${path}`, { headers: { 'x-player-id': 'forged', 'x-player-role': 'spectator', ...headers } })
+    ).json()) as Line
   const seen = [
     await read(`/a?x=1&player_token=${token}&y=2`),
     await read('/b', { cookie: `a=1; player_token=${token}; b=2` }),
@@ -174,11 +177,18 @@ test('a player is admitted over every protocol, the server sees who it is, and n
   // Any other OPTIONS is a request like all others.
   const options = await fetch(`${url}/d`, { method: 'OPTIONS', headers: { origin } })
   assert.strictEqual(options.status, 400)
-  for (const one of seen) assert.strictEqual(one.headers!['x-player-id'], player_id)
+  for (const one of seen) {
+    assert.strictEqual(one.headers!['x-player-id'], player_id)
+    assert.strictEqual(one.headers!['x-player-role'], undefined)
+  }
   const socket = new WebSocket(url.replace('http', 'ws'), ['player_token', token])
   await once(socket, 'open')
   assert.strictEqual(socket.protocol, 'player_token')
   assert.deepStrictEqual(await connectedIn(platform, game, seat), [player_id])
+  const watching = { lobby_id: seat.lobby.lobby_id, role: 'spectator' } as const
+  const spectator = await game.player.call(joinLobby, { body: watching })
+  const seen_of_spectator = await read('/s', { 'x-player-token': spectator.player.token, 'x-player-role': 'player' })
+  assert.strictEqual(seen_of_spectator.headers!['x-player-role'], 'spectator')
 
   const kept: Socket[] = []
   t.after(() => kept.forEach((one) => void one.destroy()))

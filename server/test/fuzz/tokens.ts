@@ -23,6 +23,7 @@ const SUBJECTS: readonly Subject[] = [
   { kind: 'public', namespace_id: ID },
   { kind: 'lobby', lobby_id: ID, namespace_id: OTHER_ID },
   { kind: 'player', player_id: ID, lobby_id: OTHER_ID, namespace_id: OTHER_ID },
+  { kind: 'player', player_id: ID, lobby_id: OTHER_ID, namespace_id: OTHER_ID, role: 'spectator' },
   {
     kind: 'development',
     ...{ namespace_id: ID, hostname: 'localhost' },

@@ -86,6 +86,7 @@ const CASES: Record<MatchmakerCode, Case> = {
     const { lobby } = await startedFor(platform, game, game.find({ game_modes: ['unjoinable'] }))
     return game.join(lobby.lobby_id)
   },
+  MATCHMAKER_SPECTATORS_DISABLED: ({ game }) => game.find({ role: 'spectator' }),
   MATCHMAKER_CUSTOM_LOBBIES_DISABLED: ({ game }) => game.create({ game_mode: 'default' }),
   MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: ({ game }) => game.create({ game_mode: 'secret', publicity: 'public' }),
   MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED: async (world) => {

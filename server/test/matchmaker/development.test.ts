@@ -146,6 +146,11 @@ test('development tokens', async (t) => {
   await t.test('find, join and create answer the host and ports of the token, and nothing else happens', async () => {
     const other = await newGame(platform)
     const before = await dump(platform)
+    const watching = { lobby_id: UNKNOWN_ID, role: 'spectator' } as const
+    const { player: spectator } = await developer.call(joinLobby, { body: watching })
+    assert.equal(spectator.role, 'spectator')
+    const connect = { body: { player_token: spectator.token } }
+    assert.deepEqual(await developer.call(playerConnected, connect), { role: 'spectator' })
     const answers = [
       await developer.call(findLobby, { body: { game_modes: ['nothing'], regions: ['mars'] } }),
       await developer.call(joinLobby, { body: { lobby_id: UNKNOWN_ID } }),

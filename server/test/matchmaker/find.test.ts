@@ -37,6 +37,7 @@ test('every refusal of find has its code, and changes nothing', async (t) => {
     ['MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED', { max_players: 4 }],
     ['MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID', { game_modes: ['sized'], max_players: 9 }],
     ['MATCHMAKER_FIND_DISABLED', { game_modes: ['unfindable'] }],
+    ['MATCHMAKER_SPECTATORS_DISABLED', { role: 'spectator' }],
     ['MATCHMAKER_NO_AVAILABLE_LOBBIES', { prevent_auto_create_lobby: true }],
     ['MATCHMAKER_AUTO_CREATE_FAILED', { game_modes: ['nowhere'] }],
   ]

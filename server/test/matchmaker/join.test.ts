@@ -31,6 +31,8 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
   ]
   const byCode = () => game.player.call(joinLobby, { body: { code: 'BCDFGH' } })
   assert.equal((await platform.refuses('MATCHMAKER_LOBBY_CODE_INVALID', byCode)).status, 404)
+  const spectate = { body: { lobby_id: lobby.lobby_id, role: 'spectator' } } as const
+  await platform.refuses('MATCHMAKER_SPECTATORS_DISABLED', () => game.player.call(joinLobby, spectate))
   const answers: unknown[] = []
   for (const [code, lobby_id] of cases) {
     const { status, message, metadata } = await platform.refuses(code, () => game.join(lobby_id))
@@ -42,7 +44,9 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
   await platform.refuses('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => game.join(lobby.lobby_id))
   assert.equal(await stranger.seatsTaken(), 1)
 
-  const others = ['MATCHMAKER_LOBBY_CODE_INVALID', 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE']
+  const others = [
+    ...['MATCHMAKER_LOBBY_CODE_INVALID', 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', 'MATCHMAKER_SPECTATORS_DISABLED'],
+  ]
   const shown = [...cases.map(([code]) => code), ...others]
   assert.deepEqual(unshown(joinLobby, shown), ['MATCHMAKER_LOBBY_NOT_STARTED'])
 })

@@ -65,6 +65,7 @@ export function requestedSeat(changes: Partial<RequestedSeat> = {}): RequestedSe
     client_players_max: 1_000_000,
     lobby_count_max: 1_000_000,
     identity_id: null,
+    is_spectator: false,
     party: null,
     ...changes,
   }

@@ -188,9 +188,11 @@ async function live(writer: LocalWriter, namespace_id: string, round: number): P
 type Plain = { lobbies: Record<string, unknown>[]; players: Record<string, unknown>[] }
 
 function stateOf(book: Book | undefined): Plain {
-  const lobbies = [...book!.lobbies.values()].map(
-    ({ players: _, held_count: _held, connection_count: _open, quiet_ms: _quiet, ...lobby }) => lobby,
-  )
+  const lobbies = [...book!.lobbies.values()].map((lobby) => {
+    const { players: _, spectators: _spectators, held_count: _held, held_spectator_count: _watched, ...rest } = lobby
+    const { connection_count: _open, quiet_ms: _quiet, ...stored } = rest
+    return stored
+  })
   return sorted({ lobbies, players: [...book!.players.values()] })
 }
 

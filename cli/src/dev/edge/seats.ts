@@ -48,11 +48,12 @@ export class DevSeats implements SeatHolders {
   }
 
   /** A find, join or create has returned this player token to a client. */
-  give(token: string, client_key: string): void {
+  give({ token, role }: { token: string; role?: 'spectator' }, client_key: string): void {
     const { lobby_id, namespace_id, hold_ms, player_deadline_ms } = this.#options
     if (this.#seats.size >= SEATS_MAX) this.#endOldest()
     const seat: Seat = {
-      ...{ player_id: randomUUID(), lobby_id, namespace_id, number: ++this.#count, token, client_key },
+      ...{ player_id: randomUUID(), lobby_id, namespace_id, is_spectator: role === 'spectator' },
+      ...{ number: ++this.#count, token, client_key },
       ...{ address: null, connections: new Set<() => void>(), has_connected: false, timer: null },
     }
     this.#seats.set(token, seat)
@@ -81,8 +82,8 @@ export class DevSeats implements SeatHolders {
     seat.connections.add(connection)
     if (!seat.has_connected) this.#options.event(`player ${seat.number} connected`)
     seat.has_connected = true
-    const { lobby_id, namespace_id, address } = seat
-    return { player_id, lobby_id, namespace_id, address, leave: () => this.#leave(seat, connection) }
+    const { lobby_id, namespace_id, is_spectator = false, address } = seat
+    return { player_id, lobby_id, namespace_id, is_spectator, address, leave: () => this.#leave(seat, connection) }
   }
 
   async playersAt(lobby_id: string, client_key: string): Promise<PlayerId[]> {

@@ -48,7 +48,7 @@ async function join(port: DevPort, client: Socket, by: StreamAdmission): Promise
   const key = player === null || player.is_by_address ? null : `${player.player_id} ${name}`
   if (key !== null && admission?.has_several_connections !== true) await pairs.endOf(key)
   const upstream = await connectToServer(port.listening, player?.address ?? null, client)
-  if (port.proxy_protocol) upstream.write(proxyHeader('stream', source, local, player?.player_id ?? null))
+  if (port.proxy_protocol) upstream.write(proxyHeader('stream', source, local, player))
   if (line !== null && admission?.keep_token) upstream.write(line)
   pairs.join(client, upstream, key)
 }

@@ -131,7 +131,7 @@ class DevUdp {
     if (admitted?.address != null) upstream.bind({ address: admitted.address })
     const from = { address: clientOf(source.address), port: source.port }
     const to = { address: this.#port.bind ?? SERVER_HOST, port: this.#port.public }
-    const header = this.#port.proxy_protocol ? proxyHeader('datagram', from, to, admitted?.player_id ?? null) : null
+    const header = this.#port.proxy_protocol ? proxyHeader('datagram', from, to, admitted) : null
     const timer = setTimeout(() => this.#end(key), SILENT_MS_MAX).unref()
     const session = { upstream, header, timer, leave: admitted?.leave ?? (() => {}) }
     this.#sessions.set(key, session)

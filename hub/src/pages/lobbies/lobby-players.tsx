@@ -30,7 +30,16 @@ export function LobbyPlayers({ game_id, lobby_id, players, seats, is_over }: Lob
   const may_explain = may(getRayPerfLogs)
   const [removing, setRemoving] = useState<LobbyPlayer | null>(null)
   const columns: Column<LobbyPlayer>[] = [
-    { id: 'player', title: 'Player', cell: ({ player_id }) => <ShortId id={player_id} /> },
+    {
+      id: 'player',
+      title: 'Player',
+      cell: ({ player_id, role }) => (
+        <>
+          <ShortId id={player_id} />
+          {role === undefined ? null : <Badge>{role}</Badge>}
+        </>
+      ),
+    },
     {
       id: 'state',
       title: 'State',

@@ -11,8 +11,14 @@ const PAGE_ROWS_MAX = 1_000
 /** Findings and remarks that are kept. */
 const TOLD_MAX = 1_000
 
-type Lobby = { namespace_id: string; players_max: number; player_count: number }
-type Seat = { lobby_id: string; client: string; is_connected: boolean }
+type Lobby = {
+  namespace_id: string
+  players_max: number
+  player_count: number
+  spectators_max: number
+  spectator_count: number
+}
+type Seat = { lobby_id: string; client: string; is_connected: boolean; is_spectator: boolean }
 /** What lives: lobbies that are not stopped, players who have not left. */
 type Seats = { lobbies: Map<string, Lobby>; seats: Map<string, Seat> }
 
@@ -33,14 +39,18 @@ export async function checkSeats(client: ClientBase): Promise<BackupCheck> {
 async function brokenRows(client: ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ finding: string }>(
     `select format('lobby %s says that it has %s players, and has %s', l.lobby_id, l.player_count, count(p.player_id)) as finding
-      from lobbies l left join players p on p.lobby_id = l.lobby_id and p.remove_ts is null
+      from lobbies l left join players p on p.lobby_id = l.lobby_id and p.remove_ts is null and not p.is_spectator
       where l.stop_ts is null group by l.lobby_id having l.player_count <> count(p.player_id)
     union all
     select format('lobby %s has %s players, and holds %s', l.lobby_id, count(p.player_id),
         greatest(max_players_normal, max_players_direct, max_players_party))
-      from lobbies l join players p on p.lobby_id = l.lobby_id and p.remove_ts is null
+      from lobbies l join players p on p.lobby_id = l.lobby_id and p.remove_ts is null and not p.is_spectator
       where l.stop_ts is null group by l.lobby_id
       having count(p.player_id) > greatest(max_players_normal, max_players_direct, max_players_party)
+    union all
+    select format('lobby %s has %s spectators, and holds %s', l.lobby_id, count(p.player_id), max_spectators)
+      from lobbies l join players p on p.lobby_id = l.lobby_id and p.remove_ts is null and p.is_spectator
+      where l.stop_ts is null group by l.lobby_id having count(p.player_id) > max_spectators
     union all
     select format('player %s has a seat in lobby %s, which %s', p.player_id, p.lobby_id,
         case when l.lobby_id is null then 'is not there' else 'has stopped' end)
@@ -70,13 +80,22 @@ async function brokenRows(client: ClientBase): Promise<string[]> {
 
 async function readSeats(client: ClientBase): Promise<Seats> {
   const state: Seats = { lobbies: new Map(), seats: new Map() }
-  const lobbies = await client.query<{ lobby_id: string; namespace_id: string; players_max: number }>(
-    `select lobby_id, namespace_id, greatest(max_players_normal, max_players_direct, max_players_party) as players_max
+  const lobbies = await client.query<{
+    lobby_id: string
+    namespace_id: string
+    players_max: number
+    spectators_max: number
+  }>(
+    `select lobby_id, namespace_id, greatest(max_players_normal, max_players_direct, max_players_party) as players_max,
+        max_spectators as spectators_max
       from lobbies where stop_ts is null`,
   )
-  for (const { lobby_id, ...lobby } of lobbies.rows) state.lobbies.set(lobby_id, { ...lobby, player_count: 0 })
+  for (const { lobby_id, ...lobby } of lobbies.rows) {
+    state.lobbies.set(lobby_id, { ...lobby, player_count: 0, spectator_count: 0 })
+  }
   const players = await client.query<{ player_id: string } & Seat>(
-    'select player_id, lobby_id, client, connect_ts is not null as is_connected from players where remove_ts is null',
+    `select player_id, lobby_id, client, connect_ts is not null as is_connected, is_spectator
+      from players where remove_ts is null`,
   )
   for (const { player_id, ...seat } of players.rows) addSeat(state, player_id, seat)
   return state
@@ -87,8 +106,13 @@ function addSeat(state: Seats, player_id: string, seat: Seat): Lobby | undefined
   // A seat without a lobby was reported before.
   if (lobby === undefined) return undefined
   state.seats.set(player_id, seat)
-  lobby.player_count++
+  countSeat(lobby, seat, 1)
   return lobby
+}
+
+function countSeat(lobby: Lobby, { is_spectator }: Seat, difference: 1 | -1): void {
+  if (is_spectator) lobby.spectator_count += difference
+  else lobby.player_count += difference
 }
 
 /** Returns how many rows of the journal the tables do not reflect yet. */
@@ -121,9 +145,10 @@ function take(state: Seats, namespace_id: string, change: Change): string | null
   switch (change.kind) {
     case 'lobby_created': {
       const { lobby_id, max_players_normal, max_players_direct, max_players_party } = change.lobby
+      const { max_spectators: spectators_max = 0 } = change.lobby
       if (state.lobbies.has(lobby_id)) return `lobby ${lobby_id} is created twice`
       const players_max = Math.max(max_players_normal, max_players_direct, max_players_party)
-      state.lobbies.set(lobby_id, { namespace_id, players_max, player_count: 0 })
+      state.lobbies.set(lobby_id, { namespace_id, players_max, player_count: 0, spectators_max, spectator_count: 0 })
       return null
     }
     case 'lobby_stopped': {
@@ -132,10 +157,13 @@ function take(state: Seats, namespace_id: string, change: Change): string | null
       return null
     }
     case 'player_reserved': {
-      const { player_id, lobby_id, client } = change.player
+      const { player_id, lobby_id, client, is_spectator = false } = change.player
       if (state.seats.has(player_id)) return `player ${player_id} gets a second seat`
-      const lobby = addSeat(state, player_id, { lobby_id, client, is_connected: false })
+      const lobby = addSeat(state, player_id, { lobby_id, client, is_connected: false, is_spectator })
       if (lobby === undefined) return `player ${player_id} gets a seat in lobby ${lobby_id}, which does not live`
+      if (lobby.spectator_count > lobby.spectators_max) {
+        return `lobby ${lobby_id} gets spectator ${lobby.spectator_count} of ${lobby.spectators_max}`
+      }
       if (lobby.player_count <= lobby.players_max) return null
       return `lobby ${lobby_id} gets player ${lobby.player_count} of ${lobby.players_max}`
     }
@@ -157,7 +185,7 @@ function take(state: Seats, namespace_id: string, change: Change): string | null
       if (seat === undefined) return `player ${change.player_id} leaves and has no seat`
       state.seats.delete(change.player_id)
       const lobby = state.lobbies.get(seat.lobby_id)
-      if (lobby !== undefined) lobby.player_count--
+      if (lobby !== undefined) countSeat(lobby, seat, -1)
       return null
     }
     default:
@@ -172,9 +200,9 @@ async function exceededLimits(client: ClientBase, { lobbies, seats }: Seats): Pr
   const lobby_counts = new Map<string, number>()
   for (const { namespace_id } of lobbies.values()) increase(lobby_counts, namespace_id)
   const client_counts = new Map<string, Map<string, number>>()
-  for (const { lobby_id, client: bucket } of seats.values()) {
+  for (const { lobby_id, client: bucket, is_spectator } of seats.values()) {
     const namespace_id = lobbies.get(lobby_id)?.namespace_id
-    if (namespace_id === undefined) continue
+    if (namespace_id === undefined || is_spectator) continue
     const counts = client_counts.get(namespace_id) ?? new Map()
     client_counts.set(namespace_id, counts)
     increase(counts, bucket)

@@ -176,6 +176,7 @@ async function countPlayers(ctx: Context, game_ids: readonly string[]): Promise<
     .where('namespaces.game_id', 'in', game_ids)
     .where('players.remove_ts', 'is', null)
     .where('players.connect_ts', 'is not', null)
+    .where('players.is_spectator', '=', false)
     .groupBy('namespaces.game_id')
     .execute()
   return new Map(rows.map((row) => [row.game_id, Number(row.player_count)]))

@@ -53,7 +53,7 @@ const CELLS: readonly (readonly [name: string, cell: (row: CsvRow) => string])[]
 const SQL = `
   select ${LOBBY_COLUMNS}, n.name_id as namespace, l.version_id, v.display_name as version, l.publicity, l.is_custom,
     l.max_players_normal, l.tags::text as tags,
-    (select count(*) from players p where p.lobby_id = l.lobby_id)::text as players
+    (select count(*) from players p where p.lobby_id = l.lobby_id and not p.is_spectator)::text as players
   from (
     select * from lobbies
     where namespace_id = $1 and create_ts < $2 and (create_ts, lobby_id) > ($3, $4)

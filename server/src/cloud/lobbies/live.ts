@@ -185,6 +185,7 @@ export class LiveLobbies {
         }
         return undefined
       case 'player_reserved': {
+        if (change.player.is_spectator) return undefined
         const lobby = this.#lobbies.get(change.player.lobby_id)
         this.#seat(change.player.player_id, lobby, false)
         return lobby

@@ -21,7 +21,7 @@ const LOBBIES_SQL = `
     u.cpu_cores as used_cores, u.memory_bytes as used_bytes
   from lobbies l left join (
     select lobby_id, array_agg(player_id) as player_ids, array_agg(connect_ts is not null) as are_connected
-    from players where shard = $1 and namespace_id = $2 and remove_ts is null group by lobby_id
+    from players where shard = $1 and namespace_id = $2 and remove_ts is null and not is_spectator group by lobby_id
   ) as p on p.lobby_id = l.lobby_id left join lobby_usage u on u.lobby_id = l.lobby_id
   where l.shard = $1 and l.namespace_id = $2 and l.stop_ts is null
   order by l.create_ts, l.lobby_id`

@@ -10,6 +10,7 @@ import { statements as edgeRegions } from './0107-edge-regions.ts'
 import { statements as lobbyCodes } from './0108-lobby-codes.ts'
 import { statements as ratings } from './0109-ratings.ts'
 import { statements as processNumbers } from './0110-process-numbers.ts'
+import { statements as spectators } from './0111-spectators.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0108-lobby-codes', statements: lobbyCodes },
   { name: '0109-ratings', statements: ratings },
   { name: '0110-process-numbers', statements: processNumbers },
+  { name: '0111-spectators', statements: spectators },
 ]

@@ -78,7 +78,8 @@ export class Players implements SeatHolders {
         token === null ? 'The lobby admits only players, and the connection has no player token.' : undefined
       throw new ApiError('PLAYER_TOKEN_INVALID', {}, message === undefined ? {} : { message })
     }
-    return { player_id: claims.player_id, lobby_id, namespace_id: claims.namespace_id }
+    const { player_id, namespace_id, role } = claims
+    return { player_id, lobby_id, namespace_id, is_spectator: role === 'spectator' }
   }
 
   /**
@@ -164,8 +165,8 @@ export class Players implements SeatHolders {
   #join(presence: Presence, end: () => void): Admitted {
     const connection = (): void => end()
     presence.connections.add(connection)
-    const { player_id, lobby_id, namespace_id, address } = presence
-    return { player_id, lobby_id, namespace_id, address, leave: () => this.#leave(presence, connection) }
+    const { player_id, lobby_id, namespace_id, is_spectator = false, address } = presence
+    return { player_id, lobby_id, namespace_id, is_spectator, address, leave: () => this.#leave(presence, connection) }
   }
 
   #verified(token: string) {

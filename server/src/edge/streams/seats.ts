@@ -50,7 +50,7 @@ export function createSeats(ctx: Context): Seats {
     playersAt: (lobby_id, client_key) =>
       ctx.db
         .selectFrom('players')
-        .select(['player_id', 'lobby_id', 'namespace_id'])
+        .select(['player_id', 'lobby_id', 'namespace_id', 'is_spectator'])
         .where('lobby_id', '=', lobby_id)
         .where('client', '=', client_key)
         .where('remove_ts', 'is', null)

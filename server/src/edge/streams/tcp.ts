@@ -134,7 +134,7 @@ export class Tcp {
     if (player !== null && !player.is_by_address && target.admission?.has_several_connections !== true) {
       await flows.endOf(player.player_id, { number })
     }
-    const header = target.proxy_protocol ? proxyHeader('stream', source, local, player?.player_id ?? null) : null
+    const header = target.proxy_protocol ? proxyHeader('stream', source, local, player) : null
     const local_address = player?.address ?? undefined
     const upstream = await connectTo(local_address === undefined ? target : { ...target, local_address }, open)
     if (upstream === null) return

@@ -181,7 +181,7 @@ export class UdpSessions {
         leave()
         admitted?.leave()
       },
-      header: address.proxy_protocol ? proxyHeader('datagram', source, local, admitted?.player_id ?? null) : null,
+      header: address.proxy_protocol ? proxyHeader('datagram', source, local, admitted) : null,
     }
     this.#add(session)
     return session

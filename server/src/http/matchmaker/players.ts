@@ -13,7 +13,10 @@ export const players = ({ context }: Matchmaker): Implementation[] => [
   }),
   implement(playerDisconnected, {
     lobby: ({ caller, body, idempotency_key: key, ray }) => disconnectPlayer(context(), caller, body, { key, ray }),
-    development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
+    development: async ({ caller, body }) => {
+      await developmentPlayer(context(), caller, body.player_token)
+      return {}
+    },
   }),
   implement(getPlayerStatistics, {
     namespace: ({ caller, query }) => playerStatistics(context(), caller.namespace_id, query),

@@ -66,12 +66,14 @@ export type ChoosePorts = (
 export type RequestedSeat = {
   client_key: string
   seat_key: string | null
-  /** Live and reserved players that this client may have in the namespace. */
+  /** Live and reserved players that this client may have in the namespace, and as many spectators. */
   client_players_max: number
   lobby_count_max: number
   identity_id: string | null
   /** The deployed version, when the request is for an earlier one: no lobby is created for it. */
   replaced_by?: string | undefined
+  /** The request is for a seat of a spectator, which counts in no limit of players. */
+  is_spectator: boolean
   /** The request is for all members of the party that the identity leads; null: for the identity alone. */
   party: PartyLimits | null
 }

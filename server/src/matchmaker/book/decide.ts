@@ -40,7 +40,7 @@ import {
   regionFull,
   reserveSeats,
 } from './placement.ts'
-import { takenSeats } from './rules.ts'
+import { takenSeats, takenSpectatorSeats } from './rules.ts'
 import type { Book } from './state.ts'
 
 /** A connected player whose lobby server never reports it gone is removed after this. */
@@ -51,25 +51,42 @@ const DRAINING_VERSIONS_MAX = 1_000
 type LobbyStopped = Extract<Change, { kind: 'lobby_stopped' }>
 type PlayerRemoved = Extract<Change, { kind: 'player_removed' }>
 
-/** A seat in the fullest open lobby under these keys, else in a new lobby after `plan`, else a refusal. */
+/**
+ * A seat in the fullest open lobby under these keys, else in a new lobby after `plan`, else a refusal. For a spectator: in the
+ * running lobby with most players, and never in a new one.
+ */
 export function find(book: Book, request: FindRequest, ids: FreshIds, env: Env): Decision<SeatTaken> {
   const before = book.seatOf(request.seat_key, env.now_ms)
   if (before !== null) return grant(before)
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
   if (book.isDraining(request.keys)) return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+  if (request.is_spectator) {
+    const watched = watchedLobby(book, request)
+    if (watched === null) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
+    return reserveSeats(book, watched, true, request, entrants, env.now_ms)
+  }
   const lobby = book.open_lobbies.choose(request.keys, request.tags, partySize(entrants))
   if (lobby !== null) return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, env.now_ms)
   if (request.plan === null) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
   return openLobby(book, request.plan, request, entrants, ids, env)
 }
 
-export type OutdatedFind = Pick<FindRequest, 'keys' | 'tags' | 'seat_key' | 'identity_id' | 'replaced_by'>
+/** The running lobby with most players that has room for a spectator. */
+function watchedLobby(book: Book, { keys, tags }: Pick<FindRequest, 'keys' | 'tags'>): Lobby | null {
+  return book.spectating === null ? null : book.spectating.choose(keys, tags)
+}
+
+export type OutdatedFind = Pick<
+  FindRequest,
+  'keys' | 'tags' | 'seat_key' | 'identity_id' | 'replaced_by' | 'is_spectator'
+>
 
 /** Whether a find for an earlier version has its seat, or an open lobby has room for it. Reserves nothing. */
 export function hasOutdatedSeat(book: Book, find: OutdatedFind, with_party: boolean, now_ms: number): boolean {
-  const { keys, tags, seat_key, identity_id } = find
+  const { keys, tags, seat_key, identity_id, is_spectator } = find
   if (book.hasSeat(seat_key, now_ms)) return true
+  if (is_spectator) return !book.isDraining(keys) && watchedLobby(book, find) !== null
   const party = with_party && identity_id !== null ? book.parties.ofMember(identity_id) : undefined
   return !book.isDraining(keys) && book.open_lobbies.choose(keys, tags, party?.members.length ?? null) !== null
 }
@@ -166,7 +183,10 @@ function holdFound(
 ): Decision<HeldSeat> | null {
   const { request, verified_modes } = asked
   const size = partySize(entrants)
-  const lobby = book.open_lobbies.choose(request.keys, request.tags, size)
+  const lobby = request.is_spectator
+    ? watchedLobby(book, request)
+    : book.open_lobbies.choose(request.keys, request.tags, size)
+  if (lobby === null && request.is_spectator) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
   const may_be_planned = lobby === null && request.replaced_by === undefined
   const plan = may_be_planned ? book.holds.choose(request.keys, request.tags, size) : null
   const game_mode = (lobby ?? plan ?? request.plan)?.game_mode
@@ -182,12 +202,12 @@ function holdFound(
 function holdSeats(
   book: Book,
   on: Pick<Hold, 'lobby' | 'plan'>,
-  { action }: HoldRequest,
+  { action, request: { is_spectator } }: HoldRequest,
   entrants: readonly Entrant[],
   now_ms: number,
 ): Granted<HeldSeat> {
   const holds = entrants.map(({ player_id, client_key, member }): Hold => {
-    return { player_id, client_key, member, action, ...on, expire_ms: now_ms + SEAT_HOLD_MS }
+    return { player_id, client_key, member, action, is_spectator, ...on, expire_ms: now_ms + SEAT_HOLD_MS }
   })
   for (const one of holds) book.holds.put(one)
   return grant({ hold: holds[0]! })
@@ -205,13 +225,18 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (held === undefined || held.expire_ms <= now_ms) return grant(null)
   const entrants = heldEntrants(book, request, ids)
   if (entrants === null) return grant(null)
-  const { lobby, plan, action } = held
-  if (lobby.stop_ms !== null || (action === 'find' && (lobby.is_closed || lobby.is_stalled))) return grant(null)
-  if (entrants.some(({ client_key, players_max }) => book.playersOf(client_key) > players_max)) {
+  const { lobby, plan, action, is_spectator } = held
+  const is_shut = (lobby.is_closed && !is_spectator) || lobby.is_stalled
+  if (lobby.stop_ms !== null || (action === 'find' && is_shut)) return grant(null)
+  if (entrants.some(({ client_key, players_max }) => book.clientSeats(client_key, is_spectator) > players_max)) {
     return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   }
   if (book.isDraining([lobby])) return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
+  if (is_spectator) {
+    if (takenSpectatorSeats(lobby) > lobby.max_spectators) return grant(null)
+    return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, now_ms)
+  }
   if (plan === null) {
     const seats_max = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
     if (takenSeats(lobby) > (request.party === null ? seats_max : lobby.max_players_party)) return grant(null)

@@ -23,8 +23,9 @@ import {
   newPlayer,
   type Player,
   type StoredLobby,
+  seatsIn,
 } from './lobby.ts'
-import { takenSeats } from './rules.ts'
+import { hasSpectatorSeat, largestLimit, takenSeats } from './rules.ts'
 import { type Book, MEMORY_MS } from './state.ts'
 
 /** Ended lobbies and players that one forget() removes. */
@@ -205,7 +206,7 @@ function addLobby(book: Book, lobby: Lobby): Undo {
 /** Players who waited for the start get their full time to connect: no player connects before the lobby is ready. */
 function makeReady(book: Book, lobby: Lobby, ms: number): Undo {
   const undos = [patchLobby(book, lobby, { ready_ms: ms })]
-  for (const player of lobby.players.values()) {
+  for (const player of seatsIn(lobby)) {
     undos.push(patchPlayer(book, player, { deadline_ms: ms + lobby.player_deadline_ms }))
   }
   return () => undoAll(undos)
@@ -221,7 +222,7 @@ function stall(book: Book, lobby: Lobby, ms: number, is_stalled: boolean): Undo 
 function stopLobby(book: Book, lobby: Lobby, { ms, reason, open_connections }: LobbyStopped): Undo {
   const undos: Undo[] = []
   try {
-    for (const player of [...lobby.players.values()]) undos.push(unseat(book, player, ms, 'lobby_stopped', null))
+    for (const player of [...seatsIn(lobby)]) undos.push(unseat(book, player, ms, 'lobby_stopped', null))
   } catch (error) {
     undoAll(undos)
     throw error
@@ -241,8 +242,8 @@ function seat(book: Book, player: Player, limits: SeatLimits | null): Undo {
   const { idle_ms } = lobby
   const same_key = player.seat_key === null ? undefined : book.seat_keys.get(player.seat_key)
   requireLaw(
-    takenSeats(lobby) < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
-    'L1: a lobby never has more players than its limit',
+    player.is_spectator ? hasSpectatorSeat(lobby) : takenSeats(lobby) < largestLimit(lobby),
+    'L1: a lobby never has more players than its limit, nor more spectators',
     lobby,
   )
   if (limits !== null) requireLimits(book, player, limits)
@@ -261,11 +262,11 @@ function seat(book: Book, player: Player, limits: SeatLimits | null): Undo {
 /** The lobby is in the book and counted; the player is not yet. */
 function requireLimits(
   book: Book,
-  { client, lobby_id, player_id }: Player,
+  { client, lobby_id, player_id, is_spectator }: Player,
   { client_players_max, lobby_count_max }: SeatLimits,
 ): void {
   const { live_lobby_count } = book
-  const client_players = book.playersOf(client) + 1
+  const client_players = book.clientSeats(client, is_spectator) + 1
   const facts = { lobby_id, player_id, client, client_players, client_players_max, live_lobby_count, lobby_count_max }
   requireLaw(
     lobby_count_max === null || live_lobby_count <= lobby_count_max,
@@ -279,7 +280,8 @@ function unseat(book: Book, player: Player, ms: number, reason: RemoveReason, di
   const lobby = book.lobby(player.lobby_id)
   const { idle_ms } = lobby
   requireLaw(player.remove_ms === null, 'L2: a player leaves once', player)
-  requireLaw(book.client_players.has(player.client), 'L4: a client has as many players as are counted', player)
+  const client_seats = book.clientSeats(player.client, player.is_spectator)
+  requireLaw(client_seats > 0, 'L4: a client has as many players as are counted', player)
   exit(book, lobby, player, lobby.players.size === 1 ? ms + lobby.idle_grace_ms : idle_ms)
   const undo = patchPlayer(book, player, { remove_ms: ms, remove_reason: reason, disconnect_key })
   return () => {

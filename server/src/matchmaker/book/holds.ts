@@ -22,6 +22,7 @@ export type Hold = {
   /** The party member whose seat it is; null without a party. */
   member: PartyMember | null
   action: SeatAction
+  is_spectator: boolean
   lobby: Lobby
   /** The same lobby while it is planned; null once it exists. */
   plan: PlannedLobby | null
@@ -33,7 +34,7 @@ export type HeldSeat = { hold: Hold } | { seat: SeatTaken }
 
 /** What counts holds as well. `sign` is 1 when a hold begins and -1 when it ends. */
 export type HoldCounts = {
-  countClient: (client_key: string, sign: 1 | -1) => void
+  countClient: (hold: Hold, sign: 1 | -1) => void
   /** The free seats of an existing lobby have changed. */
   arrange: (lobby: Lobby) => void
   /** A planned lobby reserves room in its region. */
@@ -66,7 +67,7 @@ export class Holds {
   put(hold: Hold): void {
     this.#holds.set(hold.player_id, hold)
     this.#by_expiry.put(hold)
-    this.#counts.countClient(hold.client_key, 1)
+    this.#counts.countClient(hold, 1)
     this.#count(hold, 1)
   }
 
@@ -76,7 +77,7 @@ export class Holds {
     if (hold === undefined) return undefined
     this.#holds.delete(player_id)
     this.#by_expiry.remove(hold)
-    this.#counts.countClient(hold.client_key, -1)
+    this.#counts.countClient(hold, -1)
     this.#count(hold, -1)
     return hold
   }
@@ -98,7 +99,7 @@ export class Holds {
 
   /** Undoes create(): the lobby is a plan again, or its holds end. */
   uncreate(lobby: Lobby, planned: PlannedLobby | undefined): void {
-    if (lobby.held_count === 0) return
+    if (lobby.held_count + lobby.held_spectator_count === 0) return
     if (planned === undefined) {
       for (const hold of [...this.#holds.values()]) if (hold.lobby === lobby) this.drop(hold.player_id)
       return
@@ -114,8 +115,9 @@ export class Holds {
     }
   }
 
-  #count({ lobby, plan }: Hold, sign: 1 | -1): void {
-    lobby.held_count += sign
+  #count({ lobby, plan, is_spectator }: Hold, sign: 1 | -1): void {
+    if (is_spectator) lobby.held_spectator_count += sign
+    else lobby.held_count += sign
     if (plan === null) this.#counts.arrange(lobby)
     else if (plan.held_count === 0) this.#removePlan(plan)
     else this.#arrangePlan(plan)
@@ -138,6 +140,7 @@ export class Holds {
 
   #move(from: Lobby, to: Lobby, plan: PlannedLobby | null): void {
     to.held_count = from.held_count
+    to.held_spectator_count = from.held_spectator_count
     for (const hold of this.#holds.values()) if (hold.lobby === from) Object.assign(hold, { lobby: to, plan })
   }
 }

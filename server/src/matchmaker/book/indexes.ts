@@ -1,12 +1,14 @@
 // The indexes of a book: each function keeps them in step with one lobby or player. Called by evolve.ts only.
 import { requireLaw } from './laws.ts'
 import { hasEnded, type Lobby, type Player } from './lobby.ts'
+import { spectatingOf } from './spectating.ts'
 import { addCount, type Book } from './state.ts'
 
 /** To be called after any change of a lobby's seats, openness or times. */
 export function arrange(book: Book, lobby: Lobby): void {
   book.open_lobbies.arrange(lobby)
   if (book.matching.is_used) book.matching.arrange(lobby)
+  if (lobby.max_spectators > 0) spectatingOf(book).arrange(lobby)
   book.idle.arrange(lobby)
   schedule(book, lobby)
 }
@@ -20,8 +22,13 @@ export function schedule({ due, ended }: Book, timed: Lobby | Player): void {
   into.put(timed)
 }
 
-/** A player takes a seat of the lobby. */
+/** A player takes a seat of the lobby. A spectator leaves its time as it was. */
 export function enter(book: Book, lobby: Lobby, player: Player, idle_ms: number | null): void {
+  if (player.is_spectator) {
+    lobby.spectators.set(player.player_id, player)
+    countSpectator(book, lobby, player, 1)
+    return
+  }
   lobby.players.set(player.player_id, player)
   if (player.match != null) book.matching.use()
   lobby.idle_ms = idle_ms
@@ -32,11 +39,22 @@ export function enter(book: Book, lobby: Lobby, player: Player, idle_ms: number 
 
 /** A player leaves the lobby; its seat is free. */
 export function exit(book: Book, lobby: Lobby, player: Player, idle_ms: number | null): void {
+  if (player.is_spectator) {
+    lobby.spectators.delete(player.player_id)
+    countSpectator(book, lobby, player, -1)
+    return
+  }
   lobby.players.delete(player.player_id)
   lobby.idle_ms = idle_ms
   if (lobby.players.size === 0) book.listing.arrange(lobby)
   arrange(book, lobby)
   addCount(book.client_players, player.client, -1)
+}
+
+function countSpectator(book: Book, lobby: Lobby, { client }: Player, difference: 1 | -1): void {
+  const spectating = spectatingOf(book)
+  spectating.arrange(lobby)
+  addCount(spectating.client_spectators, client, difference)
 }
 
 export function countLive(book: Book, { creator_identity_id }: Lobby, difference: 1 | -1): void {
@@ -67,6 +85,7 @@ export function forgetLobby(book: Book, lobby: Lobby): void {
   if (lobby.code != null && book.lobby_codes.get(lobby.code) === lobby) book.lobby_codes.delete(lobby.code)
   book.open_lobbies.remove(lobby)
   book.matching.remove(lobby)
+  book.spectating?.remove(lobby)
   book.listing.remove(lobby)
   book.idle.remove(lobby)
   book.due.remove(lobby)

@@ -15,6 +15,6 @@ export class BrokenLaw extends Error {
 /** Throws BrokenLaw with the facts of `about`, a lobby, a player or plain values, unless the condition holds. */
 export function requireLaw(condition: boolean, law: string, about: object): void {
   if (condition) return
-  const { players, ...facts } = about as Partial<Lobby>
+  const { players, spectators, ...facts } = about as Partial<Lobby>
   throw new BrokenLaw(law, players === undefined ? facts : { ...facts, players: [...players.keys()] })
 }

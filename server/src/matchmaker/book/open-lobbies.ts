@@ -140,7 +140,10 @@ function setFreePartySeats(
 /** The contract refuses NUL in names, so no two pairs share a text. */
 const tagText = (name: string, value: string): string => `${name}\0${value}`
 
-function addTags({ by_tag }: KeyIndex, lobby: Lobby): void {
+/** Lobbies by each of their tags. */
+export type TagLists = Pick<KeyIndex, 'by_tag'>
+
+export function addTags({ by_tag }: TagLists, lobby: Lobby): void {
   for (const [name, value] of Object.entries(lobby.tags)) {
     const key = tagText(name, value)
     let lobbies = by_tag.get(key)
@@ -152,7 +155,7 @@ function addTags({ by_tag }: KeyIndex, lobby: Lobby): void {
   }
 }
 
-function removeTags({ by_tag }: KeyIndex, lobby: Lobby): void {
+export function removeTags({ by_tag }: TagLists, lobby: Lobby): void {
   for (const [name, value] of Object.entries(lobby.tags)) {
     const key = tagText(name, value)
     const lobbies = by_tag.get(key)
@@ -162,10 +165,19 @@ function removeTags({ by_tag }: KeyIndex, lobby: Lobby): void {
 }
 
 /** Searches the list of the rarest tag, which is the shortest list that can hold the lobby. */
-function bestWithTags({ by_tag }: KeyIndex, tags: Tags, party_size: number | null): Lobby | undefined {
+function bestWithTags({ by_tag }: TagLists, tags: Tags, party_size: number | null): Lobby | undefined {
   const hasSeats = (lobby: Lobby): boolean =>
     party_size === null ? isOpen(lobby) : freePartySeats(lobby) >= party_size
-  const isBest = party_size === null ? isBetter : isBetterForParty
+  return bestInLists({ by_tag }, tags, hasSeats, party_size === null ? isBetter : isBetterForParty)
+}
+
+/** The best of the lobbies that have all tags, of the first TAG_CANDIDATES_MAX with the rarest one. */
+export function bestInLists(
+  { by_tag }: TagLists,
+  tags: Tags,
+  hasSeats: (lobby: Lobby) => boolean,
+  isBest: (a: Lobby, b: Lobby) => boolean,
+): Lobby | undefined {
   let rarest: Sorted<Lobby> | undefined
   for (const [name, value] of tags) {
     const lobbies = by_tag.get(tagText(name, value))

@@ -17,7 +17,7 @@ import type {
 } from './commands.ts'
 import type { PlannedLobby } from './holds.ts'
 import type { Lobby } from './lobby.ts'
-import { takenSeats } from './rules.ts'
+import { hasSpectatorSeat, takenSeats } from './rules.ts'
 import type { Book } from './state.ts'
 
 /** A player who is about to get a seat: the caller, or each member of the party, its leader first. */
@@ -35,7 +35,7 @@ export const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ chan
 /** The entrants of a request, unless the limit of one of their clients refuses them. */
 export function entrantsOf(book: Book, request: RequestedSeat, ids: HeldIds): Entrant[] | Refused {
   const entrants = requestedEntrants(book, request, ids)
-  return 'refused' in entrants ? entrants : withinLimits(book, entrants)
+  return 'refused' in entrants ? entrants : withinLimits(book, entrants, request.is_spectator)
 }
 
 /** A player whose client is not known is a client of its own, without a limit. */
@@ -49,13 +49,13 @@ export function allocatedEntrants(
     const players_max = client_ip === null || party === null ? 1 : party.playersMaxOf(client_ip)
     return { player_id: id, client_key: client_key ?? `player ${id}`, players_max, identity_id, member: null }
   })
-  return withinLimits(book, entrants)
+  return withinLimits(book, entrants, false)
 }
 
-function withinLimits(book: Book, entrants: Entrant[]): Entrant[] | Refused {
+function withinLimits(book: Book, entrants: Entrant[], is_spectator: boolean): Entrant[] | Refused {
   const counts = new Map<string, number>()
   for (const { client_key, players_max } of entrants) {
-    const count = (counts.get(client_key) ?? book.playersOf(client_key)) + 1
+    const count = (counts.get(client_key) ?? book.clientSeats(client_key, is_spectator)) + 1
     if (count > players_max) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     counts.set(client_key, count)
   }
@@ -119,6 +119,7 @@ export function joinable(
   if ('refused' in entrants) return entrants
   if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
+  if (request.is_spectator) return hasSpectatorSeat(lobby) ? { lobby, entrants } : refuse('MATCHMAKER_LOBBY_FULL')
   const seats_max = request.party === null ? lobby.max_players_direct : lobby.max_players_party
   return takenSeats(lobby) + entrants.length > seats_max ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, entrants }
 }
@@ -164,10 +165,12 @@ export function regionFull({
 /** The record of a planned lobby that is created now. */
 export function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
   const { is_closed, is_stalled, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
-  const { has_reported_players, seats_expired_while_connected, connections_at_stop, ...rest } = lobby
-  const { connection_count, quiet_ms, edge_ports_wanted, creator_lobbies_max, ...record } = rest
+  const { has_reported_players, seats_expired_while_connected, connections_at_stop, spectators, ...rest } = lobby
+  const { connection_count, quiet_ms, held_spectator_count, edge_ports_wanted, creator_lobbies_max, ...known } = rest
+  const { max_spectators, ...record } = known
   const ready_deadline_ms = now_ms + (record.ready_deadline_ms - record.create_ms)
-  return { ...record, create_ms: now_ms, ready_deadline_ms }
+  const created = { ...record, create_ms: now_ms, ready_deadline_ms }
+  return max_spectators === 0 ? created : { ...created, max_spectators }
 }
 
 /** A new lobby after the plan, with seats for the entrants. */
@@ -211,6 +214,7 @@ export function reserveSeats(
       identity_id,
       leader_player_id: request.party === null ? null : first.player_id,
     }
+    if (request.is_spectator) player.is_spectator = true
     const limits = { client_players_max: players_max, lobby_count_max: is_opened ? lobby_count_max : null }
     return { kind: 'player_reserved', player, [LIMITS]: limits }
   })

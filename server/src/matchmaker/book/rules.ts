@@ -7,6 +7,32 @@ export function takenSeats(lobby: Lobby): number {
   return lobby.players.size + lobby.held_count
 }
 
+/** The largest limit of players. */
+export function largestLimit({ max_players_normal, max_players_direct, max_players_party }: Lobby): number {
+  return Math.max(max_players_normal, max_players_direct, max_players_party)
+}
+
+/** Seats of spectators that are taken or held. */
+export function takenSpectatorSeats(lobby: Lobby): number {
+  return lobby.spectators.size + lobby.held_spectator_count
+}
+
+export function hasSpectatorSeat(lobby: Lobby): boolean {
+  return takenSpectatorSeats(lobby) < lobby.max_spectators
+}
+
+/** A find of a spectator may get it. It has players to watch, and may be full, or closed because its match has begun. */
+export function isWatchable(lobby: Lobby): boolean {
+  if (!hasSpectatorSeat(lobby) || lobby.players.size === 0) return false
+  return lobby.ready_ms !== null && lobby.stop_ms === null && !lobby.is_stalled && lobby.publicity === 'public'
+}
+
+/** More players; among equals, the older one. */
+export function isBetterToWatch(a: Lobby, b: Lobby): boolean {
+  const difference = b.players.size - a.players.size
+  return difference === 0 ? isOlder(a, b) : difference < 0
+}
+
 /** Seats that are free for players who come by find. */
 function freeSeats(lobby: Lobby): number {
   return lobby.max_players_normal - takenSeats(lobby)

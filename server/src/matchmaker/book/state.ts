@@ -18,6 +18,7 @@ import { dueAt, endOf, isOfParty, type Lobby, type Player } from './lobby.ts'
 import { Matching } from './matching/matching.ts'
 import { createOpenLobbyIndex, type OpenLobbyIndex } from './open-lobbies.ts'
 import { type NetworksOf, Parties } from './parties.ts'
+import { type Spectating, spectatingOf } from './spectating.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
 export const MEMORY_MS = 10 * 60_000
@@ -33,7 +34,7 @@ export type BookOptions = {
   reported_ms: number
 }
 
-/** Only evolve.ts, indexes.ts and holds.ts change the members. */
+/** Only evolve.ts, indexes.ts, holds.ts and spectating.ts change the members. */
 export class Book {
   readonly lobbies = new Map<string, Lobby>()
   readonly players = new Map<string, Player>()
@@ -56,6 +57,8 @@ export class Book {
   has_edge_reports = false
   /** Live, reserved and held seats, by client key. */
   readonly client_players = new Map<string, number>()
+  /** Null: no lobby has had seats for spectators. */
+  spectating: Spectating | null = null
   readonly seat_keys = new Map<string, Player>()
   /** Lobbies with a code, by it, for as long as they are remembered. */
   readonly lobby_codes = new Map<string, Lobby>()
@@ -77,9 +80,12 @@ export class Book {
     this.parties = new Parties(options.networksOf ?? ((key) => [{ key, factor: 1 }]))
     this.matching = new Matching((client_key, sign) => addCount(this.client_players, client_key, sign))
     this.holds = new Holds({
-      countClient: (client_key, sign) => addCount(this.client_players, client_key, sign),
+      countClient: ({ client_key, is_spectator }, sign) =>
+        addCount(is_spectator ? spectatingOf(this).client_spectators : this.client_players, client_key, sign),
       arrange: (lobby) => {
-        if (this.lobbies.get(lobby.lobby_id) === lobby) this.open_lobbies.arrange(lobby)
+        if (this.lobbies.get(lobby.lobby_id) !== lobby) return
+        this.open_lobbies.arrange(lobby)
+        if (lobby.max_spectators > 0) spectatingOf(this).arrange(lobby)
       },
       countRoom: (lobby, sign) => {
         options.onPlanned?.(lobby, sign)
@@ -132,6 +138,11 @@ export class Book {
   /** The seats of this identity that were taken for a party. */
   partySeatsOf(identity_id: string): readonly Player[] {
     return this.seatsOf(identity_id).filter(isOfParty)
+  }
+
+  /** Live, reserved and held seats of a client as a spectator, or as a player. */
+  clientSeats(client_key: string, is_spectator: boolean): number {
+    return is_spectator ? (this.spectating?.client_spectators.get(client_key) ?? 0) : this.playersOf(client_key)
   }
 
   /** The members of the party whose seats are held, the leader first; null: the hold is for a single player. */

@@ -3,8 +3,10 @@
 import { isIPv6 } from 'node:net'
 import {
   ApiError,
+  type BodyOf,
   type findLobby,
   type getPlayerStatistics,
+  type joinLobby,
   type listLobbies,
   type listRegions,
   type QueryOf,
@@ -38,13 +40,14 @@ const STATE = { foo: 'bar' }
 export async function developmentSeat(
   ctx: MatchmakerContext,
   developer: Developer,
-  body: SeatCall['body'],
+  body: SeatCall['body'] & Pick<BodyOf<typeof joinLobby>, 'role'>,
 ): Promise<Seat> {
   requireNoBackendMembers(body)
   const { namespace_id } = await ctx.namespaces.get(developer.namespace_id)
   const now_ms = ctx.now()
-  const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms) } as const
-  const player = { token: ctx.keys.issue(subject, { now_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS }) }
+  const role = body.role === 'spectator' ? { role: body.role } : {}
+  const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms), ...role } as const
+  const player = { token: ctx.keys.issue(subject, { now_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS }), ...role }
   const ports = portsOf(developer)
   const code = 'with_code' in body && body.with_code === true ? { code: CODE } : {}
   return { lobby: { lobby_id: LOBBY_ID, ...code, region: REGION, ports, player }, ports, player }
@@ -103,16 +106,18 @@ export async function developmentStatistics(
   return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, empty])) }
 }
 
-/** The response to connected and disconnected. Throws PLAYER_TOKEN_INVALID for all but a development player's token. */
+/** The response to connected and disconnected, which are the same but for the role of a spectator. Throws PLAYER_TOKEN_INVALID for all but a development player's token. */
 export async function developmentPlayer(
   ctx: MatchmakerContext,
   developer: Developer,
   player_token: string,
-): Promise<Record<string, never>> {
+): Promise<{ role?: 'spectator' }> {
   await ctx.namespaces.get(developer.namespace_id)
   try {
     const token = ctx.keys.verify(player_token, ctx.now())
-    if (token.kind === 'dev_player' && token.namespace_id === developer.namespace_id) return {}
+    if (token.kind === 'dev_player' && token.namespace_id === developer.namespace_id) {
+      return token.role === 'spectator' ? { role: token.role } : {}
+    }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
   }

@@ -84,6 +84,7 @@ function infoText(lobby: Lobby, game_mode: GameModeNames | undefined, include_st
     max_players_direct: lobby.max_players_direct,
     max_players_party: lobby.max_players_party,
     total_player_count: lobby.players.size,
+    ...(lobby.max_spectators ? { max_spectators: lobby.max_spectators, spectator_count: lobby.spectators.size } : {}),
     ...(lobby.is_stalled ? { is_stalled: true } : {}),
   })
   return include_state ? `${text.slice(0, -1)},"state":${lobby.state ?? 'null'}}` : text

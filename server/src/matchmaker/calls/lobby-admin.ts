@@ -3,6 +3,7 @@
 import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@musterhost/contract'
 import { type ChangeContext, command } from '../../audit/changes.ts'
 import * as decide from '../book/decide.ts'
+import { type Lobby, type Player, seatsIn } from '../book/lobby.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 
 type AdminContext = MatchmakerContext & Pick<ChangeContext, 'audit'>
@@ -30,15 +31,18 @@ export async function playersOfLobby(
   const namespace_id = await namespaceOfLobby(ctx, params)
   const players = await ctx.books.commit(namespace_id, (book) => ({
     changes: [],
-    result: [...(book.lobbies.get(params.lobby_id)?.players.values() ?? [])].map(
-      ({ player_id, create_ms, connect_ms }) => ({
-        player_id,
-        create_ts: new Date(create_ms).toISOString(),
-        ...(connect_ms === null ? {} : { connect_ts: new Date(connect_ms).toISOString() }),
-      }),
-    ),
+    result: seatsOf(book.lobbies.get(params.lobby_id)).map(({ player_id, create_ms, connect_ms, is_spectator }) => ({
+      player_id,
+      create_ts: new Date(create_ms).toISOString(),
+      ...(connect_ms === null ? {} : { connect_ts: new Date(connect_ms).toISOString() }),
+      ...(is_spectator ? { role: 'spectator' as const } : {}),
+    })),
   }))
   return { players }
+}
+
+function seatsOf(lobby: Lobby | undefined): Player[] {
+  return lobby === undefined ? [] : [...seatsIn(lobby)]
 }
 
 /** `did_remove`: the player was in the lobby. Throws LOBBY_NOT_FOUND. */

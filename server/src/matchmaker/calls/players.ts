@@ -17,12 +17,17 @@ export async function connectPlayer(
   player_token: string,
   { key, ray }: OfCall,
 ) {
-  const player_id = playerOf(ctx, caller, player_token)
+  const { player_id, role } = playerOf(ctx, caller, player_token)
   if (ray !== null) ray.player_id = player_id
   const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
   const { team = null, attributes } = ctx.books.book(caller.namespace_id)?.players.get(player_id)?.match ?? {}
-  return { ...(team !== null && { team }), ...(attributes !== undefined && { attributes: copyOf(attributes) }) }
+  const of_role = role === 'spectator' ? { role: 'spectator' as const } : {}
+  return {
+    ...of_role,
+    ...(team !== null && { team }),
+    ...(attributes !== undefined && { attributes: copyOf(attributes) }),
+  }
 }
 
 export async function disconnectPlayer(
@@ -31,7 +36,7 @@ export async function disconnectPlayer(
   { player_token, hold_ms = 0 }: BodyOf<typeof playerDisconnected>,
   { key, ray }: OfCall,
 ) {
-  const player_id = playerOf(ctx, caller, player_token)
+  const { player_id } = playerOf(ctx, caller, player_token)
   if (ray !== null) ray.player_id = player_id
   const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key, hold_ms }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.disconnected(book, call, now_ms))
@@ -44,10 +49,10 @@ function copyOf(attributes: PlayerAttributes): Record<string, number | string | 
   )
 }
 
-function playerOf(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, player_token: string): string {
+function playerOf(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, player_token: string) {
   const token = playerTokenOf(ctx, player_token)
   if (token.lobby_id !== caller.lobby_id) throw new ApiError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
-  return token.player_id
+  return token
 }
 
 /** A player token is data here, not the caller's credential: an invalid one is a bad request. */

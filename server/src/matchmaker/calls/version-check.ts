@@ -74,7 +74,7 @@ async function startLobby(
     return await ctx.books.commit(namespace_id, (book, env) =>
       decide.create(
         book,
-        { ...request, seat_key: null, identity_id: null, party: null },
+        { ...request, seat_key: null, identity_id: null, is_spectator: false, party: null },
         { lobby_id: newId(env.now_ms), player_id: newId(env.now_ms) },
         env,
       ),

@@ -21,7 +21,7 @@ const SHOWN_MEMBERS = [
     'max_players',
     'prevent_auto_create_lobby',
   ],
-  ...['publicity', 'lobby_id', 'party', 'version_id'],
+  ...['publicity', 'lobby_id', 'party', 'version_id', 'role'],
 ]
 /** Characters of JSON; a longer body is not shown. */
 const ASKED_LENGTH_MAX = 8_192

@@ -6,7 +6,7 @@ import type { HeldSeat } from '../book/holds.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { MatchOrWait } from '../book/matching/find-match.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
-import { hasTags, takenSeats } from '../book/rules.ts'
+import { hasSpectatorSeat, hasTags, isWatchable, takenSeats } from '../book/rules.ts'
 import type { Book } from '../book/state.ts'
 
 /** Lobbies that are compared with the request. */
@@ -16,9 +16,9 @@ const CANDIDATES_MAX = 32
 /** Regions and game modes of a find that are shown. */
 const PLACES_MAX = 32
 
-type Find = Pick<FindRequest, 'client_key' | 'lobby_count_max' | 'keys' | 'tags' | 'plan'>
-type Join = Pick<JoinRequest, 'client_key' | 'lobby_count_max' | 'lobby_id'>
-type Create = Pick<CreateRequest, 'client_key' | 'lobby_count_max' | 'plan'>
+type Find = Pick<FindRequest, 'client_key' | 'is_spectator' | 'lobby_count_max' | 'keys' | 'tags' | 'plan'>
+type Join = Pick<JoinRequest, 'client_key' | 'is_spectator' | 'lobby_count_max' | 'lobby_id'>
+type Create = Pick<CreateRequest, 'client_key' | 'is_spectator' | 'lobby_count_max' | 'plan'>
 type Asked = Find | Join | Create
 /** `limit`: the strictest limit of the client. */
 export type Decided = {
@@ -40,7 +40,7 @@ export function explainDecision(book: Book, { request, decision, limit }: Decide
     candidates_left_out: Math.max(0, lobby_count - CANDIDATES_MAX),
     limits: {
       client_limit: limit.limit,
-      client_players: book.playersOf(request.client_key),
+      client_players: book.clientSeats(request.client_key, request.is_spectator),
       client_players_max: limit.players_max,
       lobbies: book.live_lobby_count,
       lobby_count_max: request.lobby_count_max,
@@ -76,7 +76,7 @@ function candidatesOf(book: Book, request: Asked, chosen_id: string | undefined)
   }
   if (isJoin(request)) {
     const lobby = book.lobbies.get(request.lobby_id)
-    if (lobby !== undefined) add(lobby, joinVerdict(book, lobby))
+    if (lobby !== undefined) add(lobby, joinVerdict(book, lobby, request))
   } else if (isFind(request)) {
     let compared = 0
     const chosen = chosen_id === undefined ? undefined : book.lobbies.get(chosen_id)
@@ -89,15 +89,16 @@ function candidatesOf(book: Book, request: Asked, chosen_id: string | undefined)
   return candidates.sort((a, b) => VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict))
 }
 
-function joinVerdict(book: Book, lobby: Lobby): Verdict {
+function joinVerdict(book: Book, lobby: Lobby, { is_spectator }: Join): Verdict {
   if (lobby.stop_ms !== null) return 'stopped'
   if (book.draining.has(lobby.version_id)) return 'draining'
   if (lobby.is_stalled) return 'stalled'
+  if (is_spectator) return hasSpectatorSeat(lobby) ? 'not_best' : 'full'
   return takenSeats(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
 }
 
 /** The reason that is furthest from a fit. */
-function findVerdict(book: Book, lobby: Lobby, { keys, tags }: Find): Verdict {
+function findVerdict(book: Book, lobby: Lobby, { keys, tags, is_spectator }: Find): Verdict {
   const isThere = (member: keyof LobbyKey): boolean => keys.some((key) => key[member] === lobby[member])
   if (lobby.stop_ms !== null) return 'stopped'
   if (!isThere('version_id')) return 'other_version'
@@ -107,8 +108,10 @@ function findVerdict(book: Book, lobby: Lobby, { keys, tags }: Find): Verdict {
   }
   if (book.draining.has(lobby.version_id)) return 'draining'
   if (lobby.publicity !== 'public') return 'not_public'
-  if (lobby.is_closed) return 'closed'
+  if (lobby.is_closed && !is_spectator) return 'closed'
   if (lobby.is_stalled) return 'stalled'
   if (!hasTags(lobby, tags)) return 'other_tags'
+  if (is_spectator && hasSpectatorSeat(lobby)) return isWatchable(lobby) ? 'not_best' : 'nothing_to_watch'
+  if (is_spectator) return 'full'
   return takenSeats(lobby) >= lobby.max_players_normal ? 'full' : 'not_best'
 }

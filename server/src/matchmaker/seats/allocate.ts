@@ -74,6 +74,7 @@ export async function allocateRequest(
     seat_key: idempotency_key === null ? null : `allocate ${idempotency_key}`,
     lobby_count_max: namespace.lobby_count_max,
     identity_id: null,
+    is_spectator: false,
   }
   return {
     requester,

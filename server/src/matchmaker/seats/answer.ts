@@ -33,7 +33,10 @@ export async function seatAnswer(
   if (lobby === undefined || player === undefined) throw new Error('the book does not have the seat that is answered')
   const token = playerTokenFor(ctx, namespace_id, player)
   const expected_ms = latencies_ms?.get(lobby.region)
-  if (expected_ms !== undefined) return prepare((await seatTexts(ctx, lobby, ctx.edges(), expected_ms)).join(token))
+  if (expected_ms !== undefined || player.is_spectator) {
+    const own = { expected_ms, is_spectator: player.is_spectator }
+    return prepare((await seatTexts(ctx, lobby, ctx.edges(), own)).join(token))
+  }
   const known = ctx.seat_texts.get(lobby)
   const texts = known?.edges === ctx.edges() ? known.texts : await prepareTexts(ctx, lobby)
   const text = texts.join(token)
@@ -45,12 +48,14 @@ export async function seatAnswer(
 export function playerTokenFor(
   { keys }: MatchmakerContext,
   namespace_id: string,
-  { player_id, lobby_id, create_ms }: Player,
+  { player_id, lobby_id, create_ms, is_spectator }: Player,
 ): string {
-  return keys.issue(
-    { kind: 'player', player_id, lobby_id, namespace_id },
-    { now_ms: create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: player_id },
-  )
+  const subject = { kind: 'player', player_id, lobby_id, namespace_id } as const
+  return keys.issue(is_spectator ? { ...subject, role: 'spectator' } : subject, {
+    now_ms: create_ms,
+    lifetime_ms: PLAYER_TOKEN_LIFETIME_MS,
+    token_id: player_id,
+  })
 }
 
 async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {
@@ -60,12 +65,12 @@ async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<reado
   return texts
 }
 
-/** `expected_ms`: what the client measured to the region of the lobby. */
+/** `own`: what is not the same for all players of the lobby. `expected_ms`: the client measured it to the region. */
 async function seatTexts(
   ctx: MatchmakerContext,
   lobby: Lobby,
   edges: Edges,
-  expected_ms?: number,
+  own: { expected_ms?: number | undefined; is_spectator?: boolean | undefined } = {},
 ): Promise<readonly string[]> {
   const { config } = ctx
   const mode = (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
@@ -75,7 +80,8 @@ async function seatTexts(
     ports[item.name] = lobbyAddress(config, lobby, item, edgeOf(edges, lobby.node_id, number))
   }
   const region = config.regions.find((item) => item.name === lobby.region)
-  const player = { token: TOKEN_PLACE }
+  const { expected_ms, is_spectator } = own
+  const player = { token: TOKEN_PLACE, ...(is_spectator && { role: 'spectator' as const }) }
   const seat: Seat = {
     lobby: {
       lobby_id: lobby.lobby_id,

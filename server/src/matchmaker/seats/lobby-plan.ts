@@ -23,7 +23,7 @@ export function planOf(
   { tags = {}, max_players }: Pick<FindBody, 'tags' | 'max_players'>,
   ray_id: string | null,
 ): LobbyPlan {
-  return {
+  const plan: LobbyPlan = {
     ...sizeOf(region, tierIn(mode, region.name)),
     edge_ports_wanted: edgePortsOf(mode),
     version_id: namespace.version_id,
@@ -44,6 +44,8 @@ export function planOf(
     idle_grace_ms: mode.idle_grace_ms,
     seat_hold_ms: mode.seat_hold_ms,
   }
+  // The journal of lobbies without spectators has no such member.
+  return mode.max_spectators === 0 ? plan : { ...plan, max_spectators: mode.max_spectators }
 }
 
 /** Ports that get a number of the edge. HTTP has one port for all lobbies; a range belongs to the machine. */

@@ -28,10 +28,11 @@ import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
 import type { MatchmakerContext } from './context.ts'
 import { joinedLobbyId, newLobbyCode } from './lobby-codes.ts'
-import { planOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
+import { planOf, regionsOf, requireRegion, runsIn, withFailures } from './lobby-plan.ts'
 import { type MatchingRequest, matchingRequest } from './matching/matching-request.ts'
 import { bestRegion, latenciesOf, type MeasuredLatencies, type Whereabouts } from './regions.ts'
 import { type Requester, seatKeyOf } from './requester.ts'
+import { isForSpectator, requireSpectators } from './spectators.ts'
 import type { RequestWords } from './verification/payload.ts'
 import { type PinnedRecord, pinnedRecord, requireOutdatedSeat, requireSameVersion } from './version-pin.ts'
 
@@ -101,13 +102,13 @@ export async function findRequest(
   const from = { coordinates: facts.coordinates, latencies_ms: latenciesOf(body) }
   const request = {
     ...keysAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, from),
-    ...requestedSeat(namespace, requester, 'find', body.party),
+    ...requestedSeat(namespace, requester, 'find', body),
   }
   requireSmallData(body.verification_data)
   const verified_modes = verifiedModes(namespace.game_modes, names)
-  // A find for an earlier version does not wait for a match.
+  // Neither a spectator nor a find for an earlier version waits for a match.
   const matching =
-    namespace.replaced_by === undefined
+    namespace.replaced_by === undefined && !request.is_spectator
       ? matchingRequest(ctx, namespace, requester, body, names, request.keys, facts.coordinates)
       : null
   const captcha = requiredCaptcha(namespace, requester)
@@ -142,7 +143,8 @@ export async function joinRequest(
   requireIdentity(requester, 'join', [mode])
   if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   const facts = await factsOf(ctx, requester)
-  const request = { lobby_id, ...requestedSeat(namespace, requester, 'join', body.party) }
+  const request = { lobby_id, ...requestedSeat(namespace, requester, 'join', body) }
+  if (request.is_spectator) requireSpectators([mode])
   requireSmallData(verification_data)
   return {
     requester,
@@ -154,7 +156,9 @@ export async function joinRequest(
     matching: null,
     captcha: requiredCaptcha(namespace, requester),
     captcha_responses: body.captcha,
-    verification: mode?.verification.join ? { words: { verification_data }, coordinates: facts.coordinates } : null,
+    verification: mode?.verification.join
+      ? { words: { verification_data, role: body.role }, coordinates: facts.coordinates }
+      : null,
   }
 }
 
@@ -175,7 +179,7 @@ export async function createRequest(
   const plan = body.with_code === true ? { ...custom, code: newLobbyCode(ctx, namespace.namespace_id) } : custom
   const request = {
     plan: withFailures(ctx, requester, plan),
-    ...requestedSeat(namespace, requester, 'create', body.party),
+    ...requestedSeat(namespace, requester, 'create', body),
   }
   requireSmallData(body.verification_data)
   return {
@@ -202,14 +206,15 @@ export async function factsOf({ ip_intelligence }: MatchmakerContext, { client_i
   return ip_intelligence.factsOf(client_ip)
 }
 
-/** Throws MATCHMAKER_IDENTITY_REQUIRED. */
+/** Throws MATCHMAKER_IDENTITY_REQUIRED, and VALIDATION_ERROR for a spectator's request with a member for players only. */
 function requestedSeat(
   { lobby_count_max, replaced_by }: PinnedRecord,
   requester: Requester,
   action: SeatAction,
-  with_party = false,
+  body: Pick<FindBody, 'party' | 'role' | 'attributes' | 'member_attributes'>,
 ): WithoutLimits<RequestedSeat> {
   const { client_key, identity_id } = requester
+  const with_party = body.party === true
   if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
   return {
     client_key,
@@ -217,6 +222,7 @@ function requestedSeat(
     lobby_count_max,
     identity_id,
     replaced_by,
+    is_spectator: isForSpectator(body),
   }
 }
 
@@ -270,11 +276,12 @@ function keysAndPlan(
     if (!mode.find_enabled) throw new ApiError('MATCHMAKER_FIND_DISABLED', { game_mode: mode.name })
     requireDynamicMaxPlayers(mode, body.max_players)
   }
+  const is_spectator = body.role === 'spectator'
+  if (is_spectator) requireSpectators(modes)
   const tags = checkTags(modes, body.tags)
-  const regions =
-    body.regions === undefined
-      ? [bestRegion(config, modes, from)]
-      : body.regions.map((name) => requireRegion(config, name))
+  const preferred = is_spectator ? regionsOf(config, modes) : undefined
+  const regions = body.regions?.map((name) => requireRegion(config, name)) ??
+    preferred ?? [bestRegion(config, modes, from)]
   const keys = modes.flatMap((mode) =>
     regions
       .filter((region) => runsIn(mode, region))
@@ -283,11 +290,12 @@ function keysAndPlan(
   const first = keys[0]
   if (first === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
   if (namespace.replaced_by !== undefined) {
-    // Lobbies whose players match by rules are not filled without these.
-    const isFilled = ({ matching }: GameModeConfig) => namespace.fill_outdated_lobbies && matching === null
+    // Lobbies whose players match by rules are not filled without these. Rules do not choose spectators.
+    const isFilled = ({ matching }: GameModeConfig) =>
+      namespace.fill_outdated_lobbies && (matching === null || is_spectator)
     return { keys: keys.filter(({ game_mode }) => isFilled(requireMode(namespace, game_mode))), tags, plan: null }
   }
-  if (body.prevent_auto_create_lobby) return { keys: keys, tags, plan: null }
+  if (body.prevent_auto_create_lobby || is_spectator) return { keys: keys, tags, plan: null }
   const mode = requireMode(namespace, first.game_mode)
   const ray_id = requester.ray?.ray_id ?? null
   const plan = planOf(namespace, mode, requireRegion(config, first.region), body, ray_id)

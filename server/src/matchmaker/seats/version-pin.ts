@@ -13,14 +13,14 @@ import { type Requester, seatKeyOf } from './requester.ts'
 
 /** The record of a namespace with the version and the game modes of the request. */
 export type PinnedRecord = NamespaceRecord & Pick<RequestedSeat, 'replaced_by'>
-type Pinned = { version_id?: string; party?: boolean }
+type Pinned = { version_id?: string; party?: boolean; role?: 'player' | 'spectator' }
 
 /** Throws NAMESPACE_NOT_FOUND, or MATCHMAKER_VERSION_REPLACED. */
 export function pinnedRecord(
   ctx: MatchmakerContext,
   requester: Requester,
   action: SeatAction,
-  { version_id, party }: Pinned,
+  { version_id, party, role }: Pinned,
 ): PinnedRecord | Promise<PinnedRecord> {
   const record = ctx.namespaces.get(requester.namespace_id)
   if (version_id === undefined) return record
@@ -28,6 +28,7 @@ export function pinnedRecord(
     record,
     seat_key: seatKeyOf(requester, action, party === true),
     is_find: action === 'find',
+    is_spectator: role === 'spectator',
   })
 }
 
@@ -35,14 +36,20 @@ async function recordOfVersion(
   ctx: MatchmakerContext,
   { namespace_id }: Requester,
   version_id: string,
-  request: { record: NamespaceRecord | Promise<NamespaceRecord>; seat_key: string | null; is_find: boolean },
+  request: {
+    record: NamespaceRecord | Promise<NamespaceRecord>
+    seat_key: string | null
+    is_find: boolean
+    is_spectator: boolean
+  },
 ): Promise<PinnedRecord> {
   const record = await request.record
   if (record.version_id === version_id) return record
   const current = await ctx.namespaces.current(namespace_id)
   if (current.version_id === version_id) return current
   const book = ctx.books.book(namespace_id)
-  const is_open = request.is_find && current.fill_outdated_lobbies && book?.open_lobbies.hasVersion(version_id)
+  const lobbies = request.is_spectator ? book?.spectating : book?.open_lobbies
+  const is_open = request.is_find && current.fill_outdated_lobbies && lobbies?.hasVersion(version_id)
   // A lobby that checks a version before its deploy is open, and not for players.
   const may_fill = is_open && (await ctx.namespaces.wasDeployed(namespace_id, version_id))
   const seat = book?.seatOf(request.seat_key, ctx.books.nowMs())

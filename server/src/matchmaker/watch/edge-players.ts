@@ -15,6 +15,7 @@ import { createTimerWhileNeeded, type TimerWhileNeeded } from '../../flow/timer-
 import type { Change } from '../../journal/changes.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import * as decide from '../book/decide.ts'
+import { seatsIn } from '../book/lobby.ts'
 import type { Books } from '../shards/books.ts'
 
 /** In case a notification was lost. */
@@ -261,7 +262,7 @@ class EdgePlayers {
     for (const namespace_id of this.#books.namespaceIds()) {
       for (const lobby of this.#books.book(namespace_id)?.lobbies.values() ?? []) {
         if (lobby.seat_hold_ms == null || lobby.stop_ms !== null) continue
-        for (const { player_id, connect_ms } of lobby.players.values()) {
+        for (const { player_id, connect_ms } of seatsIn(lobby)) {
           if (connect_ms === null || this.#absent.has(player_id)) continue
           this.#onClosed({ player_id, lobby_id: lobby.lobby_id, namespace_id })
         }

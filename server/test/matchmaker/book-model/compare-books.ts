@@ -2,8 +2,10 @@
 import assert from 'node:assert'
 import type { Book } from '../../../src/matchmaker/book/state.ts'
 import { dueOf } from '../plain-book/idle.ts'
+import { bestToWatch } from '../plain-book/seats.ts'
 import { type PlainBook, seatsOf } from '../plain-book/state.ts'
-import { IDENTITIES } from './steps.ts'
+import { VERSION } from '../plain-requests.ts'
+import { IDENTITIES, TAGS } from './steps.ts'
 
 export function assertSame(book: Book, reference: PlainBook): void {
   assert.deepEqual([...book.draining], reference.draining)
@@ -20,6 +22,21 @@ export function assertSame(book: Book, reference: PlainBook): void {
     assertSameParties(book, reference),
   )
   assert.equal(book.nextDueMs(), Number.isFinite(due_ms) ? due_ms : null)
+  assertSameToWatch(book, reference)
+}
+
+/** The lobby that a spectator would get, in each place and with each tag. */
+function assertSameToWatch(book: Book, reference: PlainBook): void {
+  for (const game_mode of ['m', 'n']) {
+    for (const region of ['r', 's']) {
+      for (const tags of TAGS.slice(2, 4)) {
+        const keys = [{ version_id: VERSION, region, game_mode }]
+        const watched = book.spectating?.choose(keys, Object.entries(tags))
+        const expected = bestToWatch(reference, { modes: [game_mode], regions: [region], tags })
+        assert.equal(watched?.lobby_id, expected?.id)
+      }
+    }
+  }
 }
 
 /** Returns when the first lobby is due. */
@@ -53,7 +70,11 @@ function assertSameLobbies(book: Book, reference: PlainBook): number {
       [expected.has_reported_players, expected.expired_while_connected, expected.connections_at_stop],
     )
     assert.ok(seats.every((player) => lobby.players.has(player.id)))
-    assert.equal(lobby.held_count, reference.holds.filter((hold) => hold.lobby === expected.id).length)
+    const spectators = seatsOf(reference, expected.id, true)
+    assert.deepEqual([...lobby.spectators.keys()].sort(), spectators.map(({ id }) => id).sort())
+    const holds = reference.holds.filter((hold) => hold.lobby === expected.id)
+    const held_spectators = holds.filter(({ request }) => request.spectator).length
+    assert.deepEqual([lobby.held_count, lobby.held_spectator_count], [holds.length - held_spectators, held_spectators])
     due_ms = Math.min(due_ms, dueOf(reference, expected))
   }
   return due_ms
@@ -67,6 +88,7 @@ function assertSamePlayers(book: Book, reference: PlainBook): number {
     assert.deepEqual(
       [
         player.identity_id,
+        player.is_spectator,
         player.leader_player_id,
         player.lobby_id,
         player.client,
@@ -76,6 +98,7 @@ function assertSamePlayers(book: Book, reference: PlainBook): number {
       ],
       [
         expected.identity,
+        expected.spectator,
         expected.leader,
         expected.lobby,
         expected.client,

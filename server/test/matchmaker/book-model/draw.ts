@@ -71,12 +71,14 @@ export function drawLobby(reference: plain.PlainBook, actor: number): string {
 
 function drawRequest(actor: number, identity: string): RequestedSeat {
   const with_party = (actor >> 12) % 3 === 0
+  const is_spectator = !with_party && (actor >> 14) % 3 === 0
   return {
     client_key: pick(CLIENTS, actor),
     seat_key: pick(SEAT_KEYS, actor >> 2),
     client_players_max: pick([0, 1, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX], actor >> 5),
     lobby_count_max: pick([0, 2, LOBBIES_MAX, LOBBIES_MAX], actor >> 8),
     identity_id: with_party || actor % 2 === 0 ? identity : null,
+    is_spectator,
     party: with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,
   }
 }
@@ -89,6 +91,7 @@ function plainRequest(request: RequestedSeat): plain.SeatRequest {
     lobby_max: request.lobby_count_max,
     identity: request.identity_id,
     with_party: request.party !== null,
+    spectator: request.is_spectator,
     member_max: CLIENT_PLAYERS_MAX,
   }
 }

@@ -8,7 +8,7 @@ const NO_IDS = { lobby_id: 'none', player_id: 'none' }
 
 /** Returns everything that can be read from a book, as text. */
 export function fingerprint(book: Book, now_ms: number): string {
-  const alone = { identity_id: null, party: null }
+  const alone = { identity_id: null, is_spectator: false, party: null }
   const request = { client_key: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...alone }
   const chosen = ['m', 'n'].flatMap((game_mode) =>
     ['r', 's'].flatMap((region) =>
@@ -33,10 +33,11 @@ export function fingerprint(book: Book, now_ms: number): string {
     while (isFull(count + 1)) count++
     return count
   })
-  const lobbies = [...book.lobbies.values()].map(({ players, ...lobby }) => ({
+  const lobbies = [...book.lobbies.values()].map(({ players, spectators, ...lobby }) => ({
     ...lobby,
     tags: Object.entries(lobby.tags).sort(),
     players: [...players.keys()].sort(),
+    spectators: [...spectators.keys()].sort(),
   }))
   const sorted = <T>(records: T[]) =>
     records.map((record) => JSON.stringify(Object.entries(record as object).sort())).sort()
@@ -62,5 +63,14 @@ export function fingerprint(book: Book, now_ms: number): string {
     ),
     keys: keys.map((decision) => ('changes' in decision ? decision.result : decision)),
     clients,
+    spectators: CLIENTS.map((client_key) => book.clientSeats(client_key, true)),
+    watched: ['m', 'n'].flatMap((game_mode) =>
+      ['r', 's'].flatMap((region) =>
+        TAGS.map((tags) => {
+          const place = { version_id: VERSION, region, game_mode }
+          return book.spectating?.choose([place], Object.entries(tags))?.lobby_id
+        }),
+      ),
+    ),
   })
 }

@@ -21,6 +21,7 @@ export const HOLD_COMMANDS = {
       client_key: asked.client,
       seat_key: found === undefined ? null : asked.key,
       identity_id: asked.identity,
+      is_spectator: asked.spectator,
       party: asked.with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,
     }
     const { client_max, lobby_max } = plain_request
@@ -73,8 +74,8 @@ function drawHold(input: CommandInput): { asked: HoldRequest; plain_asked: plain
   if (action === 'create') {
     const plan = { ...planOf(choice), is_custom: true }
     return {
-      asked: { action, request: { ...request, plan } },
-      plain_asked: { action, request: { ...plain_request, plan } },
+      asked: { action, request: { ...request, is_spectator: false, plan } },
+      plain_asked: { action, request: { ...plain_request, spectator: false, plan } },
     }
   }
   const verified = new Set(pick([['m', 'n'], ['m', 'n'], ['m']], actor >> 4))

@@ -10,19 +10,24 @@ export function assertStateLaws(book: Book): void {
   const largest = ({ max_players_normal, max_players_direct, max_players_party }: Lobby): number =>
     Math.max(max_players_normal, max_players_direct, max_players_party)
   const clients = new Map<string, number>()
+  const spectators = new Map<string, number>()
   let live = 0
   for (const lobby of book.lobbies.values()) {
     assert.ok(lobby.players.size <= largest(lobby), 'L1: no lobby has more players than its limit')
+    assert.ok(lobby.spectators.size <= (lobby.max_spectators ?? 0), 'L1: no lobby has more spectators than its limit')
     if (lobby.stop_ms === null) live++
-    else assert.equal(lobby.players.size, 0, 'L1: what has stopped has no players')
+    else assert.equal(lobby.players.size + lobby.spectators.size, 0, 'L1: what has stopped has no players')
   }
   for (const player of book.players.values()) {
     if (player.remove_ms !== null) continue
-    assert.equal(book.lobbies.get(player.lobby_id)?.players.get(player.player_id), player, 'L1: seats are players')
-    clients.set(player.client, (clients.get(player.client) ?? 0) + 1)
+    const lobby = book.lobbies.get(player.lobby_id)
+    const [seats, counts] = player.is_spectator ? [lobby?.spectators, spectators] : [lobby?.players, clients]
+    assert.equal(seats?.get(player.player_id), player, 'L1: seats are players')
+    counts.set(player.client, (counts.get(player.client) ?? 0) + 1)
   }
   assert.ok(live <= LOBBIES_MAX && live === book.live_lobby_count, 'L3: lobby_count_max is exact')
-  for (const count of clients.values()) assert.ok(count <= CLIENT_PLAYERS_MAX, 'L4: the limit of a client is exact')
+  for (const count of [...clients.values(), ...spectators.values()])
+    assert.ok(count <= CLIENT_PLAYERS_MAX, 'L4: the limit of a client is exact')
 }
 
 /** Law L2, over all committed changes: a player connects once and leaves once. */

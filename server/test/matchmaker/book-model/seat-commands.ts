@@ -26,8 +26,8 @@ export const SEAT_COMMANDS = {
 
   create({ book, reference, request, plain_request, plan, ids, plain_ids, now_ms }) {
     return {
-      decision: decide.create(book, { ...request, plan }, ids, at(now_ms)),
-      expected: plain.create(reference, { ...plain_request, plan }, plain_ids, now_ms),
+      decision: decide.create(book, { ...request, is_spectator: false, plan }, ids, at(now_ms)),
+      expected: plain.create(reference, { ...plain_request, spectator: false, plan }, plain_ids, now_ms),
     }
   },
 

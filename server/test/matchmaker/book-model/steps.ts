@@ -88,6 +88,7 @@ export function planOf(number: number): LobbyPlan {
     max_players_normal: pick([1, 2, 3], number >> 3),
     max_players_direct: pick([1, 2, 4], number >> 4),
     max_players_party: pick([1, 3], number >> 5),
+    max_spectators: pick([2, 0, 1], number >> 6),
     tags: pick(TAGS, number >> 6),
     ready_within_ms: pick([5_000, 60_000, 1_200_000], number >> 7),
     player_deadline_ms: pick([4_000, 60_000, 1_200_000], number >> 8),

@@ -3,6 +3,7 @@ import type { LobbyPlan } from '../../../src/matchmaker/book/commands.ts'
 import { VERSION } from '../plain-requests.ts'
 import {
   bestOf,
+  bestToWatch,
   earlierSeat,
   entrantsOf,
   type FindRequest,
@@ -13,6 +14,7 @@ import {
   sizeOf,
   takeSeats,
   tooMany,
+  watchersOf,
 } from './seats.ts'
 import {
   type Entrant,
@@ -51,9 +53,14 @@ export function hold(book: PlainBook, asked: PlainAsked, ids: Ids, now: number):
     return outcome !== null && 'refused' in outcome ? outcome : keep(request.lobby)
   }
   if ('refused' in entrants) return entrants
-  if (tooMany(book, entrants)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (tooMany(book, entrants, request)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   const size = sizeOf(request, entrants)
+  if (action === 'find' && request.spectator) {
+    const watched = bestToWatch(book, request)
+    if (watched === undefined) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+    return asked.verified.has(watched.plan.game_mode) ? keep(watched.id) : find(book, request, ids, now)
+  }
   if (action === 'find') {
     const best = bestOf(book, request.modes, request.regions, request.tags, size) ?? bestPlanned(book, request, size)
     const mode = (best?.plan ?? request.plan)?.game_mode
@@ -84,14 +91,15 @@ export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, request: Seat
     return null
   const lobby = lobbyOf(book, found.lobby)
   const plan = book.plans.find((one) => one.id === found.lobby)
-  if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && (lobby.closed || lobby.stalled))))
-    return null
-  if (tooMany(book, entrants, 0)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  const is_shut = lobby?.stalled || (lobby?.closed && !request.spectator)
+  if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && is_shut))) return null
+  if (tooMany(book, entrants, request, 0)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (lobby?.stalled) return refused('MATCHMAKER_LOBBY_CLOSED')
   if (lobby !== undefined) {
-    const places = placesOf(lobby.plan, sizeOf(request, entrants), found.action === 'find' ? 'normal' : 'direct')
-    if (takenIn(book, lobby.id) > places) return null
+    const alone = found.action === 'find' ? 'normal' : 'direct'
+    const places = request.spectator ? watchersOf(lobby) : placesOf(lobby.plan, sizeOf(request, entrants), alone)
+    if (takenIn(book, lobby.id, request.spectator) > places) return null
   } else if (lobbyCount(book) > request.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
   releaseHold(book, ids)
   book.seated.push(...held)

@@ -26,7 +26,7 @@ export function ready(book: PlainBook, id: string, now: number): Outcome {
   if (lobby === undefined || lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
   if (lobby.ready !== null) return null
   lobby.ready = now
-  for (const player of seatsOf(book, id)) {
+  for (const player of [...seatsOf(book, id), ...seatsOf(book, id, true)]) {
     if (player.connected === null) player.deadline = now + lobby.plan.player_deadline_ms
   }
   return null
@@ -56,7 +56,7 @@ export function drain(book: PlainBook, version: string, is_draining: boolean): O
 export function stop(book: PlainBook, id: string, reason: StopReason, now: number): Outcome {
   const lobby = lobbyOf(book, id)
   if (lobby === undefined || lobby.stopped !== null) return null
-  for (const player of seatsOf(book, id)) leave(book, player, 'lobby_stopped', now)
+  for (const player of [...seatsOf(book, id), ...seatsOf(book, id, true)]) leave(book, player, 'lobby_stopped', now)
   lobby.stopped = now
   lobby.reason = reason
   lobby.connections_at_stop = reason === 'exited' || lobby.open === 0 ? null : lobby.open

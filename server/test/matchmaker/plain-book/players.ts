@@ -59,5 +59,5 @@ export function leave(
   player.left = now
   player.reason = reason
   player.leave_key = key
-  if (seatsOf(book, player.lobby).length === 0) lobbyOf(book, player.lobby)!.empty_since = now
+  if (!player.spectator && seatsOf(book, player.lobby).length === 0) lobbyOf(book, player.lobby)!.empty_since = now
 }

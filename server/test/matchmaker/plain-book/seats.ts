@@ -13,6 +13,7 @@ import {
   playersOf,
   refused,
   type SeatRequest,
+  seatsOf,
   takenIn,
 } from './state.ts'
 
@@ -31,8 +32,14 @@ export function find(book: PlainBook, request: FindRequest, ids: Ids, now: numbe
   if (before !== null) return before
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (tooMany(book, entrants)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (tooMany(book, entrants, request)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (request.modes.length > 0 && book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
+  if (request.spectator) {
+    const watched = bestToWatch(book, request)
+    return watched === undefined
+      ? refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+      : takeSeats(book, watched, request, entrants, now)
+  }
   const best = bestOf(book, request.modes, request.regions, request.tags, sizeOf(request, entrants))
   if (best !== undefined) return takeSeats(book, best, request, entrants, now)
   if (request.plan === null) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
@@ -47,11 +54,11 @@ export function join(book: PlainBook, request: SeatRequest & { lobby: string }, 
   if (lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (tooMany(book, entrants)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (tooMany(book, entrants, request)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (lobby.stalled) return refused('MATCHMAKER_LOBBY_CLOSED')
-  const places = placesOf(lobby.plan, sizeOf(request, entrants), 'direct')
-  if (takenIn(book, lobby.id) + entrants.length > places) return refused('MATCHMAKER_LOBBY_FULL')
+  const places = request.spectator ? watchersOf(lobby) : placesOf(lobby.plan, sizeOf(request, entrants), 'direct')
+  if (takenIn(book, lobby.id, request.spectator) + entrants.length > places) return refused('MATCHMAKER_LOBBY_FULL')
   return takeSeats(book, lobby, request, entrants, now)
 }
 
@@ -60,7 +67,7 @@ export function create(book: PlainBook, request: SeatRequest & { plan: LobbyPlan
   if (before !== null) return before
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (tooMany(book, entrants)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (tooMany(book, entrants, request)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   return openWithinLimits(book, request.plan, request, entrants, ids, now)
 }
@@ -122,7 +129,8 @@ export function takeSeats(
   const first = entrants[0]!.player
   for (const entrant of entrants) {
     const key = entrant.player === first ? request.key : null
-    addPlayer(book, lobby, entrant, { key, leader: request.with_party ? first : null }, now)
+    const { spectator } = request
+    addPlayer(book, lobby, entrant, { key, leader: request.with_party ? first : null, spectator }, now)
   }
   const party = request.with_party ? book.parties.find(({ leader }) => leader === request.identity) : undefined
   if (party !== undefined && party.until - now <= DAY_MS / 2) party.until = now + DAY_MS
@@ -133,15 +141,16 @@ function addPlayer(
   book: PlainBook,
   lobby: PlainLobby,
   entrant: Entrant,
-  { key, leader }: { key: string | null; leader: string | null },
+  { key, leader, spectator }: { key: string | null; leader: string | null; spectator: boolean },
   now: number,
 ): void {
-  lobby.empty_since = null
+  if (!spectator) lobby.empty_since = null
   book.players.push({
     id: entrant.player,
     lobby: lobby.id,
     client: entrant.client,
     identity: entrant.identity,
+    spectator,
     leader,
     created: now,
     deadline: (lobby.ready === null ? Math.max(now, lobby.ready_by) : now) + lobby.plan.player_deadline_ms,
@@ -178,10 +187,32 @@ export function entrantsOf(book: PlainBook, request: SeatRequest, ids: Ids): Ent
   return [first, ...others.map((one, index) => ({ ...one, player: ids.members[index]!, max: request.member_max }))]
 }
 
-export function tooMany(book: PlainBook, entrants: readonly Entrant[], more: 0 | 1 = 1): boolean {
+export const watchersOf = ({ plan }: PlainLobby): number => plan.max_spectators ?? 0
+
+/** The lobby that a spectator who has no lobby watches: a running public one with most players, then the oldest. */
+export function bestToWatch(
+  book: PlainBook,
+  { modes, regions, tags }: Pick<FindRequest, 'modes' | 'regions' | 'tags'>,
+): PlainLobby | undefined {
+  const playersIn = (lobby: PlainLobby): number => seatsOf(book, lobby.id).length
+  return book.lobbies
+    .filter((lobby) => lobby.stopped === null && lobby.ready !== null && !lobby.stalled)
+    .filter((lobby) => lobby.plan.publicity === 'public' && playersIn(lobby) > 0)
+    .filter((lobby) => modes.includes(lobby.plan.game_mode) && regions.includes(lobby.plan.region))
+    .filter((lobby) => Object.entries(tags).every(([name, value]) => lobby.plan.tags[name] === value))
+    .filter((lobby) => takenIn(book, lobby.id, true) < watchersOf(lobby))
+    .sort((a, b) => playersIn(b) - playersIn(a) || a.created - b.created || (a.id < b.id ? -1 : 1))[0]
+}
+
+export function tooMany(
+  book: PlainBook,
+  entrants: readonly Entrant[],
+  { spectator }: SeatRequest,
+  more: 0 | 1 = 1,
+): boolean {
   return entrants.some(({ client, max }, index) => {
     const before = entrants.slice(0, index + 1).filter((one) => one.client === client).length
-    return playersOf(book, client) + more * before > max
+    return playersOf(book, client, spectator) + more * before > max
   })
 }
 

@@ -31,6 +31,7 @@ export type PlainPlayer = {
   id: string
   lobby: string
   client: string
+  spectator: boolean
   identity: string | null
   /** The player of the leader of the party that took this seat. */
   leader: string | null
@@ -107,6 +108,7 @@ export type SeatRequest = {
   lobby_max: number
   identity: string | null
   with_party: boolean
+  spectator: boolean
   member_max: number
 }
 export type Ids = { lobby: string; player: string; members: readonly string[] }
@@ -114,21 +116,26 @@ export type Entrant = { player: string; client: string; max: number; identity: s
 
 export const refused = (code: ErrorCode): Outcome => ({ refused: code })
 
-export function seatsOf(book: PlainBook, lobby: string): PlainPlayer[] {
-  return book.players.filter((player) => player.lobby === lobby && player.left === null)
+export function seatsOf(book: PlainBook, lobby: string, spectator = false): PlainPlayer[] {
+  return book.players.filter(
+    (player) => player.lobby === lobby && player.left === null && player.spectator === spectator,
+  )
 }
 
 export function lobbyOf(book: PlainBook, id: string): PlainLobby | undefined {
   return book.lobbies.find((lobby) => lobby.id === id)
 }
 
-export function playersOf(book: PlainBook, client: string): number {
-  const holds = book.holds.filter((hold) => hold.client === client)
-  return book.players.filter((player) => player.client === client && player.left === null).length + holds.length
+export function playersOf(book: PlainBook, client: string, spectator: boolean): number {
+  const isTheirs = (one: { client: string }): boolean => one.client === client
+  const holds = book.holds.filter((hold) => isTheirs(hold) && hold.request.spectator === spectator)
+  const seats = book.players.filter((player) => isTheirs(player) && player.left === null)
+  return seats.filter((player) => player.spectator === spectator).length + holds.length
 }
 
-export function takenIn(book: PlainBook, lobby: string): number {
-  return seatsOf(book, lobby).length + book.holds.filter((hold) => hold.lobby === lobby).length
+export function takenIn(book: PlainBook, lobby: string, spectator = false): number {
+  const holds = book.holds.filter((hold) => hold.lobby === lobby && hold.request.spectator === spectator)
+  return seatsOf(book, lobby, spectator).length + holds.length
 }
 
 /** Lobbies that have holds but do not exist yet. */

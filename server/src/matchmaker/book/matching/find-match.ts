@@ -293,6 +293,7 @@ function seatsOf(
       client_players_max: players[0]!.players_max,
       lobby_count_max: terms!.lobby_count_max,
       identity_id: players[0]!.identity_id,
+      is_spectator: false,
       party: is_party ? { playersMaxOf: () => players[0]!.players_max } : null,
     }
     const entrants = players.map(

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { Schema } from '../../../database/schema.ts'
 import type { PlayerMatch, RemoveReason } from '../../../journal/changes.ts'
-import type { Player } from '../../book/lobby.ts'
+import { type Player, seatsIn } from '../../book/lobby.ts'
 import { MEMORY_MS } from '../../book/state.ts'
 import type { ProjectedTable } from './descriptor.ts'
 
@@ -27,13 +27,16 @@ export const players: ProjectedTable<PlayerRow, Player, Selected, Player> = {
     identity_id: ['uuid', 'fixed'],
     leader_player_id: ['uuid', 'fixed'],
     match: ['jsonb', 'fixed'],
+    is_spectator: ['boolean', 'fixed'],
   },
   addAffected(book, change, ids) {
     switch (change.kind) {
       case 'lobby_ready':
-      case 'lobby_stopped':
-        for (const player_id of book.lobbies.get(change.lobby_id)?.players.keys() ?? []) ids.add(player_id)
+      case 'lobby_stopped': {
+        const lobby = book.lobbies.get(change.lobby_id)
+        if (lobby !== undefined) for (const { player_id } of seatsIn(lobby)) ids.add(player_id)
         break
+      }
       case 'player_reserved':
         ids.add(change.player.player_id)
         break
@@ -74,9 +77,11 @@ function rowOf(namespace_id: string, player: Player) {
     identity_id: player.identity_id,
     leader_player_id: player.leader_player_id,
     match: player.match ?? null,
+    is_spectator: player.is_spectator,
   }
 }
 
+/** The members are in the order of newPlayer. */
 function storedOf(row: Selected): Player {
   return {
     player_id: row.player_id,
@@ -84,14 +89,15 @@ function storedOf(row: Selected): Player {
     client: row.client,
     create_ms: row.create_ts.getTime(),
     deadline_ms: row.deadline_ts.getTime(),
-    connect_ms: row.connect_ts?.getTime() ?? null,
-    remove_ms: row.remove_ts?.getTime() ?? null,
-    remove_reason: row.remove_reason as RemoveReason | null,
     seat_key: row.seat_key,
-    connect_key: row.connect_key,
-    disconnect_key: row.disconnect_key,
     identity_id: row.identity_id,
     leader_player_id: row.leader_player_id,
     match: row.match as PlayerMatch | null,
+    is_spectator: row.is_spectator,
+    connect_ms: row.connect_ts?.getTime() ?? null,
+    remove_ms: row.remove_ts?.getTime() ?? null,
+    remove_reason: row.remove_reason as RemoveReason | null,
+    connect_key: row.connect_key,
+    disconnect_key: row.disconnect_key,
   }
 }

@@ -11,6 +11,7 @@ const NAMESPACE = '00000000-0000-7000-8000-00000000cafe'
 const { ready_within_ms: _, edge_ports_wanted, ...record } = lobbyPlan()
 const LOBBY: Lobby = {
   ...record,
+  max_spectators: 0,
   lobby_id: '00000000-0000-7000-8000-00000000beef',
   edge_ports: [],
   node_id: null,
@@ -24,7 +25,9 @@ const LOBBY: Lobby = {
   stop_ms: null,
   stop_reason: null,
   players: new Map(),
+  spectators: new Map(),
   held_count: 1,
+  held_spectator_count: 0,
   has_reported_players: false,
   seats_expired_while_connected: 0,
   connections_at_stop: null,
@@ -53,6 +56,7 @@ test('the payload is what it has always been', () => {
         client_key: 'x',
         member: null,
         action,
+        is_spectator: false,
         lobby: LOBBY,
         plan: is_planned ? { ...LOBBY, edge_ports_wanted, creator_lobbies_max: null } : null,
         expire_ms: 0,

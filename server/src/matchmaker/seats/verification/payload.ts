@@ -20,6 +20,7 @@ export type RequestWords = {
   tags?: Readonly<Record<string, string>>
   max_players?: number
   lobby_config?: unknown
+  role?: 'player' | 'spectator' | undefined
 }
 
 /** The seat that is asked about. `existing` null: its lobby would be started for it. */
@@ -59,6 +60,7 @@ export function verificationPayload(question: {
     ),
     join_kind,
     kind: action satisfies SeatAction,
+    ...(words.role === 'spectator' && { role: words.role }),
   })
 }
 
