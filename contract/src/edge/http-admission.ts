@@ -1,7 +1,7 @@
 // Players of HTTP and WebSocket ports whose seats the edge checks. A request carries the player token in its query, a cookie,
 // a WebSocket subprotocol or a header. The token is removed from what the server receives, unless the port keeps it. The
-// server learns who the player is by X-Player-Id, and by X-Player-Role that it is a spectator. A player is connected while a request is under way, or a client's
-// connection is open whose last request was the player's.
+// server learns who the player is by X-Player-Id, and by X-Player-Role that it is a spectator. A player is connected while a
+// request is under way, or a client's connection is open whose last request was the player's.
 import type { Socket } from 'node:net'
 import type { Admission } from '../admission-config.ts'
 import { headerOf, linesWithout } from './header-lines.ts'

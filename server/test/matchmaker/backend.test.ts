@@ -176,6 +176,7 @@ test('an allocation gives each of its players a seat in one new lobby, or does n
     [{ players: Array.from({ length: 9 }, () => ({})) }, 'players'],
     [{ players: [{}, {}, {}], max_players: 2 }, 'players'],
     [{ players: [{}, { address: 'example.com' }] }, 'players.1.address'],
+    [{ players: [{}, { role: 'spectator' }] }, 'players.1.role'],
   ] as const) {
     const { code, metadata } = await failureOf(allocate(wish as unknown as AllocateBody))
     assert.equal(code, 'VALIDATION_ERROR')

@@ -8,6 +8,7 @@ import {
   joinLobby,
   listLobbies,
   listMatchmakerLobbyPlayers,
+  listOwnSeats,
   playerConnected,
 } from '@musterhost/contract'
 import { checkSeats } from '../../src/backup/verify/seats.ts'
@@ -64,7 +65,15 @@ test('a spectator is named one in its token and to the server, and counts nowher
   const alone = await game.find({ game_modes: ['alone'] })
   await platform.refuses('MATCHMAKER_SPECTATORS_DISABLED', () => spectate({ game_modes: ['alone'] }))
   await platform.refuses('MATCHMAKER_SPECTATORS_DISABLED', () => join(alone.lobby.lobby_id))
-  await platform.refuses('VALIDATION_ERROR', () => join(lobby_id, { party: true }))
+  const { metadata } = await platform.refuses('VALIDATION_ERROR', () => join(lobby_id, { party: true }))
+  assert.deepEqual((metadata!.errors as { path: string[] }[])[0]!.path, ['party'])
+
+  const body = { player_token: first.player.token }
+  const { seats } = await game.player.call(listOwnSeats, { body })
+  assert.deepEqual(
+    seats.map(({ player, is_connected }) => [player, is_connected]),
+    [[first.player, true]],
+  )
 
   const { ctx } = platform
   const rows = () =>

@@ -134,6 +134,9 @@ test('ratings', async (t) => {
     assert.deepEqual(await pathOf('VALIDATION_ERROR', report([[a], [b, a]])), ['teams', '1', '1'])
     assert.deepEqual(await pathOf('VALIDATION_ERROR', report([[a], [...many(256)]])), ['teams'])
     assert.deepEqual(await pathOf('RATING_PLAYER_NOT_FOUND', report([[a], [stranger]])), ['teams', '1', '0'])
+    const [watcher] = (await seated(platform, lobby, 1)) as [string]
+    await platform.ctx.pool.query('update players set is_spectator = true where player_id = $1', [watcher])
+    assert.deepEqual(await pathOf('RATING_PLAYER_NOT_FOUND', report([[a], [b, watcher]])), ['teams', '1', '1'])
     assert.deepEqual(await pathOf('PLAYER_TOKEN_INVALID', report([[a], ['nonsense']])), ['teams', '1', '0'])
     await refused('VALIDATION_ERROR', report([[a, b]], [1]))
     const other = await seated(platform, lobby, 1, { has_identity: false })

@@ -6,12 +6,15 @@ import {
   findRequest,
   grantIn,
   idSource,
+  lobbyPlan,
   requestedSeat,
   runningLobby,
   START_MS,
 } from '../../../test/matchmaker/plain-requests.ts'
 import type { Decision, SeatTaken } from './commands.ts'
 import * as decide from './decide.ts'
+import { apply, load } from './evolve.ts'
+import { BrokenLaw } from './laws.ts'
 import { Book } from './state.ts'
 
 const NOW_MS = START_MS
@@ -84,4 +87,66 @@ test('a lobby with spectators alone ends as an empty one does, and they leave wi
   expireAll(book, NOW_MS + lobby.idle_grace_ms)
   assert.deepEqual([lobby.stop_reason, lobby.spectators.size], ['idle', 0])
   assert.equal(book.player(player_id).remove_reason, 'lobby_stopped')
+})
+
+test('without spectators the journal has no member for them, and a book no index', () => {
+  const { book, ids, open } = newWorld()
+  open(1, { max_spectators: undefined })
+  const plan = lobbyPlan({ max_players_normal: 1 })
+  const decision = decide.find(book, findRequest({ plan }), ids(), at(NOW_MS))
+  assert.ok('changes' in decision)
+  assert.doesNotMatch(JSON.stringify(decision.changes), /spectator/)
+  const held = decide.hold(
+    book,
+    { action: 'create', request: { ...requestedSeat(), plan } },
+    { lobby_id: 'held', player_id: 'one' },
+    at(NOW_MS),
+  )
+  assert.ok('changes' in held)
+  const seat = decide.seatHeld(book, { player_id: 'one' }, requestedSeat(), at(NOW_MS))
+  assert.ok('changes' in seat && seat.changes.length === 2)
+  assert.doesNotMatch(JSON.stringify(seat.changes), /spectator/)
+  assert.equal(book.spectating, null)
+})
+
+test('all lobbies have the same members in one order, and so have all players', () => {
+  const { book, ids, open, watch } = newWorld()
+  const lobby_id = open(1)
+  grantIn(book, watch(lobby_id))
+  open(1, { max_spectators: undefined, code: 'BCDFGH', seat_hold_ms: 5 })
+  const stored = [...book.lobbies.values()].map(({ players: _, spectators: _spectators, ...lobby }) => lobby)
+  const other = new Book()
+  load(other, { lobbies: stored, players: [...book.players.values()] })
+  grantIn(other, decide.find(other, findRequest({ plan: lobbyPlan() }), ids(), at(NOW_MS)))
+  const membersOf = (things: Iterable<object>) => new Set([...things].map((thing) => Object.keys(thing).join()))
+  assert.equal(membersOf([...book.lobbies.values(), ...other.lobbies.values()]).size, 1)
+  assert.equal(membersOf([...book.players.values(), ...other.players.values()]).size, 1)
+  assert.equal(other.lobby(lobby_id).spectators.size, 1)
+})
+
+test('a spectator enters no lobby without seats for spectators', () => {
+  const { book, open, watch } = newWorld()
+  const decision = watch(open(1))
+  const closed = open(1, { max_spectators: undefined })
+  assert.ok('changes' in decision)
+  const [change] = decision.changes
+  assert.ok(change?.kind === 'player_reserved')
+  const forged = { ...change, player: { ...change.player, lobby_id: closed } }
+  assert.throws(() => apply(book, forged), BrokenLaw)
+  assert.equal(book.lobby(closed).spectators.size, 0)
+})
+
+test('a spectator with an earlier page has a seat where a lobby of its version may be watched', () => {
+  const { book, open, watch } = newWorld()
+  const { keys } = findRequest()
+  const find = { ...requestedSeat(SPECTATOR), keys, tags: [], replaced_by: 'later' }
+  const hasSeat = (): boolean => decide.hasOutdatedSeat(book, find, false, NOW_MS)
+  assert.equal(hasSeat(), false)
+  const lobby_id = open(4)
+  assert.equal(hasSeat(), true)
+  assert.equal(book.spectating?.hasVersion(keys[0]!.version_id), true)
+  grantIn(book, watch(lobby_id))
+  grantIn(book, watch(lobby_id))
+  assert.equal(hasSeat(), false)
+  assert.equal(book.spectating?.hasVersion(keys[0]!.version_id), false)
 })
