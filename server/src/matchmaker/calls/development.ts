@@ -106,7 +106,10 @@ export async function developmentStatistics(
   return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, empty])) }
 }
 
-/** The response to connected and disconnected, which are the same but for the role of a spectator. Throws PLAYER_TOKEN_INVALID for all but a development player's token. */
+/**
+ * The response to connected, and the check of disconnected. Throws PLAYER_TOKEN_INVALID for all but a development player's
+ * token.
+ */
 export async function developmentPlayer(
   ctx: MatchmakerContext,
   developer: Developer,

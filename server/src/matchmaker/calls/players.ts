@@ -22,9 +22,8 @@ export async function connectPlayer(
   const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
   const { team = null, attributes } = ctx.books.book(caller.namespace_id)?.players.get(player_id)?.match ?? {}
-  const of_role = role === 'spectator' ? { role: 'spectator' as const } : {}
   return {
-    ...of_role,
+    ...(role === 'spectator' && { role: 'spectator' as const }),
     ...(team !== null && { team }),
     ...(attributes !== undefined && { attributes: copyOf(attributes) }),
   }
