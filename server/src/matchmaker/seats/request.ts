@@ -214,6 +214,7 @@ function requestedSeat(
   body: Pick<FindBody, 'party' | 'role' | 'attributes' | 'member_attributes'>,
 ): WithoutLimits<RequestedSeat> {
   const { client_key, identity_id } = requester
+  const is_spectator = isForSpectator(body)
   const with_party = body.party === true
   if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
   return {
@@ -222,7 +223,7 @@ function requestedSeat(
     lobby_count_max,
     identity_id,
     replaced_by,
-    is_spectator: isForSpectator(body),
+    is_spectator,
   }
 }
 
