@@ -5,7 +5,7 @@ const KEPT_MS = 3_600_000
 const WAITS_MAX = 64
 /** A median of fewer says nothing. */
 const WAITS_MIN = 5
-/** Those whose last match is the oldest are forgotten. */
+/** Game modes that are remembered. The one whose last match is the oldest is forgotten first. */
 const GAME_MODES_MAX = 1_000
 
 type PlayerWait = { end_ms: number; wait_ms: number }
