@@ -14,8 +14,8 @@ test('players meet when they fit, at their arrival or when a limit has widened',
     player(4, 1_250),
   ])
   assert.deepEqual(matches, [
-    { at_s: 1, player_count: 2, waits_s: [1, 0], differences: { skill: 50 } },
-    { at_s: 14, player_count: 2, waits_s: [12, 10], differences: { skill: 250 } },
+    { at_s: 1, requests: [0, 1], player_count: 2, waits_s: [1, 0], differences: { skill: 50 } },
+    { at_s: 14, requests: [2, 3], player_count: 2, waits_s: [12, 10], differences: { skill: 250 } },
   ])
   assert.equal(waiting_count, 0)
 })

@@ -73,7 +73,8 @@ async function waitForMatch(
   patience: Patience,
 ): Promise<Seat> {
   const { namespace_id } = request.requester
-  const create_ms = ctx.books.book(namespace_id)?.matching.get(ticket_id)?.create_ms
+  // Without a ticket the match is made already: another request of the same commit completed it.
+  const create_ms = ctx.books.book(namespace_id)?.matching.get(ticket_id)?.create_ms ?? ctx.books.nowMs()
   let end: MatchWaitEnd
   try {
     end = await ctx.books.waitForMatch(namespace_id, ticket_id, call, patience)
@@ -90,7 +91,7 @@ async function waitForMatch(
     endOfCall(of_shard, ticket_id, is_kept, now_ms),
   )
   if (seat !== null) {
-    if (create_ms !== undefined) noteWait(ctx, request, ctx.books.nowMs() - create_ms)
+    noteWait(ctx, request, ctx.books.nowMs() - create_ms)
     return { ...seat, is_new: true }
   }
   const match_wait = progress === null ? null : matchWaitOf(request.matching!.rules, progress, usualWait(ctx, request))
