@@ -79,7 +79,7 @@ inOwnNetwork(import.meta.filename, () => {
 
 /** Ends a call that gets no response. On a loaded machine a call that succeeds takes longer. */
 function callSignal(): AbortSignal {
-  return AbortSignal.timeout(CALL_MS_MAX * loadFactor())
+  return AbortSignal.timeout(Math.ceil(CALL_MS_MAX * loadFactor()))
 }
 
 /** One byte there and back, as a program on `near` measures it. Infinity: it did not come back in time. */
