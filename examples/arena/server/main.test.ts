@@ -166,7 +166,7 @@ test('a player whose connection breaks is back as the same player, also before t
   const holds = arena.calls.filter(({ path, token }) => path === DISCONNECTED && token === 'a')
   assert.deepEqual(
     holds.map(({ hold_ms }) => hold_ms),
-    [10_000, 10_000, 0],
+    [30_000, 30_000, 0],
   )
 })
 
