@@ -3,8 +3,8 @@ import type { Ship, Steering } from './motion.ts'
 
 const NAME_LENGTH_MAX = 16
 
-/** Why a socket was closed; the browser turns the code into a sentence. */
-export const CLOSE = { REFUSED: 4001, TOO_FAST: 4002, BAD_MESSAGE: 4003, STOPPING: 1001 } as const
+/** Why a socket was closed; the browser turns the code into a sentence. AWAY: the browser hears nothing, and will be back. */
+export const CLOSE = { REFUSED: 4001, TOO_FAST: 4002, BAD_MESSAGE: 4003, AWAY: 4004, STOPPING: 1001 } as const
 
 /** `seq` counts the browser's ticks; the answer to it is a snapshot's `acknowledged`. */
 export type FromBrowser = ({ type: 'input'; seq: number } & Steering) | { type: 'ping'; sent_ms: number }

@@ -12,7 +12,7 @@ const REASON_BYTES_MAX = 123
 const GOING_AWAY = 1001
 const BROKEN = 1006
 /** How long the seat of a player is kept, by the code: the page was loaded again or closed, or the connection broke. */
-const RETURN_MS: Readonly<Record<number, number>> = { [GOING_AWAY]: 10_000, [BROKEN]: 30_000 }
+const RETURN_MS: Readonly<Record<number, number>> = { [GOING_AWAY]: 10_000, [BROKEN]: 30_000, [CLOSE.AWAY]: 30_000 }
 
 export type Guest = { token: string; name: string }
 

@@ -146,7 +146,8 @@ function connect(url: string, events: SessionEvents, onEnd: (end: SocketEnd) => 
     const end = ({ code, reason }: SocketEnd): void => {
       clearTimeout(timer)
       socket.onclose = socket.onmessage = null
-      socket.close()
+      // The network may be back at once, and carry this to the server.
+      socket.close(CLOSE.AWAY)
       if (isWelcome) onEnd({ code, reason })
       else reject(new MusterError('CONNECTION_FAILED', reason || 'The lobby cannot be reached. Please try again.'))
     }
