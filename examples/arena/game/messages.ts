@@ -3,8 +3,21 @@ import type { Ship, Steering } from './motion.ts'
 
 const NAME_LENGTH_MAX = 16
 
-/** Why a socket was closed; the browser turns the code into a sentence. AWAY: the browser hears nothing, and will be back. */
-export const CLOSE = { REFUSED: 4001, TOO_FAST: 4002, BAD_MESSAGE: 4003, AWAY: 4004, STOPPING: 1001 } as const
+/**
+ * Why a socket was closed; the browser turns the code into a sentence. AWAY: the browser hears nothing, and will be back. BROKEN
+ * is what both sides see when the connection broke.
+ */
+export const CLOSE = {
+  REFUSED: 4001,
+  TOO_FAST: 4002,
+  BAD_MESSAGE: 4003,
+  AWAY: 4004,
+  STOPPING: 1001,
+  BROKEN: 1006,
+} as const
+
+/** How long the seat of a player is kept whose connection broke, and how long the browser tries to be back. */
+export const BROKEN_RETURN_MS = 30_000
 
 /** `seq` counts the browser's ticks; the answer to it is a snapshot's `acknowledged`. */
 export type FromBrowser = ({ type: 'input'; seq: number } & Steering) | { type: 'ping'; sent_ms: number }

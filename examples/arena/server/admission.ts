@@ -3,16 +3,19 @@
 // player who may be back.
 import { type Lobby, MusterError } from 'musterhost-sdk/server'
 import type { WebSocket } from 'ws'
-import { CLOSE, cleanName } from '../game/messages.ts'
+import { BROKEN_RETURN_MS, CLOSE, cleanName } from '../game/messages.ts'
 
 const TOKEN_LENGTH_MAX = 2048
 /** The maximum of a close frame. */
 const REASON_BYTES_MAX = 123
-/** Codes of the end of a WebSocket. */
+/** The code of a WebSocket whose page is gone. */
 const GOING_AWAY = 1001
-const BROKEN = 1006
 /** How long the seat of a player is kept, by the code: the page was loaded again or closed, or the connection broke. */
-const RETURN_MS: Readonly<Record<number, number>> = { [GOING_AWAY]: 10_000, [BROKEN]: 30_000, [CLOSE.AWAY]: 30_000 }
+const RETURN_MS: Readonly<Record<number, number>> = {
+  [GOING_AWAY]: 10_000,
+  [CLOSE.BROKEN]: BROKEN_RETURN_MS,
+  [CLOSE.AWAY]: BROKEN_RETURN_MS,
+}
 
 export type Guest = { token: string; name: string }
 
@@ -50,7 +53,7 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
     return false
   }
   if (socket.readyState !== socket.OPEN) {
-    void returnSeat(returnMs(BROKEN))
+    void returnSeat(returnMs(CLOSE.BROKEN))
     return false
   }
   const left = new Promise<void>((resolve) => {

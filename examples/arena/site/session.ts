@@ -8,7 +8,7 @@ import {
   type Seat,
   socketUrl,
 } from 'musterhost-sdk/browser'
-import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
+import { BROKEN_RETURN_MS, CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
 import { reloadFor } from './reload.ts'
 
 const WELCOME_MS_MAX = 15_000
@@ -16,11 +16,7 @@ const WELCOME_MS_MAX = 15_000
 const PATIENCE_MS = 1_200
 /** A lobby that sends nothing for this long is out of reach: it sends thirty snapshots a second. */
 const SILENCE_MS_MAX = 3_000
-/** How long the page tries to be back. The server keeps the seat as long (server/admission.ts). */
-const RETURN_MS_MAX = 30_000
 const RETURN_EVERY_MS = 500
-/** The code of a WebSocket that broke. */
-const BROKEN = 1006
 
 export type Session = { say(message: FromBrowser): void; leave(): void }
 
@@ -52,7 +48,7 @@ async function stay(name: string, seat: Seat, events: SessionEvents): Promise<Se
 
   async function onEnd(end: SocketEnd): Promise<void> {
     if (has_left) return
-    if (end.code !== BROKEN) return events.closed(sentenceFor(end))
+    if (end.code !== CLOSE.BROKEN) return events.closed(sentenceFor(end))
     events.broken()
     const again = await comeBack(open, () => has_left)
     if (has_left) again?.close()
@@ -71,7 +67,7 @@ async function stay(name: string, seat: Seat, events: SessionEvents): Promise<Se
 
 /** Null: the seat has ended, or the time is over. */
 async function comeBack(open: (seat: Seat) => Promise<Connection>, hasLeft: () => boolean): Promise<Connection | null> {
-  const until_ms = performance.now() + RETURN_MS_MAX
+  const until_ms = performance.now() + BROKEN_RETURN_MS
   while (performance.now() < until_ms && !hasLeft()) {
     try {
       const seat = await createClient().resume()
@@ -151,7 +147,7 @@ function connect(url: string, events: SessionEvents, onEnd: (end: SocketEnd) => 
       if (isWelcome) onEnd({ code, reason })
       else reject(new MusterError('CONNECTION_FAILED', reason || 'The lobby cannot be reached. Please try again.'))
     }
-    const onSilence = (): void => end({ code: BROKEN, reason: '' })
+    const onSilence = (): void => end({ code: CLOSE.BROKEN, reason: '' })
     let timer = setTimeout(onSilence, WELCOME_MS_MAX)
     const say: Connection['say'] = (message) => {
       if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))
