@@ -152,6 +152,8 @@ test('the frame of the hub', async (t) => {
       await page.goto(`${of_game}/rays`)
       await page.getByRole('link', { name: 'Analytics', exact: true }).click()
       await page.waitForURL(`${of_game}/namespaces/${game.namespace_id}/analytics`)
+      // The address changes before the page does, and the page before has a field of the same name.
+      await page.getByRole('form', { name: 'Filter requests' }).waitFor({ state: 'detached' })
       const { namespaces } = (await hub.platform.client.call(getGameById, { params: game })).game
       const other = namespaces.find(({ namespace_id }) => namespace_id !== game.namespace_id)!
       await page.getByLabel('Namespace', { exact: true }).selectOption({ label: other.display_name })
