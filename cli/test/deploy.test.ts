@@ -55,6 +55,9 @@ test('deploys of the command line', async (t) => {
   await t.test('rollback returns to the last version that worked, and says what it leaves', (t) =>
     rollback(t, platform),
   )
+  await t.test('a roll-out is for a part of the clients, until it is promoted or rolled back', (t) =>
+    rollout(t, platform),
+  )
   await t.test('a server that fails is never switched to: the deploy ends with 1 and its last lines', (t) =>
     failingServer(t, platform),
   )
@@ -176,6 +179,44 @@ function nextMessage(socket: WebSocket): Promise<string> {
     socket.once('error', reject)
     socket.once('close', (code) => reject(new Error(`closed with ${code}`)))
   })
+}
+
+async function rollout(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform)
+  const none = await project.run(['rollout'])
+  assert.match(none.stderr, /No roll-out is under way on prod, and none has been\./)
+  const one = await project.deploy()
+  const change = (players: number): void =>
+    project.write('muster.yaml', readYaml(project).replace(/max_players: \d/, `max_players: ${players}`))
+  change(5)
+  const begun = await project.run(['deploy', '--percent', '20', '--max-failed-lobbies', '30', '--json'])
+  assert.equal(begun.code, 0, begun.stderr)
+  assert.match(begun.stderr, /prod gives version \S+ to 20 % of the clients from now on: muster rollout/)
+  const two = JSON.parse(begun.stdout) as { version_id: string; display_name: string }
+  assert.equal((await prodOf(platform, project)).version_id, one.version_id)
+
+  const more = await project.run(['rollout', '--percent', '40'])
+  assert.match(more.stderr, /gives version \S+ to 40 % of the clients/)
+  assert.match(more.stderr, /rolled back when more than 30 % of its lobbies fail/)
+  assert.match(more.stdout, /VERSION +CLIENTS +LOBBIES +FAILED +FINDS +REFUSED\n\S+ +40 % +\d+ +0 +0 +0\n\S+ +60 % +/)
+
+  const back = await project.run(['rollback', '--yes'])
+  assert.match(back.stderr, new RegExp(`All clients of prod get version ${one.display_name} from now on`))
+  assert.match((await project.run(['rollout'])).stderr, /The last one, of version \S+, was rolled back/)
+  assert.equal((await project.run(['promote'])).code, 1)
+
+  change(6)
+  const again = await project.run(['deploy', '--percent', '1', '--detach', '--json'])
+  const three = JSON.parse(again.stdout) as { version_id: string }
+  assert.notEqual(three.version_id, two.version_id)
+  const promoted = await project.run(['promote', '-m', 'It works', '--json'])
+  assert.equal(JSON.parse(promoted.stdout).version_id, three.version_id)
+  const { params, version_id } = await prodOf(platform, project)
+  assert.equal(version_id, three.version_id)
+  const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
+  assert.equal(versions[0]!.message, 'It works')
+  const alone = await project.run(['deploy', '--max-refused-finds', '5'])
+  assert.deepEqual([alone.code, /Add --percent/.test(alone.stderr)], [2, true])
 }
 
 async function rollback(t: TestContext, platform: Platform): Promise<void> {

@@ -21,6 +21,8 @@ const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
   'ratings-show': 'It needs rated matches. commands.test.ts runs it.',
   'ratings-reset': 'It needs rated matches. commands.test.ts runs it.',
   'ratings-export': 'It prints a file. commands.test.ts runs it.',
+  rollout: 'It needs a roll-out under way. deploy.test.ts reads what it prints.',
+  promote: 'It needs a roll-out under way. deploy.test.ts reads what it prints.',
   completion: 'It prints a script for shells. completion.test.ts runs the script.',
   join: 'It needs a platform on another machine. server/test/links/second-machine.long.test.ts runs it.',
   upgrade:

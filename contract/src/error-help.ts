@@ -282,6 +282,17 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Use the `x-ray-id` of a recent response. Refusals are kept for a while, successes only as samples.',
     command: lines(EXPLAIN, PERF),
   },
+  ROLLOUT_VERSION_DEPLOYED: {
+    cause:
+      'A roll-out gives a part of the clients another version than the deployed one, and the call names the deployed one.',
+    remedy: 'Name another version. The game lists its versions and its namespaces with the version of each.',
+    command: SHOW_GAME,
+  },
+  ROLLOUT_NOT_UNDER_WAY: {
+    cause: 'No roll-out of the namespace is under way. It may have ended by a limit, or by a deploy.',
+    remedy: 'Read the last roll-out: it says when and why it ended. Begin another one with a version and a percentage.',
+    command: get(`${GAME}/namespaces/$NAMESPACE_ID/rollout`),
+  },
   VERSION_NOT_FOUND: {
     cause: 'The game has no version with this id, or the version has been deleted.',
     remedy: 'Read the game: it lists its versions with their ids.',

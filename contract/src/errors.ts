@@ -58,6 +58,8 @@ export const ERRORS = {
     status: 404,
     message: 'The ray does not exist, or was not kept. Failed requests and some others are kept for a while.',
   },
+  ROLLOUT_VERSION_DEPLOYED: { status: 409, message: 'The namespace runs this version already.' },
+  ROLLOUT_NOT_UNDER_WAY: { status: 409, message: 'The namespace has no roll-out under way.' },
   VERSION_NOT_FOUND: { status: 404, message: 'There is no such version.' },
   BUILD_NOT_FOUND: { status: 404, message: 'There is no such build.' },
   SITE_NOT_FOUND: { status: 404, message: 'There is no such site.' },

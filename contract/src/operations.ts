@@ -101,6 +101,7 @@ import {
   renameGameNamespace,
   renameGameVersion,
 } from './cloud/renaming.ts'
+import { endRollout, getRollout, setRollout } from './cloud/rollouts.ts'
 import { searchGame } from './cloud/search.ts'
 import { listGameSecrets, removeGameSecret, setGameSecret } from './cloud/secrets.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
@@ -238,6 +239,9 @@ export const OPERATIONS: readonly Operation[] = [
   validateGameNamespace,
   getGameNamespaceById,
   updateGameNamespaceVersion,
+  setRollout,
+  getRollout,
+  endRollout,
   updateGameNamespaceExpiry,
   updateGameNamespaceMatchmakerConfig,
   validateGameNamespaceMatchmakerConfig,

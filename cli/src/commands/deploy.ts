@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { DeployOptions } from '../deploy/deploy.ts'
 import type { RollbackOptions } from '../deploy/rollback.ts'
+import type { RolloutOptions } from '../deploy/rollout.ts'
 import { type GlobalOptions, parseDuration, parseWhole, withNamespace } from '../options.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
@@ -9,6 +10,7 @@ import type { Terminal } from '../terminal.ts'
 /** Deploys that `versions` lists. */
 const DEPLOYS_LISTED_MAX = 1_000
 const DEPLOYS_LISTED_DEFAULT = 20
+const PERCENT = parseWhole(1, 99)
 
 export function addDeployCommands(program: Command, terminal: Terminal): void {
   withNamespace(program.command('deploy'))
@@ -18,6 +20,9 @@ export function addDeployCommands(program: Command, terminal: Terminal): void {
     .option('--no-check', 'switch the namespace before a lobby has shown that the server starts')
     .option('--detach', 'wait for no lobby, neither before the switch nor after it')
     .option('--preview [name]', 'deploy to a namespace that expires; default name: the branch of git')
+    .option('--percent <percent>', 'roll out: only this part of the clients gets the version', PERCENT)
+    .option('--max-failed-lobbies <percent>', 'roll back by itself when more lobbies of the roll-out fail', PERCENT)
+    .option('--max-refused-finds <percent>', 'roll back by itself when more finds of the roll-out are refused', PERCENT)
     .option('--ttl <time>', 'how long the preview lives after this deploy, for example 12h; default 3d', parseDuration)
     .action(async (options: GlobalOptions & DeployOptions) => {
       const { runDeploy } = await import('../deploy/command.ts')
@@ -41,8 +46,28 @@ export function addDeployCommands(program: Command, terminal: Terminal): void {
       await compareVersions(terminal, await open(terminal, options), { a, b })
     })
 
+  withNamespace(program.command('rollout'))
+    .description('Show the roll-out: both versions side by side. With --percent, change the part of the clients.')
+    .option('--percent <percent>', 'the part of the clients that gets the version', PERCENT)
+    .option('--max-failed-lobbies <percent>', 'roll back by itself when more lobbies of it fail', PERCENT)
+    .option('--max-refused-finds <percent>', 'roll back by itself when more finds of it are refused', PERCENT)
+    .action(async (options: GlobalOptions & RolloutOptions) => {
+      const { runRollout } = await import('../deploy/rollout.ts')
+      await runRollout(terminal, await open(terminal, options), options)
+    })
+
+  withNamespace(program.command('promote'))
+    .description('Give all clients the version of the roll-out.')
+    .option('-m, --message <text>', 'why: the history of the namespace keeps it')
+    .action(async (options: GlobalOptions & { message?: string }) => {
+      const { promote } = await import('../deploy/rollout.ts')
+      await promote(terminal, await open(terminal, options), options)
+    })
+
   withNamespace(program.command('rollback'))
-    .description('Switch the namespace back. Default: the last version that worked, of which a lobby became ready.')
+    .description(
+      'End the roll-out, or switch the namespace back. Default: the last version that worked, of which a lobby became ready.',
+    )
     .argument('[version]', 'name or id of the version')
     .option('-m, --message <text>', 'why: the history of the namespace keeps it')
     .option('-y, --yes', 'do not ask')

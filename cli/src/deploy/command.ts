@@ -7,9 +7,11 @@ import { ago } from '../times.ts'
 import { type DeployOptions, deployProject } from './deploy.ts'
 import { createMissingGame } from './new-game.ts'
 import { checkPreviewOptions } from './preview.ts'
+import { checkRolloutOptions } from './rollout.ts'
 
 export async function runDeploy(terminal: Terminal, options: GlobalOptions & DeployOptions): Promise<void> {
   checkPreviewOptions(options)
+  checkRolloutOptions(options)
   const project = readProject(terminal.cwd)
   const session = await openSession(terminal, options)
   const named = options.game ?? (terminal.env.GAME_ID || undefined)

@@ -26,6 +26,7 @@ import { firstPageHint } from './first-page.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
 import { readImage } from './image.ts'
 import { type PreviewOptions, previewTarget } from './preview.ts'
+import { beginRollout, type RolloutOptions } from './rollout.ts'
 import type { DeployTarget } from './target.ts'
 import { type ServerSource, type Uploaded, uploadServer, uploadSite } from './uploads.ts'
 import { hasGameModes, readVersion } from './versions.ts'
@@ -38,7 +39,8 @@ export type DeployOptions = {
   check?: boolean
   /** Waits for no lobby, before the switch or after it. */
   detach?: boolean
-} & PreviewOptions
+} & PreviewOptions &
+  RolloutOptions
 
 /** Names are those of the API. */
 export type DeployResult = {
@@ -109,13 +111,10 @@ async function deployTo(
       : (target.namespace ?? (await target.put(version.version_id)))
     is_switched = true
     if (checked !== null) await giveSeatBack(session, game.game_id, checked.lobby_id).catch(ignoreRefusal)
-    terminal.note(
-      version.is_new
-        ? `${target.name_id} runs version ${version.display_name} from now on. Running lobbies keep theirs.`
-        : `${target.name_id} runs this already, as version ${version.display_name}.`,
-    )
+    terminal.note(switchedText(deploying, version))
     const ids = { game_id: game.game_id, namespace_id: namespace.namespace_id, version_id: version.version_id }
-    const lobby = checked ?? (await firstLobby(deploying, { ...ids, config }, version.is_new))
+    const is_for_all = version.is_new && options.percent === undefined
+    const lobby = checked ?? (await firstLobby(deploying, { ...ids, config }, is_for_all))
     const url = site === null ? null : await siteUrl(session, game.name_id, namespace.name_id)
     return {
       ...ids,
@@ -131,6 +130,13 @@ async function deployTo(
     if (!terminal.signal.aborted) throw error
     throw interrupted(target, is_switched)
   }
+}
+
+function switchedText({ target, options: { percent } }: Deploying, { display_name, is_new }: CreatedVersion): string {
+  if (!is_new) return `${target.name_id} runs this already, as version ${display_name}.`
+  if (percent === undefined)
+    return `${target.name_id} runs version ${display_name} from now on. Running lobbies keep theirs.`
+  return `${target.name_id} gives version ${display_name} to ${percent} % of the clients from now on: muster rollout`
 }
 
 function interrupted(target: DeployTarget, is_switched: boolean): Failure {
@@ -154,7 +160,10 @@ function stateOf({ name_id, current }: DeployTarget): string {
   return current === null ? `${name_id} was not created` : `${name_id} still runs version ${current.display_name}`
 }
 
-async function namespaceTarget(session: Session, { message }: DeployOptions): Promise<DeployTarget> {
+async function namespaceTarget(
+  session: Session,
+  { message, percent, ...limits }: DeployOptions,
+): Promise<DeployTarget> {
   const { game_id } = await session.game()
   const namespace = await session.namespace()
   const found = (await session.gameFull()).namespaces.find((one) => one.namespace_id === namespace.namespace_id)
@@ -164,6 +173,10 @@ async function namespaceTarget(session: Session, { message }: DeployOptions): Pr
     namespace,
     current: await readVersion(session, found.version_id),
     async put(version_id) {
+      if (percent !== undefined) {
+        await beginRollout(session, version_id, percent, limits)
+        return namespace
+      }
       const params = { game_id, namespace_id: namespace.namespace_id }
       const body = message === undefined ? { version_id } : { version_id, message }
       await session.client.call(updateGameNamespaceVersion, { params, body })

@@ -5,17 +5,19 @@ import { readableConfig } from '@musterhost/contract/readable-config'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
+import { rollBackRollout } from './rollout.ts'
 import { findLastWorking, findVersion, readVersion, readVersions } from './versions.ts'
 
 export type RollbackOptions = { message?: string; yes?: boolean }
 
-/** `wanted` undefined: the last version that worked. */
+/** `wanted` undefined: ends the roll-out under way, or puts back the last version that worked. */
 export async function rollBack(
   terminal: Terminal,
   session: Session,
   wanted: string | undefined,
   options: RollbackOptions,
 ): Promise<void> {
+  if (wanted === undefined && (await rollBackRollout(terminal, session, options))) return
   const game = await session.game()
   const namespace = await session.namespace()
   const current_id = (await session.gameFull()).namespaces.find(

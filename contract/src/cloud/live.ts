@@ -20,7 +20,7 @@ export const LobbySummaryAnalytics = object(
     is_stalled: Type.Boolean({
       description: 'Whether the server has stopped responding. A stalled lobby takes no new players.',
     }),
-    is_outdated: Type.Boolean({ description: 'Whether another version is deployed now.' }),
+    is_outdated: Type.Boolean({ description: 'Whether its version is neither deployed nor rolled out now.' }),
     max_players_normal: Count('Maximum number of players when a player comes by find.'),
     max_players_direct: Count('Maximum number of players when a player comes by join.'),
     max_players_party: Count('Maximum number of players when a party comes.'),

@@ -123,7 +123,7 @@ export const LogsLobbySummary = object(
               is_stalled: Type.Boolean({
                 description: 'Whether the server has stopped responding. A stalled lobby takes no new players.',
               }),
-              is_outdated: Type.Boolean({ description: 'Whether another version is deployed now.' }),
+              is_outdated: Type.Boolean({ description: 'Whether its version is neither deployed nor rolled out now.' }),
             },
             'State of the running lobby. Absent when it has stopped.',
           ),

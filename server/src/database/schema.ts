@@ -23,6 +23,8 @@ export type Schema = {
   namespaces: NamespaceTable
   namespace_auth_users: NamespaceAuthUserTable
   namespace_versions: NamespaceVersionTable
+  rollouts: RolloutTable
+  rollout_finds: RolloutFindsTable
   versions: VersionTable
   uploads: UploadTable
   upload_files: UploadFileTable
@@ -354,6 +356,24 @@ type NamespaceVersionTable = {
   message: string | null
   is_rollback: Generated<boolean>
 }
+
+/** A version that a part of the clients gets. `end_ts` null: it is under way. Percents are whole. */
+type RolloutTable = {
+  rollout_id: string
+  namespace_id: string
+  version_id: string
+  deployed_version_id: string
+  percent: number
+  failed_lobbies_percent_max: number | null
+  refused_finds_percent_max: number | null
+  begin_ts: Date
+  end_ts: Date | null
+  outcome: 'promoted' | 'rolled_back' | 'replaced' | null
+  reason: string | null
+}
+
+/** Finds for a version since the roll-out began, and those that were refused. */
+type RolloutFindsTable = { rollout_id: string; version_id: string; find_count: number; refused_count: number }
 
 /**
  * `config` is the version config, checked by the contract (contract/src/version-config.ts), without its secrets: they are

@@ -34,6 +34,7 @@ import { nodes } from './cloud/nodes.ts'
 import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
+import { rollouts } from './cloud/rollouts.ts'
 import { search } from './cloud/search.ts'
 import { secrets } from './cloud/secrets.ts'
 import { sites } from './cloud/sites.ts'
@@ -79,6 +80,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...invites,
     ...games(records),
     ...namespaces,
+    ...rollouts,
     ...domains,
     ...secrets,
     ...namespaceCdn,

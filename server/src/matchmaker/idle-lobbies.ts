@@ -49,8 +49,12 @@ const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set<Change['kind']>([
   'version_draining',
 ])
 
-type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }
-type Deployed = { namespace_id: string; version_id: string }
+type Wanted = Pick<Deployed, 'version_id' | 'rollout_version_id'> & {
+  rules: IdleRules
+  plans: readonly { plan: LobbyPlan; idle_min: number }[]
+}
+/** `rollout_version_id` null: no roll-out is under way. */
+type Deployed = { namespace_id: string; version_id: string; rollout_version_id: string | null }
 
 type IdleLobbies = { close: () => Promise<void> }
 
@@ -167,8 +171,9 @@ class IdleLobbyStarter {
     const all = await this.#selectDeployed()
       .where((where) =>
         where.or([
-          where('namespace_id', '=', sql<string>`any(${this.#books.namespaceIds()})`),
-          sql<boolean>`jsonb_path_exists(config, '$.matchmaker.**.idle_lobbies')`,
+          where('namespaces.namespace_id', '=', sql<string>`any(${this.#books.namespaceIds()})`),
+          sql<boolean>`jsonb_path_exists(versions.config, '$.matchmaker.**.idle_lobbies')`,
+          sql<boolean>`jsonb_path_exists(next.config, '$.matchmaker.**.idle_lobbies')`,
         ]),
       )
       .limit(NAMESPACES_MAX)
@@ -181,14 +186,18 @@ class IdleLobbyStarter {
   }
 
   #deployedOf(namespace_ids: readonly string[]): Promise<Deployed[]> {
-    return this.#selectDeployed().where('namespace_id', '=', sql<string>`any(${namespace_ids})`).execute()
+    return this.#selectDeployed().where('namespaces.namespace_id', '=', sql<string>`any(${namespace_ids})`).execute()
   }
 
   #selectDeployed() {
     return this.#ctx.db
       .selectFrom('namespaces')
       .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
-      .select(['namespace_id', 'versions.version_id'])
+      .leftJoin('rollouts', (join) =>
+        join.onRef('rollouts.namespace_id', '=', 'namespaces.namespace_id').on('rollouts.end_ts', 'is', null),
+      )
+      .leftJoin('versions as next', 'next.version_id', 'rollouts.version_id')
+      .select(['namespaces.namespace_id', 'versions.version_id', 'rollouts.version_id as rollout_version_id'])
   }
 
   /** A version that cannot be read does not keep the others from being read. */
@@ -204,25 +213,36 @@ class IdleLobbyStarter {
     }
   }
 
-  async #learn({ namespace_id, version_id }: Deployed): Promise<void> {
-    if (this.#wanted.get(namespace_id)?.version_id === version_id) {
+  async #learn({ namespace_id, version_id, rollout_version_id }: Deployed): Promise<void> {
+    const before = this.#wanted.get(namespace_id)
+    if (before?.version_id === version_id && before.rollout_version_id === rollout_version_id) {
       this.#setRules(namespace_id)
       return
     }
     this.#forget(namespace_id)
-    const game_modes = await this.#namespaces.gameModes(version_id)
-    const plans = plansOf(this.#ctx.config, version_id, game_modes.values()).map((plan) => {
-      const { min, max } = idleLobbiesIn(game_modes.get(plan.game_mode)!, plan.region)
-      return { plan, idle_min: min, idle_max: max }
-    })
+    const plans = await this.#plansOf(version_id)
+    if (rollout_version_id !== null) plans.push(...(await this.#plansOf(rollout_version_id)))
     const idle_max = new Map(plans.map((item) => [keyOf(namespace_id, item.plan), item.idle_max]))
     this.#wanted.set(namespace_id, {
       version_id,
-      rules: { version_id, idle_max: (lobby) => idle_max.get(keyOf(namespace_id, lobby)) ?? 0 },
+      rollout_version_id,
+      rules: {
+        version_id,
+        rollout_version_id: rollout_version_id ?? undefined,
+        idle_max: (lobby) => idle_max.get(keyOf(namespace_id, lobby)) ?? 0,
+      },
       plans: plans.filter(({ idle_min }) => idle_min > 0),
     })
     this.#setRules(namespace_id)
     this.#lacking.add(namespace_id)
+  }
+
+  async #plansOf(version_id: string): Promise<{ plan: LobbyPlan; idle_min: number; idle_max: number }[]> {
+    const game_modes = await this.#namespaces.gameModes(version_id)
+    return plansOf(this.#ctx.config, version_id, game_modes.values()).map((plan) => {
+      const { min, max } = idleLobbiesIn(game_modes.get(plan.game_mode)!, plan.region)
+      return { plan, idle_min: min, idle_max: max }
+    })
   }
 
   #forget(namespace_id: string): void {
@@ -299,7 +319,8 @@ class IdleLobbyStarter {
     }
     if (reason !== 'exited' && reason !== 'never_ready') return
     // A check of a version before its deploy pauses no idle lobby.
-    if (lobby.version_id !== this.#wanted.get(namespace_id)?.version_id) return
+    const wanted = this.#wanted.get(namespace_id)
+    if (lobby.version_id !== wanted?.version_id && lobby.version_id !== wanted?.rollout_version_id) return
     const { failure_count, begin_ms, until_ms } = this.#pauses.failed(key, null)
     const pause_ms = until_ms - begin_ms
     const { region, game_mode } = lobby

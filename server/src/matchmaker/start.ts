@@ -19,6 +19,7 @@ import type { MatchmakerContext } from './seats/context.ts'
 import { countFindDurations } from './seats/find-durations.ts'
 import { createWrongCodes } from './seats/lobby-codes.ts'
 import { RecentWaits } from './seats/matching/recent-waits.ts'
+import { countRolloutFinds } from './seats/rollout-finds.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
 import { ShardLeases } from './shards/shard-leases.ts'
@@ -67,6 +68,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   opened.defer(() => explanations.close())
   const find_durations = countFindDurations(ctx)
   opened.defer(() => find_durations.close())
+  const rollout_finds = countRolloutFinds(ctx)
+  opened.defer(() => rollout_finds.close())
   const projection = new Projection(pool, log)
   opened.defer(() => projection.close())
   const books: Books = new Books({
@@ -100,7 +103,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const { failed_starts, run_starts, edges } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
   const context: MatchmakerContext = {
     ...ctx,
-    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations, find_durations },
+    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations, find_durations, rollout_finds },
     askProvider: createAskProvider(ctx),
     askGame: createAskGame(ctx),
     decision_logs: new DecisionLogs(ctx, explanations),

@@ -17,6 +17,7 @@ import { openLobbyFeed } from '../cloud/lobbies/live-feeds.ts'
 import { openLogReaders } from '../cloud/lobbies/logs.ts'
 import { createFeeds } from '../cloud/lobbies/shared-feeds.ts'
 import { startExpiry } from '../cloud/namespaces/expiry.ts'
+import { watchRollouts } from '../cloud/namespaces/watch-rollouts.ts'
 import { startNodeUse } from '../cloud/nodes/node-use.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
@@ -131,6 +132,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   background.defer(() => scrub.stop())
   const expiry = startExpiry(ctx)
   background.defer(() => expiry.stop())
+  const rollouts = watchRollouts(ctx)
+  background.defer(() => rollouts.close())
   const sweeper = startSweeping(ctx)
   background.defer(() => sweeper.stop())
   waiting.defer(startOrdering(ctx))

@@ -49,6 +49,7 @@ const ORDER = [
   ...['games.gameBannerUploadPrepare', 'games.gameBannerUploadComplete'],
   ...['games.namespaces.createGameNamespace', 'games.namespaces.renameGameNamespace'],
   ...['games.namespaces.updateGameNamespaceVersion', 'games.namespaces.updateGameNamespaceMatchmakerConfig'],
+  ...['games.namespaces.setRollout', 'games.namespaces.endRollout'],
   'games.namespaces.updateGameNamespaceExpiry',
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
   ...['games.secrets.setGameSecret', 'games.secrets.removeGameSecret'],

@@ -154,6 +154,9 @@ function namespaceCalls(world: World): Record<string, Call> {
     'games.namespaces.validateGameNamespace': { params, body: { display_name: name, name_id: name } },
     'games.namespaces.getGameNamespaceById': { params: namespace },
     'games.namespaces.updateGameNamespaceVersion': { params: namespace, body: { version_id } },
+    'games.namespaces.setRollout': { params: namespace, body: { version_id: world.next_version_id, percent: 1 } },
+    'games.namespaces.getRollout': { params: namespace },
+    'games.namespaces.endRollout': { params: namespace, body: { outcome: 'rolled_back' } },
     'games.namespaces.updateGameNamespaceExpiry': { params: namespace, body: {} },
     'games.namespaces.updateGameNamespaceMatchmakerConfig': {
       params: namespace,

@@ -107,9 +107,18 @@ function inOrder(): Operation[] {
   return [...OPERATIONS.filter(comesFirst), ...OPERATIONS.filter((operation) => !comesFirst(operation))]
 }
 
-function idsOf({ game, other, seat, upload_id, spare_cloud_id }: World): string[] {
+function idsOf({ game, other, seat, next_version_id, upload_id, spare_cloud_id }: World): string[] {
   const { game_id, group_id, namespace_id, version_id } = game
-  const own = [game_id, group_id, namespace_id, version_id, upload_id, spare_cloud_id, seat.lobby.lobby_id]
+  const own = [
+    game_id,
+    group_id,
+    namespace_id,
+    version_id,
+    next_version_id,
+    upload_id,
+    spare_cloud_id,
+    seat.lobby.lobby_id,
+  ]
   return [...own, other.game_id, other.namespace_id, UNKNOWN_ID]
 }
 
@@ -195,6 +204,7 @@ const BEHIND = [
     'explanations',
     'find_durations',
     'platform_find_durations',
+    'rollout_finds',
     'node_use',
     'ray_spans',
     'job_runs',

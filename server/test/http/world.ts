@@ -29,6 +29,8 @@ export type World = {
   /** In the same lobby, of a player with an identity. */
   mate: Seat
   other_seat: Seat
+  /** A version of the game that is not deployed. */
+  next_version_id: string
   /** Of a site that was prepared and has not arrived. */
   upload_id: string
   /** Ids of tokens that nobody here calls with. */
@@ -113,6 +115,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     seat,
     mate,
     other_seat,
+    next_version_id: await platform.createVersion(game, MODES),
     upload_id: site.upload_id,
     spare_cloud_id: idOf(await cloudToken(game.game_id)),
     spare_public_id: idOf(spare.token),

@@ -4,7 +4,7 @@ import { changeLines, changesBetween } from '@musterhost/contract/differences'
 import { readableConfig } from '@musterhost/contract/readable-config'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { getGameVersionById, updateGameNamespaceVersion } from '../../api/operations.gen.ts'
+import { getGameVersionById, setRollout, updateGameNamespaceVersion } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
 import { gameLink, namespaceLink } from '../../links.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
@@ -14,6 +14,10 @@ import { CheckField, SelectField, TextField } from '../../parts/fields.tsx'
 import { Dialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Loading, LogLines, Notice } from '../../parts/notice.tsx'
 import { type CheckedDeploy, useCheckedDeploy } from './checked-deploy.ts'
+import { PARTS } from './rollout-parts.ts'
+
+/** The part of its lobbies that may fail before a roll-out is rolled back by itself, in percent. */
+const FAILED_LOBBIES_PERCENT_MAX = 20
 
 export type DeployDialogProps = {
   game_id: string
@@ -35,33 +39,39 @@ export default function DeployDialog(props: DeployDialogProps) {
   const [message, setMessage] = useState(
     is_rollback ? `Rollback from ${current?.display_name ?? 'a deleted version'}` : '',
   )
+  /** Empty: all clients. */
+  const [part, setPart] = useState('')
   const [is_checked, setChecked] = useState(!is_rollback)
   const name = versions.find((version) => version.version_id === version_id)?.display_name ?? version_id
-  const deploy = useChange(updateGameNamespaceVersion, {
-    done: `${namespace.display_name} runs ${name} from now on.`,
-    onDone: () => {
-      onClose()
-      // The page of the namespace shows the progress of the deploy.
-      void navigate({ to: namespaceLink(game_id, namespace.namespace_id) })
-    },
-    shows_errors: true,
-  })
-  const checked = useCheckedDeploy(name, (input) => deploy.mutateAsync(input))
+  const onDone = (): void => {
+    onClose()
+    // The page of the namespace shows the progress of the deploy.
+    void navigate({ to: namespaceLink(game_id, namespace.namespace_id) })
+  }
+  const done = `${namespace.display_name} runs ${name} from now on.`
+  const deploy = useChange(updateGameNamespaceVersion, { done, onDone, shows_errors: true })
+  const begun = `${part} % of the clients of ${namespace.display_name} get ${name} from now on.`
+  const rollout = useChange(setRollout, { done: begun, onDone, shows_errors: true })
+  const params = { game_id, namespace_id: namespace.namespace_id }
   const input = {
-    params: { game_id, namespace_id: namespace.namespace_id },
+    params,
     body: { version_id, ...(message === '' ? {} : { message }), ...(is_rollback ? { is_rollback } : {}) },
   }
+  const limits = { failed_lobbies_percent_max: FAILED_LOBBIES_PERCENT_MAX }
+  const part_input = { params, body: { version_id, percent: Number(part), ...limits } }
+  const run = () => (part === '' ? deploy.mutateAsync(input) : rollout.mutateAsync(part_input))
+  const checked = useCheckedDeploy(name, run)
   const option = message === '' ? '' : ` -m "${message.replaceAll('"', '\\"')}"`
   if (others.length === 0) return <NoOtherVersion game_id={game_id} namespace={namespace} onClose={onClose} />
   return (
     <FormDialog
       title={is_rollback ? `Roll back ${namespace.display_name}` : `Deploy to ${namespace.display_name}`}
-      submit={is_rollback ? `Roll back to ${name}` : `Deploy ${name}`}
+      submit={is_rollback ? `Roll back to ${name}` : part === '' ? `Deploy ${name}` : `Roll out ${name}`}
       is_wide
-      is_busy={deploy.isPending || checked.waiting !== null}
+      is_busy={deploy.isPending || rollout.isPending || checked.waiting !== null}
       is_ready={version_id !== ''}
-      error={checked.error ?? deploy.error}
-      onSubmit={() => (is_checked ? checked.start(input) : deploy.mutate(input))}
+      error={checked.error ?? deploy.error ?? rollout.error}
+      onSubmit={() => (is_checked ? checked.start(input) : void run().catch(() => undefined))}
       onClose={onClose}
     >
       <SelectField
@@ -70,13 +80,16 @@ export default function DeployDialog(props: DeployDialogProps) {
         onChange={setVersion}
         options={others.map((version) => ({ value: version.version_id, text: version.display_name }))}
       />
-      <TextField
-        label="Message"
-        hint="Optional. The history of the namespace shows it."
-        maxLength={500}
-        value={message}
-        onChange={setMessage}
-      />
+      {is_rollback ? null : <PartField value={part} onChange={setPart} />}
+      {part === '' ? (
+        <TextField
+          label="Message"
+          hint="Optional. The history of the namespace shows it."
+          maxLength={500}
+          value={message}
+          onChange={setMessage}
+        />
+      ) : null}
       <CheckField
         label="Start a lobby first"
         hint="The namespace keeps its version when the server does not become ready."
@@ -87,8 +100,8 @@ export default function DeployDialog(props: DeployDialogProps) {
       {checked.waiting === null ? null : <CheckProgress name={name} {...checked.waiting} />}
       {version_id === '' ? null : <Difference game_id={game_id} from_id={namespace.version_id} to_id={version_id} />}
       <p className="text-xs text-soft">
-        Lobbies that run play on until they end; new players get the chosen version. Stored data, limits, domains and
-        users of the site stay as they are.
+        Lobbies that run play on until they end; {part === '' ? 'new players' : `${part} % of the clients`} get the
+        chosen version. Stored data, limits, domains and users of the site stay as they are.
       </p>
       {checked.error === null ? null : (
         <p>
@@ -96,13 +109,30 @@ export default function DeployDialog(props: DeployDialogProps) {
         </p>
       )}
       <div>
-        <CopyAs
-          operation={updateGameNamespaceVersion}
-          input={input}
-          muster={`rollback ${name} --namespace ${namespace.name_id}${option}`}
-        />
+        {part === '' ? (
+          <CopyAs
+            operation={updateGameNamespaceVersion}
+            input={input}
+            muster={`rollback ${name} --namespace ${namespace.name_id}${option}`}
+          />
+        ) : (
+          <CopyAs operation={setRollout} input={part_input} />
+        )}
       </div>
     </FormDialog>
+  )
+}
+
+function PartField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const rolled = `It is rolled back by itself when more than ${FAILED_LOBBIES_PERCENT_MAX} % of its lobbies fail.`
+  return (
+    <SelectField
+      label="Clients"
+      hint={value === '' ? 'A part of the clients can get the version first: a roll-out.' : rolled}
+      value={value}
+      onChange={onChange}
+      options={[{ value: '', text: 'All' }, ...PARTS.map((one) => ({ value: String(one), text: `${one} %` }))]}
+    />
   )
 }
 

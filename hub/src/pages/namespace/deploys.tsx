@@ -21,6 +21,7 @@ import { usePageActions } from '../../shell/page-actions.ts'
 import { useMay, versionName } from '../game/game.ts'
 import { DeployProgress } from './deploy-progress.tsx'
 import { useNamespace } from './namespace.ts'
+import { Rollout } from './rollout.tsx'
 import { OpenSite } from './site-address.tsx'
 
 const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
@@ -76,6 +77,7 @@ export default function Deploys() {
       }
     >
       <ExpiryLine />
+      <Rollout />
       {deploys[0] === undefined ? null : <DeployProgress key={deploys[0].deploy_id} deploy={deploys[0]} />}
       <Section
         title="Deploys"

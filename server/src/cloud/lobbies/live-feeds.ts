@@ -8,14 +8,14 @@ import { shardOf } from '../../journal/pages.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import type { LiveLobbies } from './live.ts'
-import { applyRow, loadLiveLobbies, readUsage } from './load-live.ts'
+import { applyRow, loadLiveLobbies, readDeployed, readUsage } from './load-live.ts'
 import { type FeedWish, type OpenFeed, requireFeed } from './shared-feeds.ts'
 
 /** What a lost word about a deployment costs. */
 const DEPLOYED_EVERY_MS = 2_000
 const RELOAD_MS = 1_000
 const INDEX = {
-  form: /^\d{1,16}\.[0-9a-f-]{36}(\.\d{1,16})?$/,
+  form: /^\d{1,16}\.[0-9a-f-]{36}(\+[0-9a-f-]{36})?(\.\d{1,16})?$/,
   message: 'A watch_index is what an answer had as its watch.index, or a message as its index.',
 }
 /** As often as the runner samples a young lobby. */
@@ -63,11 +63,8 @@ export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise
     concerns: (payload) => payload === '' || payload === namespace_id,
     every_ms: DEPLOYED_EVERY_MS,
     async run() {
-      const { rows } = await ctx.pool.query<{ version_id: string }>(
-        'select version_id from namespaces where namespace_id = $1',
-        [namespace_id],
-      )
-      if (rows[0] !== undefined && live.deploy(rows[0].version_id)) notify()
+      const versions = await readDeployed(ctx.pool, namespace_id)
+      if (versions !== undefined && live.deploy(versions)) notify()
     },
     failure: 'what is deployed could not be read; trying again',
   })

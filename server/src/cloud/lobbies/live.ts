@@ -52,6 +52,8 @@ export type LoadedLobby = LobbyBasics &
   Pick<Live, 'is_ready' | 'is_closed' | 'is_stalled'> & { seats: ReadonlyMap<string, boolean>; use: Use | null }
 /** The newest sample of a lobby. */
 export type LobbySample = Use & { lobby_id: string }
+/** The versions that are not outdated. `rollout_version_id` null: no roll-out is under way. */
+export type DeployedVersions = { version_id: string; rollout_version_id: string | null }
 /** `revision`: what the subscriber knows after the message; it means nothing in another LiveLobbies. */
 export type LiveUpdate = { message: LiveMessage; revision: number }
 
@@ -65,14 +67,14 @@ export class LiveLobbies {
   /** Updates of this revision, by what their subscribers know. */
   readonly #updates = new Map<number | string, LiveUpdate>()
   #seq: number
-  #deployed: string
+  #deployed: DeployedVersions
   #revision = 0
   /** When `measure` last changed anything, by the clock of the process. */
   #measured_ms = 0
 
-  constructor(seq: number, version_id: string, loaded: readonly LoadedLobby[]) {
+  constructor(seq: number, deployed: DeployedVersions, loaded: readonly LoadedLobby[]) {
     this.#seq = seq
-    this.#deployed = version_id
+    this.#deployed = deployed
     this.#forgotten = { seq, revision: 0 }
     for (const { seats, use, ...one } of loaded) {
       const sampled = { use: use === null ? undefined : shownUse(use), use_ms: 0 }
@@ -104,13 +106,14 @@ export class LiveLobbies {
   }
 
   /** Returns whether that changed anything. */
-  deploy(version_id: string): boolean {
-    if (version_id === this.#deployed) return false
+  deploy(deployed: DeployedVersions): boolean {
+    const before = this.#deployed
+    if (textOf(before) === textOf(deployed)) return false
     this.#revise()
     for (const lobby of this.#lobbies.values()) {
-      if (lobby.version_id === this.#deployed || lobby.version_id === version_id) lobby.revision = this.#revision
+      if (isOutdated(lobby, before) !== isOutdated(lobby, deployed)) lobby.revision = this.#revision
     }
-    this.#deployed = version_id
+    this.#deployed = deployed
     return true
   }
 
@@ -228,7 +231,7 @@ export class LiveLobbies {
   }
 
   #index(): string {
-    return `${this.#seq}.${this.#deployed}.${this.#measured_ms}`
+    return `${this.#seq}.${textOf(this.#deployed)}.${this.#measured_ms}`
   }
 
   #snapshot(): LiveUpdate {
@@ -244,7 +247,7 @@ export class LiveLobbies {
     const from_seq = Number(known_seq)
     const from_ms = Number(known_ms ?? 0) - CLOCKS_MS
     const is_forgotten = from_seq < this.#forgotten.seq || from_seq > this.#seq
-    if (known_version !== this.#deployed || is_forgotten) return this.#snapshot()
+    if (known_version !== textOf(this.#deployed) || is_forgotten) return this.#snapshot()
     return this.#changes((one) => one.seq > from_seq || (one.use_ms ?? 0) > from_ms)
   }
 
@@ -268,7 +271,7 @@ export class LiveLobbies {
       is_idle: lobby.total === 0,
       is_closed: lobby.is_closed,
       is_stalled: lobby.is_stalled,
-      is_outdated: lobby.version_id !== this.#deployed,
+      is_outdated: isOutdated(lobby, this.#deployed),
       max_players_normal: lobby.max_players_normal,
       max_players_direct: lobby.max_players_direct,
       max_players_party: lobby.max_players_party,
@@ -278,6 +281,15 @@ export class LiveLobbies {
       ...(lobby.use === undefined ? {} : { usage: lobby.use }),
     }
   }
+}
+
+function isOutdated({ version_id }: Pick<Live, 'version_id'>, deployed: DeployedVersions): boolean {
+  return version_id !== deployed.version_id && version_id !== deployed.rollout_version_id
+}
+
+/** A part of an index. */
+function textOf({ version_id, rollout_version_id }: DeployedVersions): string {
+  return rollout_version_id === null ? version_id : `${version_id}+${rollout_version_id}`
 }
 
 function basicsOf(lobby: LobbyBasics): LobbyBasics {

@@ -5,7 +5,7 @@ import type { PoolClient } from 'pg'
 import type { Context } from '../../context.ts'
 import { shardOf } from '../../journal/pages.ts'
 import { READ_ROWS_MAX, type Row, readRows } from '../../journal/read.ts'
-import { LiveLobbies, type LoadedLobby, type LobbySample } from './live.ts'
+import { type DeployedVersions, LiveLobbies, type LoadedLobby, type LobbySample } from './live.ts'
 
 type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms' | 'use'> & {
   used_cores: number | null
@@ -46,21 +46,34 @@ export async function loadLiveLobbies(ctx: Context, namespace_id: string): Promi
 
 async function readSnapshot(client: PoolClient, namespace_id: string): Promise<LiveLobbies> {
   const shard = shardOf(namespace_id)
-  const { rows: head } = await client.query<{ version_id: string; projected_seq: number }>(
-    `select version_id, coalesce((select projected_seq from shards where shard = $1), 0) as projected_seq
-      from namespaces where namespace_id = $2`,
-    [shard, namespace_id],
+  const deployed = await readDeployed(client, namespace_id)
+  if (deployed === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const { rows: shards } = await client.query<{ projected_seq: number }>(
+    'select projected_seq from shards where shard = $1',
+    [shard],
   )
-  const [namespace] = head
-  if (namespace === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
   const { rows } = await client.query<LobbyRow>(LOBBIES_SQL, [shard, namespace_id])
-  const live = new LiveLobbies(namespace.projected_seq, namespace.version_id, rows.map(loadedOf))
+  const live = new LiveLobbies(shards[0]?.projected_seq ?? 0, deployed, rows.map(loadedOf))
   for (let count = READ_ROWS_MAX; count === READ_ROWS_MAX; ) {
     const tail = await readRows(client, { shard, after: live.seq })
     for (const row of tail) applyRow(live, namespace_id, row)
     count = tail.length
   }
   return live
+}
+
+/** Undefined: the namespace does not exist. */
+export async function readDeployed(
+  db: Pick<PoolClient, 'query'>,
+  namespace_id: string,
+): Promise<DeployedVersions | undefined> {
+  const { rows } = await db.query<DeployedVersions>(
+    `select n.version_id, r.version_id as rollout_version_id
+      from namespaces n left join rollouts r on r.namespace_id = n.namespace_id and r.end_ts is null
+      where n.namespace_id = $1`,
+    [namespace_id],
+  )
+  return rows[0]
 }
 
 /** The newest samples of all running lobbies of the namespace. */

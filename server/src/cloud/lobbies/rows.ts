@@ -22,7 +22,9 @@ export type LobbyRow = {
 /** Columns of `lobbies l` and, where there is one, `lobby_runs r`. */
 export const LOBBY_COLUMNS = `l.lobby_id, l.namespace_id, l.game_mode, l.region, l.create_ts, l.ready_ts, l.stop_ts, l.stop_reason,
   l.player_count, l.is_closed, l.is_stalled,
-  l.version_id is distinct from (select version_id from namespaces n where n.namespace_id = l.namespace_id) as is_outdated,
+  l.version_id is distinct from (select version_id from namespaces n where n.namespace_id = l.namespace_id) and not exists (
+    select from rollouts o where o.namespace_id = l.namespace_id and o.version_id = l.version_id and o.end_ts is null
+  ) as is_outdated,
   r.start_ts, r.exit_ts, r.exit_code, r.exit_reason`
 
 /**

@@ -35,6 +35,30 @@ export async function recordDeploys(
     .execute()
 }
 
+/**
+ * Deploys a version to a namespace whose row the transaction has locked. A roll-out under way ends: it is promoted by the
+ * deploy of its version, and replaced by that of another. `now` in ms.
+ */
+export async function putVersion(
+  trx: Database,
+  caller: Caller,
+  deploy: { namespace_id: string; version_id: string; message?: string | undefined; is_rollback?: boolean },
+  now: number,
+): Promise<void> {
+  const { namespace_id, version_id } = deploy
+  await trx.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
+  await recordDeploys(trx, caller, [deploy], now)
+  await trx
+    .updateTable('rollouts')
+    .set({
+      end_ts: new Date(now),
+      outcome: sql`case when version_id = ${version_id}::uuid then 'promoted' else 'replaced' end`,
+    })
+    .where('namespace_id', '=', namespace_id)
+    .where('end_ts', 'is', null)
+    .execute()
+}
+
 /** Newest first. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND; an anchor that is not of the namespace ends the list. */
 export async function listDeploys(
   ctx: Context,

@@ -28,7 +28,7 @@ import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
 import { listAuthUsers } from './cdn.ts'
-import { recordDeploys } from './deploys.ts'
+import { putVersion, recordDeploys } from './deploys.ts'
 import { checkExpireTs } from './expiry.ts'
 
 const nameTaken = (name_id: string): ErrorDetail =>
@@ -176,8 +176,7 @@ export async function setVersion(
       .where('namespace_id', '=', namespace_id)
       .forNoKeyUpdate()
       .executeTakeFirstOrThrow(() => new ApiError('NAMESPACE_NOT_FOUND'))
-    await trx.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
-    await recordDeploys(trx, caller, [{ namespace_id, version_id, message, is_rollback }], now)
+    await putVersion(trx, caller, { namespace_id, version_id, message, is_rollback }, now)
     return { before, after: { version_id, message, ...(is_rollback && { is_rollback }) } }
   })
   await deploy.catch((error: unknown) => {

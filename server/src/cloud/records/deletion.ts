@@ -151,7 +151,18 @@ export async function deleteVersion(
     const namespaces = await trx
       .selectFrom('namespaces')
       .select('namespace_id as id')
-      .where('version_id', '=', version_id)
+      .where((is) =>
+        is.or([
+          is('version_id', '=', version_id),
+          is('namespace_id', 'in', (of) =>
+            of
+              .selectFrom('rollouts')
+              .select('rollouts.namespace_id')
+              .where('rollouts.version_id', '=', version_id)
+              .where('end_ts', 'is', null),
+          ),
+        ]),
+      )
       .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     const lobbies = await trx

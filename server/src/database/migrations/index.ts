@@ -11,6 +11,7 @@ import { statements as lobbyCodes } from './0108-lobby-codes.ts'
 import { statements as ratings } from './0109-ratings.ts'
 import { statements as processNumbers } from './0110-process-numbers.ts'
 import { statements as spectators } from './0111-spectators.ts'
+import { statements as rollouts } from './0112-rollouts.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0109-ratings', statements: ratings },
   { name: '0110-process-numbers', statements: processNumbers },
   { name: '0111-spectators', statements: spectators },
+  { name: '0112-rollouts', statements: rollouts },
 ]

@@ -1,5 +1,6 @@
 // A site's files over HTTP. A path is decoded once and looked up as a key of the manifest, so no spelling of it leads to
-// anything but a file of the site. The response depends only on the request's host, path, accepted encodings and range. Small
+// anything but a file of the site. The response depends only on the request's host, path, accepted encodings and range, and
+// on the client while a roll-out is under way. Small
 // files come from memory; large ones are streamed as fast as the client reads. A response whose parts are all in memory is
 // sent without a turn of the event loop.
 import { ApiError } from '@musterhost/contract'
@@ -17,7 +18,7 @@ import { allowsCors, sitePreflightHeaders } from './preflight.ts'
 import { headersOfRefusal } from './refusal-headers.ts'
 import { chooseRepresentation, isKnown, isWanted, type Representation, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
-import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
+import { hostOfClient, type SiteEntry, type SiteFile, type SiteHost, type Sites } from './sites.ts'
 
 const WELL_KNOWN_PATH = '.well-known/muster.json'
 /** The name under which pages find their version in Server-Timing (sdk/src/request.ts). */
@@ -25,7 +26,9 @@ const SITE_VERSION_METRIC = 'muster-version'
 /** Browsers fetch pages again each time, and revalidate other files: a deploy is visible at once. */
 const CACHE_PAGE = 'no-cache, no-store'
 const CACHE_FILE = 'no-cache'
-/** Files behind a password stay out of shared caches, whatever a route says. */
+/**
+ * Files behind a password, and files of which clients get two versions, stay out of shared caches, whatever a route says.
+ */
 const CACHE_PRIVATE = 'private, no-cache'
 /** `main.8f3a01bc.js`, `index-BqK3x9Zt.css`: such a name stands for the same content in every version. */
 const HASHED_NAME = /[.-][A-Za-z0-9_-]{8,64}\.[a-z0-9.]{1,16}$/
@@ -58,8 +61,9 @@ export class Cdn {
     const is_preflight = isPreflight(exchange)
     if (method !== 'GET' && method !== 'HEAD' && !is_preflight) throw new ApiError('API_METHOD_NOT_ALLOWED')
     const path = filePath(exchange.path)
-    return then(this.#options.sites.host(game, namespace, client_key), (host) => {
-      if (host === null) throw new ApiError('SITE_NOT_FOUND')
+    return then(this.#options.sites.host(game, namespace, client_key), (found_host) => {
+      if (found_host === null) throw new ApiError('SITE_NOT_FOUND')
+      const host = hostOfClient(found_host, client_key)
       if (exchange.ray !== null) exchange.ray.owner = { kind: 'namespace', id: host.namespace_id }
       if (is_preflight) return this.#sendPreflight(exchange, host, path)
       return then(this.#requireUser(exchange, host), () => {
@@ -193,7 +197,8 @@ function serverTimingOf(version_id: string): string {
 
 function cacheControl(host: SiteHost, path: string, own: string | null): string {
   const is_page = isPage(path)
-  if (host.users !== null) return is_page ? `${CACHE_PRIVATE}, no-store` : CACHE_PRIVATE
+  const is_private = host.users !== null || (host.is_rolling_out && !HASHED_NAME.test(path))
+  if (is_private) return is_page ? `${CACHE_PRIVATE}, no-store` : CACHE_PRIVATE
   return own ?? (is_page ? CACHE_PAGE : CACHE_FILE)
 }
 

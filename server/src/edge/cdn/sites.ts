@@ -4,11 +4,14 @@
 // `namespaces`), and after SITE_HOST_AGE_MS_MAX at the latest.
 import type { NotFound, VersionConfig } from '@musterhost/contract'
 import { contentTypeOf, createSiteHeaders, formsOfPath, type SiteHeaders } from '@musterhost/contract/site'
-import { type SqlBool, sql } from 'kysely'
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
+import { jsonObjectFrom } from 'kysely/helpers/postgres'
 import type { Context } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
 import { BoundedMap } from '../../flow/bounded-map.ts'
 import { type Encoding, PACKED_ENDINGS } from '../../objects/pack.ts'
 import { CHANNELS } from '../../wire/channels.ts'
+import { isOfRollout, type RolloutShare } from '../../wire/rollout-share.ts'
 import {
   MANIFEST_FILES_MAX,
   PREVIOUS_SITE_MS,
@@ -50,6 +53,16 @@ export type SiteHost = {
   headersOf: (path: string) => SiteHeaders
   /** The version's setting for unknown paths. */
   not_found: NotFound | null
+  /** Another part of the clients gets another version at the same addresses. */
+  is_rolling_out: boolean
+  /** The roll-out under way, with the host of its clients; null: none. */
+  rollout: (RolloutShare & { host: SiteHost }) | null
+}
+
+/** What a client gets of the two versions of a roll-out. */
+export function hostOfClient(host: SiteHost, client_key: string): SiteHost {
+  const { rollout } = host
+  return rollout !== null && isOfRollout(rollout, client_key) ? rollout.host : host
 }
 
 type SiteKey = { site_id: string; upload_id: string }
@@ -135,14 +148,28 @@ export class Sites {
   }
 }
 
+/** While a roll-out is under way, a client may change sides: its page then still gets the files of its own version. */
 function previousOf(old: SiteHost | null, found: SiteHost, now_ms: number): SiteHost['previous'] {
-  if (old?.site && old.site.site_id !== found.site?.site_id)
-    return { site: old.site, version_id: old.version_id, until_ms: now_ms + PREVIOUS_SITE_MS }
+  if (found.rollout !== null) return asPrevious(found.rollout.host, Number.POSITIVE_INFINITY)
+  const former = old?.site?.site_id === found.site?.site_id ? old?.rollout?.host : old
+  if (former?.site) return asPrevious(former, now_ms + PREVIOUS_SITE_MS)
   const previous = old?.previous ?? null
   return previous !== null && now_ms < previous.until_ms ? previous : null
 }
 
+function asPrevious({ site, version_id }: SiteHost, until_ms: number): SiteHost['previous'] {
+  return site && { site, version_id, until_ms }
+}
+
 type Routes = NonNullable<NonNullable<VersionConfig['cdn']>['routes']>
+/** What a version says about its site. */
+type SiteOfVersion = {
+  version_id: string
+  site_id: string | null
+  upload_id: string | null
+  routes: Routes | null
+  not_found: NotFound | null
+}
 
 async function readHost(
   ctx: Context,
@@ -173,17 +200,47 @@ async function readHost(
         .select(sql<Record<string, string> | null>`json_object_agg("user", password_hash)`.as('users'))
         .as('users'),
     )
+    .select(rolloutOf)
     .where('games.name_id', '=', game)
     .where('namespaces.name_id', '=', namespace)
     .executeTakeFirst()
   if (row === undefined) return null
-  const { game_id, namespace_id, site_id, upload_id, version_id, routes, not_found, cdn_auth_type, users } = row
-  return {
+  const { game_id, namespace_id, cdn_auth_type, users, rollout } = row
+  const hostOf = ({ site_id, upload_id, version_id, routes, not_found }: SiteOfVersion): SiteHost => ({
     ...{ game_id, namespace_id, version_id, not_found, previous: null },
     site: site_id && upload_id ? { site_id, upload_id } : null,
     users: cdn_auth_type === 'none' ? null : new Map(Object.entries(users ?? {})),
     headersOf: headersOf(version_id, routes ?? []),
-  }
+    is_rolling_out: rollout !== null,
+    rollout: null,
+  })
+  const host = hostOf(row)
+  if (rollout === null) return host
+  const { rollout_id, percent, ...version } = rollout
+  const of_rollout = { ...hostOf(version), previous: asPrevious(host, Number.POSITIVE_INFINITY) }
+  return { ...host, rollout: { rollout_id, percent, host: of_rollout } }
+}
+
+/** The roll-out under way with the site of its version, in one object. */
+function rolloutOf(of: ExpressionBuilder<Schema, 'namespaces'>) {
+  return jsonObjectFrom(
+    of
+      .selectFrom('rollouts')
+      .innerJoin('versions as next', 'next.version_id', 'rollouts.version_id')
+      .leftJoin('sites as next_site', (join) =>
+        join
+          .on(sql<SqlBool>`next_site.site_id = (next.config #>> '{cdn,site_id}')::uuid`)
+          .onRef('next_site.game_id', '=', 'next.game_id'),
+      )
+      .leftJoin('uploads as next_upload', (join) =>
+        join.onRef('next_upload.upload_id', '=', 'next_site.upload_id').on('next_upload.complete_ts', 'is not', null),
+      )
+      .select(['rollout_id', 'percent', 'next.version_id', 'next_site.site_id', 'next_upload.upload_id'])
+      .select(sql<Routes | null>`next.config #> '{cdn,routes}'`.as('routes'))
+      .select(sql<NotFound | null>`next.config #>> '{cdn,not_found}'`.as('not_found'))
+      .whereRef('rollouts.namespace_id', '=', 'namespaces.namespace_id')
+      .where('end_ts', 'is', null),
+  ).as('rollout')
 }
 
 async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> {

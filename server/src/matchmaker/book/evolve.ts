@@ -153,8 +153,11 @@ export function forget(book: Book, durable_ms: number): void {
 /** The rules are in no journal; the changes decided by them are. */
 export function setIdleRules(book: Book, rules: IdleRules): void {
   if (rules === book.idle_rules) return
-  if (rules.version_id !== book.idle_rules.version_id) book.matching.outdate(rules.version_id)
+  const before = book.idle_rules
   book.idle_rules = rules
+  if (rules.version_id !== before.version_id || rules.rollout_version_id !== before.rollout_version_id) {
+    book.matching.outdate((version_id) => book.isOutdated(version_id))
+  }
   book.idle.refresh()
 }
 

@@ -13,9 +13,11 @@ import { isOlder } from './rules.ts'
 
 /** What a namespace's configuration says about empty lobbies. */
 export type IdleRules = {
-  /** The deployed version: lobbies of all others are outdated. Null: it is not known, and no lobby is outdated. */
+  /** The deployed version: lobbies of others are outdated. Null: it is not known, and no lobby is outdated. */
   version_id: string | null
-  /** How many lobbies of that version may stand idle under a key. */
+  /** The version of the roll-out under way, whose lobbies are not outdated either. Absent: none is. */
+  rollout_version_id?: string | undefined
+  /** How many lobbies of these versions may stand idle under a key. */
   idle_max: (key: LobbyKey) => number
 }
 export const NO_IDLE_RULES: IdleRules = { version_id: null, idle_max: () => 0 }

@@ -166,8 +166,8 @@ export class Book {
   }
 
   isOutdated(version_id: string): boolean {
-    const current = this.idle_rules.version_id
-    return current !== null && current !== version_id
+    const { version_id: current, rollout_version_id } = this.idle_rules
+    return current !== null && current !== version_id && rollout_version_id !== version_id
   }
 
   /** Lobbies of such a version end when they are empty. */

@@ -1,10 +1,12 @@
 // What lobbies report about themselves, and what is read about them.
 import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@musterhost/contract'
+import { clientKey } from '../../addresses/client-ip.ts'
 import { type Prepared, prepare } from '../../text/json-text.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
 import * as decide from '../book/decide.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
+import { recordOfClient } from '../seats/version-pin.ts'
 import { type GameModeNames, gameModeNames } from './game-mode-names.ts'
 import { regionsFor } from './regions.ts'
 
@@ -52,7 +54,8 @@ export async function listOpenLobbies(
   client_ip: string,
   query: QueryOf<typeof listLobbies>,
 ): Promise<Prepared<ResponseOf<typeof listLobbies>>> {
-  const { game_id, version_id, game_modes } = await ctx.namespaces.get(namespace_id)
+  const namespace = recordOfClient(await ctx.namespaces.get(namespace_id), clientKey(client_ip))
+  const { game_id, version_id, game_modes } = namespace
   const listable = new Set([...game_modes.values()].filter((mode) => mode.listable).map((mode) => mode.name))
   const names = new Map([...game_modes.keys()].map((name) => [name, gameModeNames(game_id, name)]))
   const page = await ctx.books.commit(namespace_id, (book) => {

@@ -3,6 +3,7 @@
 import type { getPlayerStatistics, QueryOf, ResponseOf } from '@musterhost/contract'
 import type { MatchmakerContext } from '../seats/context.ts'
 import { regionsOf } from '../seats/lobby-plan.ts'
+import { recordWith } from '../seats/version-pin.ts'
 
 type Statistics = ResponseOf<typeof getPlayerStatistics>
 
@@ -11,15 +12,16 @@ export async function playerStatistics(
   namespace_id: string,
   query: QueryOf<typeof getPlayerStatistics>,
 ): Promise<Statistics> {
-  const { version_id, game_modes } = await ctx.namespaces.get(namespace_id)
+  const namespace = await ctx.namespaces.get(namespace_id)
+  const isCounted = (version_id: string) => !query.exclude_outdated || recordWith(namespace, version_id) !== null
   const lobbies = await ctx.books.commit(namespace_id, (book) => ({
     changes: [],
     result: [...book.lobbies.values()]
-      .filter((lobby) => lobby.stop_ms === null && (!query.exclude_outdated || lobby.version_id === version_id))
+      .filter((lobby) => lobby.stop_ms === null && isCounted(lobby.version_id))
       .map(({ game_mode, region, players }) => ({ game_mode, region, player_count: players.size })),
   }))
   const counts = new Map<string, Map<string, number>>()
-  for (const mode of game_modes.values()) {
+  for (const mode of namespace.game_modes.values()) {
     counts.set(mode.name, new Map(regionsOf(ctx.config, [mode]).map(({ name }) => [name, 0])))
   }
   for (const { game_mode, region, player_count } of lobbies) {

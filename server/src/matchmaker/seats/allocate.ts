@@ -22,6 +22,7 @@ import {
   type SeatRequest,
 } from './request.ts'
 import { addressFault, type Requester, type SeatCall } from './requester.ts'
+import { recordOfClient } from './version-pin.ts'
 
 type Body = BodyOf<typeof allocateLobby>
 type Answer = ResponseOf<typeof allocateLobby>
@@ -48,8 +49,8 @@ export async function allocateRequest(
   log: DecisionLog,
   body: Body,
 ): Promise<SeatRequest> {
-  const namespace = await ctx.namespaces.get(requester.namespace_id)
   const { client_key, idempotency_key } = requester
+  const namespace = recordOfClient(await ctx.namespaces.get(requester.namespace_id), client_key)
   const mode = requireMode(namespace, resolveGameModes(namespace, [body.game_mode])[0]!)
   requireDynamicMaxPlayers(mode, body.max_players)
   checkTags([mode], body.tags)

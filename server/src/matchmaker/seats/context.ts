@@ -15,6 +15,7 @@ import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
 import type { FindDurations } from './find-durations.ts'
 import type { RecentWaits } from './matching/recent-waits.ts'
+import type { RolloutFinds } from './rollout-finds.ts'
 import type { AskGame } from './verification/ask-game.ts'
 
 export type MatchmakerContext = Context & {
@@ -29,6 +30,8 @@ export type MatchmakerContext = Context & {
   decision_logs: DecisionLogs
   /** Counts the finds that got a seat. */
   find_durations: FindDurations
+  /** Counts finds by the versions of a roll-out. */
+  rollout_finds: RolloutFinds
   /** How long players waited for matches by rules. */
   recent_waits: RecentWaits
   /** Wrong codes of lobbies, by client. */

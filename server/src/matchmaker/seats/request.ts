@@ -34,7 +34,7 @@ import { bestRegion, latenciesOf, type MeasuredLatencies, type Whereabouts } fro
 import { type Requester, seatKeyOf } from './requester.ts'
 import { isForSpectator, requireSpectators } from './spectators.ts'
 import type { RequestWords } from './verification/payload.ts'
-import { type PinnedRecord, pinnedRecord, requireOutdatedSeat, requireSameVersion } from './version-pin.ts'
+import { type PinnedRecord, pinnedRecord, recordWith, requireOutdatedSeat, requireSameVersion } from './version-pin.ts'
 
 /** A find whose lobby ends while it starts chooses again, within its deadline. */
 export const FIND_ATTEMPTS_MAX = 3
@@ -143,6 +143,7 @@ export async function joinRequest(
   requireIdentity(requester, 'join', [mode])
   if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   const facts = await factsOf(ctx, requester)
+  const of_lobby = (lobby && recordWith(namespace, lobby.version_id)) ?? namespace
   const request = { lobby_id, ...requestedSeat(namespace, requester, 'join', body) }
   if (request.is_spectator) requireSpectators([mode])
   requireSmallData(verification_data)
@@ -154,7 +155,7 @@ export async function joinRequest(
     latencies_ms: null,
     attempts_max: 1,
     matching: null,
-    captcha: requiredCaptcha(namespace, requester),
+    captcha: requiredCaptcha(of_lobby, requester),
     captcha_responses: body.captcha,
     verification: mode?.verification.join
       ? { words: { verification_data, role: body.role }, coordinates: facts.coordinates }

@@ -12,6 +12,7 @@ import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import type { Ray } from '../../observe/ray.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
+import type { RolloutVersion } from './rollout-finds.ts'
 
 export type Requester = {
   namespace_id: string
@@ -28,6 +29,8 @@ export type Requester = {
   ray_id: string
   /** Measures where the time of the request goes; null: rays are switched off. */
   ray: Ray | null
+  /** For which version of the roll-out under way the find is; absent: none is under way, or it is no find. */
+  rollout?: RolloutVersion
   /** True once the caller has hung up. */
   isGone: () => boolean
   /** Aborted when isGone() becomes true. */

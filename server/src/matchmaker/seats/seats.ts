@@ -94,6 +94,7 @@ async function requestSeat<Body extends SeatCall['body'], T>(
         if (answer === null) continue
         log.end(null)
         if (operation === findLobby) ctx.find_durations.add(namespace_id, performance.now() - begin)
+        if (requester.rollout !== undefined) ctx.rollout_finds.add(requester.rollout, null)
         return answer
       }
     } finally {
@@ -103,6 +104,7 @@ async function requestSeat<Body extends SeatCall['body'], T>(
     // The process that continues records how the request ends.
     if (continuesElsewhere(error)) throw error
     const explained = await startError(ctx, requester, error)
+    if (requester.rollout !== undefined && !isGone()) ctx.rollout_finds.add(requester.rollout, error)
     log.end(explained instanceof ApiError ? explained.code : 'INTERNAL_ERROR')
     throw explained
   }

@@ -3,8 +3,12 @@
 // that. All other requests are refused with the version that is deployed, so that the page can reload, before a captcha or a
 // verification. A repeated request keeps the seat that it got before the deploy.
 //
+// While a roll-out is under way, the namespace has two versions that are deployed, each for a part of the clients. A request
+// that names one of them gets it; one without a version gets that of its client.
+//
 // A new page may be here before the notification of its deploy. Before a refusal the deployed version is therefore read.
 import { ApiError, type SeatAction } from '@musterhost/contract'
+import { isOfRollout } from '../../wire/rollout-share.ts'
 import type { RequestedSeat } from '../book/commands.ts'
 import { hasOutdatedSeat, type OutdatedFind } from '../book/decide.ts'
 import type { NamespaceRecord } from '../watch/namespaces.ts'
@@ -23,40 +27,77 @@ export function pinnedRecord(
   { version_id, party, role }: Pinned,
 ): PinnedRecord | Promise<PinnedRecord> {
   const record = ctx.namespaces.get(requester.namespace_id)
-  if (version_id === undefined) return record
-  return recordOfVersion(ctx, requester, version_id, {
+  if (version_id === undefined) {
+    if (record instanceof Promise) return record.then((known) => chosenRecord(known, requester, action))
+    return chosenRecord(record, requester, action)
+  }
+  return recordOfVersion(ctx, requester, action, version_id, {
     record,
     seat_key: seatKeyOf(requester, action, party === true),
-    is_find: action === 'find',
     is_spectator: role === 'spectator',
   })
 }
 
+/** The record that a client gets which names no version. */
+export function recordOfClient(record: NamespaceRecord, client_key: string): NamespaceRecord {
+  const { rollout } = record
+  return rollout !== null && isOfRollout(rollout, client_key) ? rollout.record : record
+}
+
+/** The record with this version, if it is deployed or rolled out. */
+export function recordWith(record: NamespaceRecord, version_id: string): NamespaceRecord | null {
+  if (record.version_id === version_id) return record
+  return record.rollout?.record.version_id === version_id ? record.rollout.record : null
+}
+
+function chosenRecord(record: NamespaceRecord, requester: Requester, action: SeatAction): NamespaceRecord {
+  if (record.rollout === null) return record
+  return counted(record, recordOfClient(record, requester.client_key), requester, action)
+}
+
+/** Notes for which version of a roll-out a find is. */
+function counted(
+  { rollout }: NamespaceRecord,
+  chosen: NamespaceRecord,
+  requester: Requester,
+  action: SeatAction,
+): NamespaceRecord {
+  if (rollout !== null && action === 'find') {
+    requester.rollout = { rollout_id: rollout.rollout_id, version_id: chosen.version_id }
+  }
+  return chosen
+}
+
 async function recordOfVersion(
   ctx: MatchmakerContext,
-  { namespace_id }: Requester,
+  requester: Requester,
+  action: SeatAction,
   version_id: string,
   request: {
     record: NamespaceRecord | Promise<NamespaceRecord>
     seat_key: string | null
-    is_find: boolean
     is_spectator: boolean
   },
 ): Promise<PinnedRecord> {
+  const { namespace_id, client_key } = requester
   const record = await request.record
-  if (record.version_id === version_id) return record
+  const known = recordWith(record, version_id)
+  if (known !== null) return counted(record, known, requester, action)
   const current = await ctx.namespaces.current(namespace_id)
-  if (current.version_id === version_id) return current
+  const fresh = recordWith(current, version_id)
+  if (fresh !== null) return counted(current, fresh, requester, action)
+  // The version that the page gets when it reloads.
+  const next = recordOfClient(current, client_key)
   const book = ctx.books.book(namespace_id)
   const lobbies = request.is_spectator ? book?.spectating : book?.open_lobbies
-  const is_open = request.is_find && current.fill_outdated_lobbies && lobbies?.hasVersion(version_id)
+  const is_open = action === 'find' && next.fill_outdated_lobbies && lobbies?.hasVersion(version_id)
   // A lobby that checks a version before its deploy is open, and not for players.
   const may_fill = is_open && (await ctx.namespaces.wasDeployed(namespace_id, version_id))
   const seat = book?.seatOf(request.seat_key, ctx.books.nowMs())
   const has_seat = seat != null && book?.lobbies.get(seat.lobby_id)?.version_id === version_id
-  if (!may_fill && !has_seat) throw replaced(current.version_id)
+  if (!may_fill && !has_seat) throw replaced(next.version_id)
   const game_modes = await ctx.namespaces.gameModes(version_id)
-  return { ...current, version_id, game_modes, replaced_by: current.version_id }
+  return { ...next, version_id, game_modes, replaced_by: next.version_id }
 }
 
 /**
@@ -77,20 +118,24 @@ export function requireOutdatedSeat(
 /** Throws MATCHMAKER_VERSION_REPLACED when the lobby of a join is of another version than the request. */
 export async function requireSameVersion(
   { namespaces }: MatchmakerContext,
-  { namespace_id }: Requester,
+  { namespace_id, client_key }: Requester,
   lobby: { version_id: string },
   version_id: string,
 ): Promise<void> {
   if (lobby.version_id === version_id) return
   const current = await namespaces.current(namespace_id)
-  const metadata = { version_id: current.version_id, lobby_version_id: lobby.version_id }
-  if (current.version_id !== version_id) throw new ApiError('MATCHMAKER_VERSION_REPLACED', metadata)
-  // No page of the site is of the lobby's version any more.
-  const message = 'The lobby is of an earlier version of the game.'
-  throw new ApiError('MATCHMAKER_VERSION_REPLACED', metadata, { message })
+  const lobby_version_id = lobby.version_id
+  if (recordWith(current, version_id) === null) {
+    const next = recordOfClient(current, client_key)
+    throw new ApiError('MATCHMAKER_VERSION_REPLACED', { version_id: next.version_id, lobby_version_id })
+  }
+  // The page is of a version that is deployed: to load it again would change nothing.
+  const is_earlier = recordWith(current, lobby_version_id) === null
+  const message = `The lobby is of ${is_earlier ? 'an earlier' : 'another'} version of the game.`
+  throw new ApiError('MATCHMAKER_VERSION_REPLACED', { version_id, lobby_version_id }, { message })
 }
 
-/** `version_id`: the deployed version, which the page gets when it reloads. */
+/** `version_id`: the version that the page gets when it reloads. */
 function replaced(version_id: string): ApiError {
   return new ApiError('MATCHMAKER_VERSION_REPLACED', { version_id })
 }

@@ -1,11 +1,15 @@
 // Namespaces, as the matchmaker uses them: the current version's game modes, the limits, and the origins of their sites.
 // Read from the database when needed, invalidated by NOTIFY, and never older than STALE_MS.
 import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@musterhost/contract'
+import type { ExpressionBuilder } from 'kysely'
+import { jsonObjectFrom } from 'kysely/helpers/postgres'
 import type { AddressClass } from '../../addresses/ip-intelligence.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'
+import type { Schema } from '../../database/schema.ts'
 import { openConfig } from '../../tokens/version-secrets.ts'
 import { CHANNELS } from '../../wire/channels.ts'
+import type { RolloutShare } from '../../wire/rollout-share.ts'
 
 /** A notification may be lost: after this a record is read again before it is used. */
 const STALE_MS = 2_000
@@ -32,6 +36,8 @@ export type NamespaceRecord = ClientLimits & {
   captcha: CaptchaConfig | null
   /** Whether finds for earlier versions fill open lobbies of these. */
   fill_outdated_lobbies: boolean
+  /** The roll-out under way, with the record for its clients; null: none. */
+  rollout: (RolloutShare & { record: NamespaceRecord }) | null
 }
 
 export type GameModes = ReadonlyMap<string, GameModeConfig>
@@ -39,7 +45,7 @@ export type GameModes = ReadonlyMap<string, GameModeConfig>
 export type Namespaces = {
   /** Throws NAMESPACE_NOT_FOUND. */
   get: (namespace_id: string) => NamespaceRecord | Promise<NamespaceRecord>
-  /** The record of the version that is deployed at this moment, also when the notification of a deploy is under way. Throws NAMESPACE_NOT_FOUND. */
+  /** The record of this moment, also when the notification of a deploy or of a roll-out is under way. Throws NAMESPACE_NOT_FOUND. */
   current: (namespace_id: string) => Promise<NamespaceRecord>
   /** Whether the version is or was deployed there: a version that is only checked was not. */
   wasDeployed: (namespace_id: string, version_id: string) => Promise<boolean>
@@ -69,7 +75,9 @@ export function createNamespaces(ctx: Context): Namespaces {
     get,
     async current(id) {
       const known = await get(id)
-      if ((await readVersionId(ctx, id)) === known.version_id) return known
+      const now = await readVersions(ctx, id)
+      const is_same = now?.version_id === known.version_id && now.rollout_id === (known.rollout?.rollout_id ?? null)
+      if (is_same) return known
       records.expire(id)
       return get(id)
     },
@@ -139,21 +147,57 @@ async function readNamespace(ctx: Context, namespace_id: string): Promise<Namesp
       'versions.config',
       'versions.secrets',
     ])
+    .select(rolloutOf)
     .executeTakeFirst()
   if (row === undefined) return null
-  const { config: _config, secrets: _secrets, ...record } = row
-  const config = openConfig(ctx.seals, row)
-  const { captcha = null, fill_outdated_lobbies = false } = config.matchmaker ?? {}
-  return { ...record, game_modes: gameModesOf(config), captcha, fill_outdated_lobbies }
+  const { config: _config, secrets: _secrets, rollout, ...namespace } = row
+  const record = { ...namespace, ...settingsOf(ctx, row), rollout: null }
+  if (rollout === null) return record
+  const { rollout_id, percent, ...version } = rollout
+  return {
+    ...record,
+    rollout: {
+      rollout_id,
+      percent,
+      record: { ...record, version_id: version.version_id, ...settingsOf(ctx, version) },
+    },
+  }
 }
 
-async function readVersionId({ db }: Context, namespace_id: string): Promise<string | undefined> {
-  const row = await db
+/** What the matchmaker uses of a version's config. */
+function settingsOf(
+  { seals }: Context,
+  version: Parameters<typeof openConfig>[1],
+): Pick<NamespaceRecord, 'game_modes' | 'captcha' | 'fill_outdated_lobbies'> {
+  const config = openConfig(seals, version)
+  const { captcha = null, fill_outdated_lobbies = false } = config.matchmaker ?? {}
+  return { game_modes: gameModesOf(config), captcha, fill_outdated_lobbies }
+}
+
+/** The roll-out under way with its version, in one object. */
+function rolloutOf(of: ExpressionBuilder<Schema, 'namespaces'>) {
+  return jsonObjectFrom(
+    of
+      .selectFrom('rollouts')
+      .innerJoin('versions as next', 'next.version_id', 'rollouts.version_id')
+      .select(['rollout_id', 'percent', 'next.version_id', 'next.config', 'next.secrets'])
+      .whereRef('rollouts.namespace_id', '=', 'namespaces.namespace_id')
+      .where('end_ts', 'is', null),
+  ).as('rollout')
+}
+
+async function readVersions(
+  { db }: Context,
+  namespace_id: string,
+): Promise<{ version_id: string; rollout_id: string | null } | undefined> {
+  return db
     .selectFrom('namespaces')
-    .where('namespace_id', '=', namespace_id)
-    .select('version_id')
+    .leftJoin('rollouts', (join) =>
+      join.onRef('rollouts.namespace_id', '=', 'namespaces.namespace_id').on('end_ts', 'is', null),
+    )
+    .where('namespaces.namespace_id', '=', namespace_id)
+    .select(['namespaces.version_id', 'rollout_id'])
     .executeTakeFirst()
-  return row?.version_id
 }
 
 async function readWasDeployed({ db }: Context, namespace_id: string, version_id: string): Promise<boolean> {

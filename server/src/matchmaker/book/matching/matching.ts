@@ -176,11 +176,10 @@ export class Matching {
     for (const ticket of this.#tickets.values()) this.postpone(ticket, Number.NEGATIVE_INFINITY)
   }
 
-  /** Another version is deployed: tickets for the others end. */
-  outdate(version_id: string | null): void {
-    if (version_id === null) return
+  /** Other versions are deployed or rolled out: tickets for outdated ones end. */
+  outdate(isOutdated: (version_id: string) => boolean): void {
     for (const ticket of this.#tickets.values()) {
-      if (ticket.version_id === version_id) continue
+      if (!isOutdated(ticket.version_id)) continue
       ticket.is_outdated = true
       this.postpone(ticket, Number.NEGATIVE_INFINITY)
     }
