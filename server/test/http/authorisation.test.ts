@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCloudToken, createGame, getGameById, type Operation } from '@musterhost/contract'
+import { createCloudToken, createGame, endRollout, getGameById, type Operation, setRollout } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { newBuild, newSite } from '../cloud/steps.ts'
 import { startPlatform, type TestGame } from '../support/platform.ts'
@@ -47,6 +47,8 @@ test('every caller on every operation: the table decides, and who is refused cha
 
   for (const { operation, caller, cell, path } of all) {
     if (cell !== 'in') continue
+    // Each caller ends a roll-out that is under way.
+    if (operation.id === endRollout.id) await askFor(world, setRollout, callOf(world, setRollout), world.tokens.admin)
     const answer = await askFor(world, operation, callBy(world, operation, caller), world.tokens[caller], { path })
     const otherwise = IN_THE_WAY[operation.id]
     if (otherwise !== undefined) requireRefusal(answer, otherwise)

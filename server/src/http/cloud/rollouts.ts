@@ -1,5 +1,5 @@
 import { endRollout, getRollout, setRollout } from '@musterhost/contract'
-import * as cloud from '../../cloud/namespaces/rollouts.ts'
+import * as cloud from '../../cloud/rollouts/rollouts.ts'
 import { implement } from '../implement.ts'
 
 export const rollouts = [

@@ -4,7 +4,7 @@ import { ApiError, endRollout, ROLLOUT_FAILURES_MIN, ROLLOUT_REFUSALS_MIN } from
 import { asPlatform } from '../../audit/changes.ts'
 import type { Context } from '../../context.ts'
 import { CHANNELS } from '../../wire/channels.ts'
-import { type FiguredRollout, type RolloutFigures, readFigures } from './rollout-figures.ts'
+import { type FiguredRollout, type RolloutFigures, readFigures } from './figures.ts'
 import { finishRollout } from './rollouts.ts'
 
 /** How often the figures of the roll-outs under way are read. */

@@ -14,10 +14,10 @@ import { newId } from '../../ids.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
+import { putVersion } from '../namespaces/deploys.ts'
 import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
-import { putVersion } from './deploys.ts'
-import { readFigures } from './rollout-figures.ts'
+import { readFigures } from './figures.ts'
 
 type OfNamespace = { game_id: string; namespace_id: string }
 /** How a roll-out ends. */
