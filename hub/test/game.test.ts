@@ -73,6 +73,30 @@ test('the pages of a game', async (t) => {
     await view.context.close()
   })
 
+  await t.test('a version is rolled out to a part of the clients, beside the deployed one, and promoted', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(namespace_address)
+    await page.getByRole('button', { name: 'Deploy a version' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Version').selectOption(second.version_id)
+    await dialog.getByLabel('Clients').selectOption('10 %')
+    await dialog.getByLabel('Start a lobby first').uncheck()
+    await dialog.getByRole('button', { name: /^Roll out second/ }).click()
+    const rows = page.getByRole('table', { name: 'Versions of the roll-out' }).getByRole('row')
+    await rows.filter({ hasText: '10 %' }).filter({ hasText: 'second' }).waitFor()
+    await rows.filter({ hasText: '90 %' }).waitFor()
+    assert.equal(await deployed(), game.version_id)
+    await page.getByRole('button', { name: 'Promote' }).click()
+    await dialog.getByText('All clients get second').waitFor()
+    await dialog.getByRole('button', { name: 'Promote' }).click()
+    await rows.first().waitFor({ state: 'detached' })
+    assert.equal(await deployed(), second.version_id)
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
   await t.test('markup in a name stays text', async () => {
     const view = await openView(hub)
     const { page } = view

@@ -44,15 +44,13 @@ export function Rollout() {
             <>
               <Button onClick={() => setOpened('percent')}>Change the part</Button>
               <Button onClick={() => setOpened('rolled_back')}>Roll back</Button>
-              <Button kind="primary" onClick={() => setOpened('promoted')}>
-                Promote
-              </Button>
+              <Button onClick={() => setOpened('promoted')}>Promote</Button>
             </>
           ) : null}
         </>
       }
     >
-      <p className="text-soft">
+      <p className="px-3 py-2 text-soft">
         {rollout.percent} % of the clients get {name}, since <Ago ts={rollout.begin_ts} />. {limitText(rollout)}
       </p>
       <FigureTable rollout={rollout} />

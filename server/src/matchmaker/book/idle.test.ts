@@ -97,6 +97,19 @@ test('a version that is not deployed keeps a silent lobby while it has connectio
   assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'outdated')
 })
 
+test('the version of a roll-out keeps its lobbies beside the deployed one, and loses them at its end', () => {
+  const book = newBook()
+  const { lobby_id } = silentLobby(book)
+  const { version_id } = book.lobby(lobby_id)
+  setReported(book, START_MS, LATE_MS)
+  setIdleRules(book, { version_id: 'another', rollout_version_id: version_id, idle_max: () => 1 })
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, null)
+  setIdleRules(book, { version_id: 'another', idle_max: () => 1 })
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'outdated')
+})
+
 test('silent lobbies and others that wait for players are counted together, and the one that waited longest goes', () => {
   const book = newBook()
   const ids = idSource()

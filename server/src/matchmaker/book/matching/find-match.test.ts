@@ -201,6 +201,10 @@ test('a party waits as one, gets its seats together, and ends its wait when it c
 test('tickets end when another version is deployed or theirs is drained', () => {
   const world = new QueueWorld(DUEL)
   const first = world.find(skilled(0)).asked
+  const rollout_version_id = world.book.matching.get(first.id)!.version_id
+  setIdleRules(world.book, { version_id: idOf(77), rollout_version_id, idle_max: () => 0 })
+  world.settle()
+  assert.equal(world.isWaiting(first), true, 'its version is rolled out')
   setIdleRules(world.book, { version_id: idOf(77), idle_max: () => 0 })
   world.settle()
   assert.equal(world.isWaiting(first), false)
