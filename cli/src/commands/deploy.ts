@@ -21,8 +21,8 @@ export function addDeployCommands(program: Command, terminal: Terminal): void {
     .option('--detach', 'wait for no lobby, neither before the switch nor after it')
     .option('--preview [name]', 'deploy to a namespace that expires; default name: the branch of git')
     .option('--percent <percent>', 'roll out: only this part of the clients gets the version', PERCENT)
-    .option('--max-failed-lobbies <percent>', 'roll back by itself when more lobbies of the roll-out fail', PERCENT)
-    .option('--max-refused-finds <percent>', 'roll back by itself when more finds of the roll-out are refused', PERCENT)
+    .option('--max-failed-lobbies <percent>', 'roll back automatically when more lobbies of the roll-out fail', PERCENT)
+    .option('--max-refused-finds <percent>', 'roll back automatically when more finds of the roll-out are refused', PERCENT)
     .option('--ttl <time>', 'how long the preview lives after this deploy, for example 12h; default 3d', parseDuration)
     .action(async (options: GlobalOptions & DeployOptions) => {
       const { runDeploy } = await import('../deploy/command.ts')
@@ -49,8 +49,8 @@ export function addDeployCommands(program: Command, terminal: Terminal): void {
   withNamespace(program.command('rollout'))
     .description('Show the roll-out: both versions side by side. With --percent, change the part of the clients.')
     .option('--percent <percent>', 'the part of the clients that gets the version', PERCENT)
-    .option('--max-failed-lobbies <percent>', 'roll back by itself when more lobbies of it fail', PERCENT)
-    .option('--max-refused-finds <percent>', 'roll back by itself when more finds of it are refused', PERCENT)
+    .option('--max-failed-lobbies <percent>', 'roll back automatically when more lobbies of it fail', PERCENT)
+    .option('--max-refused-finds <percent>', 'roll back automatically when more finds of it are refused', PERCENT)
     .action(async (options: GlobalOptions & RolloutOptions) => {
       const { runRollout } = await import('../deploy/rollout.ts')
       await runRollout(terminal, await open(terminal, options), options)

@@ -16,7 +16,7 @@ import { Loading, LogLines, Notice } from '../../parts/notice.tsx'
 import { type CheckedDeploy, useCheckedDeploy } from './checked-deploy.ts'
 import { PARTS } from './rollout-parts.ts'
 
-/** The part of its lobbies that may fail before a roll-out is rolled back by itself, in percent. */
+/** The part of its lobbies that may fail before a roll-out is rolled back automatically, in percent. */
 const FAILED_LOBBIES_PERCENT_MAX = 20
 
 export type DeployDialogProps = {
@@ -124,7 +124,7 @@ export default function DeployDialog(props: DeployDialogProps) {
 }
 
 function PartField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  const rolled = `It is rolled back by itself when more than ${FAILED_LOBBIES_PERCENT_MAX} % of its lobbies fail.`
+  const rolled = `It is rolled back automatically when more than ${FAILED_LOBBIES_PERCENT_MAX} % of its lobbies fail.`
   return (
     <SelectField
       label="Clients"

@@ -19,7 +19,7 @@ import { PARTS } from '../game/rollout-parts.ts'
 import { useNamespace } from './namespace.ts'
 
 const EVERY_MS = 5_000
-/** How long the page says that a roll-out ended by itself. */
+/** How long the page says that a roll-out was rolled back. */
 const SHOWN_MS = 24 * 60 * 60_000
 
 type Shown = NonNullable<ResponseOf<typeof getOperation>['rollout']>

@@ -9,7 +9,7 @@ const figures = (counts: Partial<Parameters<typeof passedLimit>[1]>) => ({
   ...counts,
 })
 
-test('a limit is passed by more than its part, and by at least so many', () => {
+test('a limit is passed by more than its part, and by at least a few failures', () => {
   const failed = { ...NONE, failed_lobbies_percent_max: 20 }
   const ofLobbies = (failed_lobby_count: number, lobby_count: number) =>
     passedLimit(failed, figures({ lobby_count, failed_lobby_count }))
