@@ -22,7 +22,11 @@ export function addDeployCommands(program: Command, terminal: Terminal): void {
     .option('--preview [name]', 'deploy to a namespace that expires; default name: the branch of git')
     .option('--percent <percent>', 'roll out: only this part of the clients gets the version', PERCENT)
     .option('--max-failed-lobbies <percent>', 'roll back automatically when more lobbies of the roll-out fail', PERCENT)
-    .option('--max-refused-finds <percent>', 'roll back automatically when more finds of the roll-out are refused', PERCENT)
+    .option(
+      '--max-refused-finds <percent>',
+      'roll back automatically when more finds of the roll-out are refused',
+      PERCENT,
+    )
     .option('--ttl <time>', 'how long the preview lives after this deploy, for example 12h; default 3d', parseDuration)
     .action(async (options: GlobalOptions & DeployOptions) => {
       const { runDeploy } = await import('../deploy/command.ts')
