@@ -9,6 +9,8 @@ import { finishRollout } from './rollouts.ts'
 
 /** How often the figures of the roll-outs under way are read. */
 const READ_EVERY_MS = 2_000
+/** The pause after a check, as a multiple of its duration: the checks of large games keep the database free. */
+const PAUSE_FACTOR = 20
 /** Roll-outs that are watched at the same time. */
 const WATCHED_MAX = 1_000
 
@@ -24,13 +26,15 @@ export function watchRollouts(ctx: Context): RolloutWatch {
 
   async function work(): Promise<void> {
     let is_watching = true
+    const begin_ms = ctx.elapsed()
     try {
       is_watching = await checkAll(ctx)
     } catch (error) {
       ctx.log.warn({ err: error }, 'the roll-outs under way cannot be checked; trying again')
     }
     working = null
-    if (is_watching && !is_closed) timer ??= setTimeout(wake, READ_EVERY_MS)
+    const pause_ms = Math.max(READ_EVERY_MS, PAUSE_FACTOR * (ctx.elapsed() - begin_ms))
+    if (is_watching && !is_closed) timer ??= setTimeout(wake, pause_ms)
   }
 
   function wake(): void {
