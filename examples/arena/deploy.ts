@@ -28,6 +28,7 @@ const USAGE = `MUSTER_URL=http://localhost:8000 MUSTER_TOKEN=... node ${basename
   --name NAME                The game's name id, and the first part of its host (arena).
   --image FILE               Run the server from this container image, an output of docker save.
   --max-players NUMBER       Seats of a lobby (8).
+  --max-spectators NUMBER    Seats of a lobby for people who only watch (8).
   --players-to-begin NUMBER  A game begins with so many players together.
   --idle-grace-ms NUMBER     An empty lobby is stopped after this.
   --ready-deadline-ms NUMBER A lobby must be ready within this.
@@ -52,6 +53,7 @@ type DeployOptions = {
   image?: string
   captcha?: Captcha
   max_players: number
+  max_spectators: number
   players_to_begin?: number
   idle_grace_ms?: number
   ready_deadline_ms?: number
@@ -205,6 +207,7 @@ function readOptions(): DeployOptions {
       name: { type: 'string', default: 'arena' },
       image: { type: 'string' },
       'max-players': { type: 'string', default: '8' },
+      'max-spectators': { type: 'string', default: '8' },
       'players-to-begin': { type: 'string' },
       'idle-grace-ms': { type: 'string' },
       'ready-deadline-ms': { type: 'string' },
@@ -215,7 +218,11 @@ function readOptions(): DeployOptions {
       'captcha-script': { type: 'string' },
     },
   })
-  const options: DeployOptions = { name: values.name, max_players: Number(values['max-players']) }
+  const options: DeployOptions = {
+    name: values.name,
+    max_players: Number(values['max-players']),
+    max_spectators: Number(values['max-spectators']),
+  }
   if (values.image !== undefined) options.image = values.image
   if (values['players-to-begin'] !== undefined) options.players_to_begin = Number(values['players-to-begin'])
   if (values['idle-grace-ms'] !== undefined) options.idle_grace_ms = Number(values['idle-grace-ms'])

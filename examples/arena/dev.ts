@@ -4,10 +4,12 @@
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import { buildSite, contentTypeOf } from './build.ts'
 
 const SITE_PORT = Number(process.env.PORT ?? 5173)
 const GAME_PORT = SITE_PORT + 1
+const NO_SPECTATORS = { code: 'MATCHMAKER_SPECTATORS_DISABLED', message: 'Watching needs the platform.' }
 
 const server = spawn(process.execPath, ['--watch', join(import.meta.dirname, 'server/main.ts')], {
   env: { ...process.env, PORT_GAME: String(GAME_PORT), PLATFORM_MAX_PLAYERS_NORMAL: '8' },
@@ -30,7 +32,10 @@ const site = createServer(async (request, response) => {
   if (pathname === '/.well-known/muster.json') {
     answer(200, 'application/json', JSON.stringify({ matchmaker_url: `http://${host}`, game_id: '', namespace_id: '' }))
   } else if (pathname === '/matchmaker/lobbies/find' && request.method === 'POST') {
-    answer(200, 'application/json', JSON.stringify(seat(hostname)))
+    const { role } = (await json(request)) as { role?: string }
+    // Without the platform no token says who is a spectator.
+    if (role === 'spectator') answer(400, 'application/json', JSON.stringify(NO_SPECTATORS))
+    else answer(200, 'application/json', JSON.stringify(seat(hostname)))
   } else {
     const path = pathname === '/' ? 'index.html' : pathname.slice(1)
     const file = (await buildSite()).find((candidate) => candidate.path === path)

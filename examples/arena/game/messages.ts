@@ -44,6 +44,7 @@ export type ArenaEvent =
 
 export type RosterEntry = { id: number; name: string; colour: number; wins: number }
 
+/** `acknowledged` and `ship`: absent for a spectator, who has no ship. */
 export type Snapshot = {
   type: 'snapshot'
   tick: number
@@ -55,13 +56,14 @@ export type Snapshot = {
   pause_ticks: number
   winner_id: number | null
   /** The last input of this player that is in `ship`. */
-  acknowledged: number
+  acknowledged?: number
   /** This player's own ship, whole: the browser goes on from here. */
-  ship: Ship
+  ship?: Ship
 }
 
+/** `self_id`: null for a spectator. */
 export type FromServer =
-  | { type: 'welcome'; lobby_id: string; self_id: number; players_max: number; score_to_win: number }
+  | { type: 'welcome'; lobby_id: string; self_id: number | null; players_max: number; score_to_win: number }
   | { type: 'roster'; players: RosterEntry[] }
   | { type: 'pong'; sent_ms: number }
   | Snapshot

@@ -1,4 +1,5 @@
-// Admission of players. A socket must present the player token that its browser got from find, and the platform consumes it.
+// Admission of players and spectators. A socket must present the player token that its browser got from find, and the platform
+// consumes it and says the role.
 // When the socket of an admitted player closes, for any reason, the seat is returned exactly once: it is free, or kept for a
 // player who may be back.
 import { type Lobby, MusterError } from 'musterhost-sdk/server'
@@ -18,6 +19,7 @@ const RETURN_MS: Readonly<Record<number, number>> = {
 }
 
 export type Guest = { token: string; name: string }
+export type Role = 'player' | 'spectator'
 
 /** Reads `/?token=…&name=…`. */
 export function readGuest(url: string): Guest {
@@ -28,8 +30,8 @@ export function readGuest(url: string): Guest {
 /** The sockets of admitted players, by token. `left` resolves once the seat of a closed socket is kept or free. */
 const admitted = new Map<string, { socket: WebSocket; left: Promise<void> }>()
 
-/** Whether the guest is admitted and still connected. Otherwise the socket is closed and no seat is taken. */
-export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): Promise<boolean> {
+/** The role of the guest, who is admitted and still connected. Null: the socket is closed and no seat is taken. */
+export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): Promise<Role | null> {
   const returnSeat = (hold_ms: number): Promise<void> =>
     // Nothing more can be done here: the platform frees the seat when the lobby ends.
     lobby.disconnected(token, { hold_ms }).catch((error: unknown) => console.error('A seat was not returned:', error))
@@ -37,8 +39,9 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
   const before = admitted.get(token)
   before?.socket.terminate()
   await before?.left
+  let role: Role
   try {
-    await lobby.connected(token)
+    role = (await lobby.connected(token)).role ?? 'player'
   } catch (error) {
     const refusal = error instanceof MusterError ? error : new MusterError('INTERNAL_ERROR', 'The lobby has a fault.')
     // Without a response, the token may have been consumed.
@@ -50,11 +53,11 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
         .toString()
         .replace(/\uFFFD+$/, ''),
     )
-    return false
+    return null
   }
   if (socket.readyState !== socket.OPEN) {
     void returnSeat(returnMs(CLOSE.BROKEN))
-    return false
+    return null
   }
   const left = new Promise<void>((resolve) => {
     socket.once('close', async (code) => {
@@ -64,7 +67,7 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
     })
   })
   admitted.set(token, { socket, left })
-  return true
+  return role
 }
 
 /** Zero for a player who leaves by the page, which sends another code. */

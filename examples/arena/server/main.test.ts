@@ -51,7 +51,8 @@ async function startArena(t: TestContext): Promise<Arena> {
     if (isConnected) await hold.get(token ?? '')
     const code = isConnected ? refuse.get(token ?? '') : undefined
     response.writeHead(code === undefined ? 200 : 400, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(code === undefined ? {} : { code, message: `Refused: ${code}` }))
+    const answer = isConnected && token?.startsWith('watch') ? { role: 'spectator' } : {}
+    response.end(JSON.stringify(code === undefined ? answer : { code, message: `Refused: ${code}` }))
   }).listen(0, '127.0.0.1')
   await once(platform, 'listening')
   const port = await freePort()
@@ -118,6 +119,44 @@ test('two players see each other, and one sees the other move', async (t) => {
     bob.socket.send(JSON.stringify({ type: 'input', seq: ++seq, x, y: 0, dash: false }))
     return Math.hypot(place(ada)!.x - begin.x, place(ada)!.y - begin.y) > 30
   })
+})
+
+test('a spectator sees the players of a full lobby, is none of them, and moves nothing', async (t) => {
+  const arena = await startArena(t)
+  const ada = enter(t, arena, 'token=a&name=Ada')
+  const bob = enter(t, arena, 'token=b&name=Bob')
+  await until('both are in', () => newest(ada)?.players.length === 2 && newest(bob)?.players.length === 2)
+  const rosters = () => ada.heard.filter(({ type }) => type === 'roster').length
+  const before = { players: newest(ada)!.players.map(({ id, x, y }) => ({ id, x, y })), rosters: rosters() }
+
+  const watcher = enter(t, arena, 'token=watch&name=Eve')
+  await until('the spectator sees both', () => newest(watcher)?.players.length === 2)
+  assert.equal(watcher.heard.find((message) => message.type === 'welcome')?.self_id, null)
+  assert.equal(newest(watcher)!.ship, undefined)
+  const names = watcher.heard.find((message) => message.type === 'roster')?.players.map(({ name }) => name)
+  assert.deepEqual(names, ['Ada', 'Bob'])
+
+  for (let seq = 1; seq <= 5; seq++) watcher.socket.send(JSON.stringify({ type: 'input', seq, x: 1, y: 0, dash: true }))
+  watcher.socket.send('{"type":"ping","sent_ms":1}')
+  await until('all of it was read', () => watcher.heard.some(({ type }) => type === 'pong'))
+  const { tick } = newest(ada)!
+  await until('the world went on', () => newest(ada)!.tick > tick + 1)
+  const after = { players: newest(ada)!.players.map(({ id, x, y }) => ({ id, x, y })), rosters: rosters() }
+  assert.deepEqual(after, before)
+})
+
+test('a spectator that sends more than a page which watches loses its seat, and no player does', async (t) => {
+  const arena = await startArena(t)
+  const ada = enter(t, arena, 'token=a')
+  const watcher = enter(t, arena, 'token=watch')
+  await until('both are in', () => isIn(ada) && isIn(watcher))
+  for (let count = 0; count < 40; count++) {
+    for (const { socket } of [ada, watcher]) socket.send('{"type":"ping","sent_ms":1}')
+  }
+  await until('closed', () => watcher.closed !== null)
+  assert.equal(watcher.closed?.code, CLOSE.TOO_FAST)
+  await until('the seat is free', () => told(arena, DISCONNECTED, 'watch') === 1)
+  await until('the player got all responses', () => ada.heard.filter(({ type }) => type === 'pong').length === 40)
 })
 
 test('a socket that the platform refuses hears nothing but the reason', async (t) => {

@@ -1,5 +1,5 @@
-// The lobby server: listens, reports that it is ready, and runs the world thirty times a second while it has players. It is the
-// only file that reads a clock.
+// The lobby server: listens, reports that it is ready, and runs the world thirty times a second while players or spectators
+// are connected. It is the only file that reads a clock.
 import { createServer } from 'node:http'
 import { openLobby } from 'musterhost-sdk/server'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
@@ -26,7 +26,9 @@ const CATCH_UP_TICKS_MAX = 5
 const MESSAGE_BYTES_MAX = 512
 /** A browser sends 30 inputs and a few pings a second. A client that sends more is not our page. */
 const MESSAGES_PER_SECOND_MAX = 90
-/** Players and sockets that are not yet admitted. */
+/** A spectator sends a few pings. What else it sends is counted and has no effect. */
+const SPECTATOR_MESSAGES_PER_SECOND_MAX = 10
+/** Players and sockets that are not yet admitted. The platform limits the spectators. */
 const SOCKETS_PER_SEAT_MAX = 4
 /** Above BEHIND_BYTES_MAX of unsent data a player misses snapshots; above LOST_BYTES_MAX the connection is closed. */
 const BEHIND_BYTES_MAX = 64 * 1024
@@ -34,14 +36,16 @@ const LOST_BYTES_MAX = 1024 * 1024
 const HEARTBEAT_MS = 5_000
 const GOODBYE_MS = 1_000
 
-type Seat = { player: Player; socket: WebSocket; message_count: number; is_alive: boolean }
+/** `player`: null for a spectator, who is not in the world. */
+type Seat = { player: Player | null; socket: WebSocket; message_count: number; is_alive: boolean }
 
 const lobby = openLobby()
 const world = createWorld(Date.now())
-const seats = new Map<number, Seat>()
+const seats = new Set<Seat>()
 /** Players who may be back, by their token. */
 const away = new Map<string, { player: Player; timer: NodeJS.Timeout }>()
 let sockets_open = 0
+let spectator_count = 0
 let loop: NodeJS.Timeout | null = null
 
 const sockets = new WebSocketServer({
@@ -53,7 +57,7 @@ const sockets = new WebSocketServer({
 const http = createServer((_request, response) => response.writeHead(426).end('Arena speaks WebSocket here.\n'))
 
 http.on('upgrade', (request, connection, head) => {
-  if (sockets_open >= lobby.max_players * SOCKETS_PER_SEAT_MAX) {
+  if (sockets_open - spectator_count >= lobby.max_players * SOCKETS_PER_SEAT_MAX) {
     connection.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
     return
   }
@@ -77,25 +81,35 @@ http.listen(lobby.port('game'), '127.0.0.1', async () => {
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)
 
 async function welcome(socket: WebSocket, guest: Guest): Promise<void> {
-  if (!(await admit(lobby, socket, guest))) return
-  const player = takeBack(guest.token) ?? addPlayer(world, guest.name)
+  const role = await admit(lobby, socket, guest)
+  if (role === null) return
+  const player = role === 'spectator' ? null : (takeBack(guest.token) ?? addPlayer(world, guest.name))
   const seat: Seat = { player, socket, message_count: 0, is_alive: true }
-  seats.set(player.id, seat)
+  seats.add(seat)
+  if (player === null) spectator_count += 1
   socket.on('message', (data) => listen(seat, data))
   socket.on('pong', () => {
     seat.is_alive = true
   })
   socket.once('close', (code) => {
-    seats.delete(player.id)
-    keepAway(guest.token, player, returnMs(code))
-    removePlayer(world, player.id)
-    sayToAll({ type: 'roster', players: roster(world) })
+    seats.delete(seat)
+    if (player === null) spectator_count -= 1
+    else removeFromWorld(guest, player, code)
     if (seats.size === 0) rest()
   })
-  const { id, max_players } = lobby
-  say(seat, { type: 'welcome', lobby_id: id, self_id: player.id, players_max: max_players, score_to_win: SCORE_TO_WIN })
-  sayToAll({ type: 'roster', players: roster(world) })
+  const { id: lobby_id, max_players: players_max } = lobby
+  const self_id = player?.id ?? null
+  say(seat, { type: 'welcome', lobby_id, self_id, players_max, score_to_win: SCORE_TO_WIN })
+  const players: FromServer = { type: 'roster', players: roster(world) }
+  if (player === null) say(seat, players)
+  else sayToAll(players)
   run()
+}
+
+function removeFromWorld({ token }: Guest, player: Player, close_code: number): void {
+  keepAway(token, player, returnMs(close_code))
+  removePlayer(world, player.id)
+  sayToAll({ type: 'roster', players: roster(world) })
 }
 
 /** Each has a seat that the platform keeps, so there are at most as many as seats. */
@@ -116,10 +130,11 @@ function takeBack(token: string): Player | null {
 function listen(seat: Seat, data: RawData): void {
   seat.message_count += 1
   const message = readFromBrowser(String(data))
-  if (seat.message_count > MESSAGES_PER_SECOND_MAX) seat.socket.close(CLOSE.TOO_FAST, 'Too many messages.')
+  const count_max = seat.player === null ? SPECTATOR_MESSAGES_PER_SECOND_MAX : MESSAGES_PER_SECOND_MAX
+  if (seat.message_count > count_max) seat.socket.close(CLOSE.TOO_FAST, 'Too many messages.')
   else if (message === null) seat.socket.close(CLOSE.BAD_MESSAGE, 'A message was not understood.')
   else if (message.type === 'ping') say(seat, { type: 'pong', sent_ms: message.sent_ms })
-  else steer(seat.player, message)
+  else if (seat.player !== null) steer(seat.player, message)
 }
 
 /** Runs the world until `rest`. An empty arena costs no processor time. */
@@ -137,11 +152,11 @@ function run(): void {
     }
     if (now_ms >= second_ms) {
       second_ms = now_ms + 1000
-      for (const seat of seats.values()) seat.message_count = 0
+      for (const seat of seats) seat.message_count = 0
     }
     if (now_ms >= heartbeat_ms) {
       heartbeat_ms = now_ms + HEARTBEAT_MS
-      for (const seat of seats.values()) checkHeartbeat(seat)
+      for (const seat of seats) checkHeartbeat(seat)
     }
   }, TICK_MS / 3)
 }
@@ -153,17 +168,18 @@ function rest(): void {
 
 function showWorld(): void {
   // The part that all share is written once; each player's own part goes in front of it.
-  const shared = JSON.stringify(sharedView(world)).slice(1)
-  for (const { player, socket } of seats.values()) {
+  const view = JSON.stringify(sharedView(world))
+  const shared = view.slice(1)
+  for (const { player, socket } of seats) {
     if (socket.bufferedAmount > LOST_BYTES_MAX) socket.terminate()
     else if (socket.bufferedAmount <= BEHIND_BYTES_MAX) {
-      socket.send(`${JSON.stringify(ownView(player)).slice(0, -1)},${shared}`)
+      socket.send(player === null ? view : `${JSON.stringify(ownView(player)).slice(0, -1)},${shared}`)
     }
   }
   if (world.events.some((event) => event.type === 'won')) sayToAll({ type: 'roster', players: roster(world) })
 }
 
-/** A suspended computer closes no connection: a player without a response to the last ping is disconnected. */
+/** A suspended computer closes no connection: a player or spectator without a response to the last ping is disconnected. */
 function checkHeartbeat(seat: Seat): void {
   if (seat.is_alive) seat.socket.ping()
   else seat.socket.terminate()
@@ -176,16 +192,16 @@ function say(seat: Seat, message: FromServer): void {
 
 function sayToAll(message: FromServer): void {
   const text = JSON.stringify(message)
-  for (const { socket } of seats.values()) socket.send(text)
+  for (const { socket } of seats) socket.send(text)
 }
 
 /** Stops listening and closes every socket; then the process ends. */
 function stop(): void {
   rest()
   http.close()
-  for (const { socket } of seats.values()) socket.close(CLOSE.STOPPING, 'The lobby has stopped.')
+  for (const { socket } of seats) socket.close(CLOSE.STOPPING, 'The lobby has stopped.')
   // A browser that does not close its side in time is cut off.
   setTimeout(() => {
-    for (const { socket } of seats.values()) socket.terminate()
+    for (const { socket } of seats) socket.terminate()
   }, GOODBYE_MS).unref()
 }

@@ -167,7 +167,7 @@ export function sharedView(world: World): Omit<Snapshot, 'acknowledged' | 'ship'
   }
 }
 
-export function ownView(player: Player): Pick<Snapshot, 'acknowledged' | 'ship'> {
+export function ownView(player: Player): Required<Pick<Snapshot, 'acknowledged' | 'ship'>> {
   return { acknowledged: player.acknowledged, ship: player.ship }
 }
 

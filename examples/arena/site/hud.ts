@@ -77,8 +77,13 @@ export function createHud(): Hud {
         find('status').replaceChildren(...parts)
       }
 
+      const count = `${rows.length} ${rows.length === 1 ? 'player' : 'players'}`
+      if (isNew('watching', count)) find('watching-players').textContent = count
+
       const hint =
-        rows.length === 1 ? 'You are alone: open this page in a second window.' : `First to ${scene.score_to_win} wins`
+        scene.self_id !== null && rows.length === 1
+          ? 'You are alone: open this page in a second window.'
+          : `First to ${scene.score_to_win} wins`
       if (isNew('whisper', hint)) find('whisper').textContent = hint
 
       const winner = snapshot.winner_id === null ? undefined : scene.roster.get(snapshot.winner_id)
@@ -93,6 +98,11 @@ export function createHud(): Hud {
       }
     },
   }
+}
+
+/** Whether this page only sees the game: it has the line that says so, and no keys. */
+export function showWatching(is_watching: boolean): void {
+  document.body.classList.toggle('watches', is_watching)
 }
 
 let party: PartyView | null = null
@@ -110,7 +120,7 @@ function showPlayButton(): void {
   const is_led = party !== null && !party.is_leader
   const waiting_for = progress ?? (is_led ? 'Waiting for the leader' : null)
   const button = find<HTMLButtonElement>('play')
-  button.disabled = waiting_for !== null
+  button.disabled = find<HTMLButtonElement>('watch').disabled = waiting_for !== null
   const label = party === null ? play_label : 'Play together'
   button.firstElementChild!.textContent = waiting_for === null ? label : `${waiting_for}…`
 }
@@ -130,7 +140,7 @@ export function showStart(): void {
 export function showParty(shown: PartyView | null): void {
   party = shown
   find('party').hidden = shown === null
-  find('friends').hidden = shown !== null
+  find('friends').hidden = find('watch').hidden = shown !== null
   showPlayButton()
   if (shown === null) return
   const { size, is_leader, link } = shown
@@ -143,9 +153,9 @@ export function showParty(shown: PartyView | null): void {
   find<HTMLInputElement>('party-link').value = link
 }
 
-/** The start screen after a game, or after a failed attempt. */
-export function showTrouble(error: unknown, isAfterGame: boolean): void {
-  play_label = isAfterGame ? 'Play again' : 'Try again'
+/** The start screen after a game, or after a failed attempt. `label`: of the button that begins a game. */
+export function showTrouble(error: unknown, isAfterGame: boolean, label: string): void {
+  play_label = label
   showStart()
   const isKnown = error instanceof MusterError
   const message = isKnown ? error.message : 'Something went wrong in the game. Please try again.'

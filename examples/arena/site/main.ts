@@ -5,7 +5,17 @@ import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
 import { solveCaptcha } from './captcha.ts'
 import { createControls } from './controls.ts'
 import { age, createEffects, showFlame, showHit, showPick, showWin } from './effects.ts'
-import { createHud, leaderOf, showBroken, showParty, showProgress, showScreen, showStart, showTrouble } from './hud.ts'
+import {
+  createHud,
+  leaderOf,
+  showBroken,
+  showParty,
+  showProgress,
+  showScreen,
+  showStart,
+  showTrouble,
+  showWatching,
+} from './hud.ts'
 import { colourOf } from './palette.ts'
 import { invitation, type Membership, openParty, type PartyView } from './party.ts'
 import {
@@ -19,7 +29,7 @@ import {
   shownShards,
   tick,
 } from './scene.ts'
-import { enter, ownSeat, type Session } from './session.ts'
+import { enter, ownSeat, type Session, type Watched } from './session.ts'
 import { createSound } from './sound.ts'
 import { createStage } from './stage.ts'
 import { device } from './storage.ts'
@@ -34,6 +44,7 @@ const REMEMBERED_NAME = 'arena.name'
 /** For end-to-end tests and for the curious: what this window sees, in the arena's units. */
 type ArenaWindow = {
   lobby_id: string | null
+  /** Null for a window that only watches. */
   self_id: number | null
   players(): { id: number; name: string; x: number; y: number; score: number }[]
 }
@@ -54,7 +65,7 @@ const stage = createStage(document.getElementById('stage') as HTMLCanvasElement)
 const hud = createHud()
 const effects = createEffects()
 const sound = createSound()
-const controls = createControls(stage.toWorld, () => session !== null)
+const controls = createControls(stage.toWorld, () => session !== null && !isWatching())
 const nameField = document.getElementById('name') as HTMLInputElement
 
 window.arena = {
@@ -72,8 +83,12 @@ window.arena = {
   },
 }
 
-/** With the seat that the leader of the party has got for this page, or one of its own. */
-async function play(seat?: Seat): Promise<void> {
+function isWatching(): boolean {
+  return scene !== null && scene.self_id === null
+}
+
+/** With the seat that the leader of the party has got for this page, one of its own, or one to watch. */
+async function play(seat?: Seat | Watched): Promise<void> {
   const name = nameField.value.trim()
   device.setItem(REMEMBERED_NAME, name)
   session?.leave()
@@ -84,20 +99,29 @@ async function play(seat?: Seat): Promise<void> {
     session = await enter(name, events, seat)
     nameField.blur()
     controls.release()
+    showWatching(isWatching())
     showScreen('game')
     measure()
   } catch (error) {
-    fail(error)
+    fail(error, seat !== undefined && 'lobby_id' in seat ? 'Play' : 'Try again')
   } finally {
     is_entering = false
   }
 }
 
-function fail(error: unknown): void {
+/** From watching to playing: the seat of the spectator is free before the player asks for one. */
+function playInstead(): void {
+  session?.leave()
+  end()
+  showStart()
+  void play()
+}
+
+function fail(error: unknown, label = 'Try again'): void {
   if (!(error instanceof MusterError)) console.error(error)
   session = null
   scene = null
-  showTrouble(error, false)
+  showTrouble(error, false, label)
 }
 
 async function playWithFriends(code: string | null): Promise<void> {
@@ -140,14 +164,19 @@ function hear(message: FromServer): void {
   else if (scene !== null) receive(scene, message)
 }
 
-function leave(sentence: string): void {
+function end(): void {
   session = null
   scene = null
   ping_ms = null
   places.clear()
   controls.release()
   showBroken(false)
-  showTrouble(new MusterError('CONNECTION_FAILED', sentence), true)
+}
+
+function leave(sentence: string): void {
+  const label = isWatching() ? 'Play' : 'Play again'
+  end()
+  showTrouble(new MusterError('CONNECTION_FAILED', sentence), true, label)
 }
 
 let last_ms = performance.now()
@@ -169,7 +198,8 @@ function frame(now_ms: number): void {
     })
     return
   }
-  unspent_s = Math.min(unspent_s + seconds, CATCH_UP_TICKS_MAX * TICK_S)
+  const is_watching = isWatching()
+  unspent_s = is_watching ? 0 : Math.min(unspent_s + seconds, CATCH_UP_TICKS_MAX * TICK_S)
   for (; unspent_s >= TICK_S; unspent_s -= TICK_S) {
     const input = tick(scene, controls.read(scene.own.now))
     if (input.dash && scene.own.now.cooldown_ticks > 0 && scene.own.before.cooldown_ticks === 0) sound.dash()
@@ -187,7 +217,7 @@ function frame(now_ms: number): void {
     players,
     shards: shownShards(scene),
     effects,
-    cooldown_ticks: scene.own.now.cooldown_ticks,
+    cooldown_ticks: is_watching ? null : scene.own.now.cooldown_ticks,
     leader_id: leaderOf(scene),
     seconds: now_ms / 1000,
   })
@@ -239,8 +269,10 @@ function showSound(): void {
 
 document.getElementById('start')!.addEventListener('submit', (event) => {
   event.preventDefault()
-  void (membership === null ? play() : membership.start().catch(fail))
+  void (membership === null ? play() : membership.start().catch((error: unknown) => fail(error)))
 })
+document.getElementById('watch')!.addEventListener('click', () => void play({ lobby_id: null }))
+document.getElementById('play-instead')!.addEventListener('click', playInstead)
 document.getElementById('friends')!.addEventListener('click', () => void playWithFriends(null))
 document.getElementById('party-leave')!.addEventListener('click', () => void membership?.leave().catch(console.error))
 document.getElementById('party-copy')!.addEventListener('click', async (event) => {
@@ -263,7 +295,7 @@ addEventListener('keydown', (event) => {
 // A hidden tab paints no frames and sends no inputs: better to say "I rest" than to fly on.
 document.addEventListener('visibilitychange', () => {
   controls.release()
-  if (document.hidden && scene !== null) session?.say({ type: 'input', ...tick(scene, AT_REST) })
+  if (document.hidden && scene !== null && !isWatching()) session?.say({ type: 'input', ...tick(scene, AT_REST) })
 })
 setInterval(measure, PING_EVERY_MS)
 
@@ -281,6 +313,8 @@ async function begin(): Promise<void> {
   const seat = await ownSeat()
   // The player may have pressed Play meanwhile.
   if (session !== null || is_entering) return
-  if (seat !== null) await play(seat)
+  const watched = query.get('watch')
+  if (watched !== null && seat?.player.role !== 'spectator') await play({ lobby_id: watched || null })
+  else if (seat !== null) await play(seat)
   else if (query.has('autoplay')) await play()
 }

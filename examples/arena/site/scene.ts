@@ -13,7 +13,8 @@ const SMOOTHED_UNITS_MAX = 220
 
 export type Scene = {
   lobby_id: string
-  self_id: number
+  /** Null: this page only watches. */
+  self_id: number | null
   players_max: number
   score_to_win: number
   roster: Map<number, RosterEntry>
@@ -60,9 +61,9 @@ export function receive(scene: Scene, message: FromServer): void {
   scene.events = [...scene.events, ...message.events].slice(-SNAPSHOTS_MAX)
   if (isFirst) {
     scene.clock = message.tick - DELAY_TICKS
-    scene.own = { before: { ...message.ship }, now: { ...message.ship }, offset: { x: 0, y: 0 } }
+    if (message.ship) scene.own = { before: { ...message.ship }, now: { ...message.ship }, offset: { x: 0, y: 0 } }
   }
-  correct(scene, message)
+  if (message.ship) correct(scene, message.ship, message.acknowledged ?? 0)
 }
 
 /** One tick of the own ship. Returns the input for the server. */
@@ -138,9 +139,9 @@ function ownPlace({ own }: Scene, part: number) {
 }
 
 /** Starts from the server's ship, replays what it has not seen yet, and hides a small difference for a moment. */
-function correct(scene: Scene, snapshot: Snapshot): void {
-  scene.pending = scene.pending.filter((input) => input.seq > snapshot.acknowledged)
-  const ship = { ...snapshot.ship }
+function correct(scene: Scene, server_ship: Ship, acknowledged: number): void {
+  scene.pending = scene.pending.filter((input) => input.seq > acknowledged)
+  const ship = { ...server_ship }
   for (const input of scene.pending) moveShip(ship, input.steering ?? AT_REST)
   const { own } = scene
   const dx = own.now.x - ship.x

@@ -1,4 +1,4 @@
-// From "Play" to a game: requests a seat, opens a socket to the lobby, and waits for the welcome. A member of a party (party.ts)
+// From "Play" or "Watch" to a game: requests a seat, opens a socket to the lobby, and waits for the welcome. A member of a party (party.ts)
 // already has a seat. When the connection breaks, the player is back in the same seat once the network is.
 import {
   type CaptchaRequired,
@@ -32,9 +32,12 @@ export type SessionEvents = {
   closed(sentence: string): void
 }
 
+/** What a page watches. `lobby_id`: null for the running lobby with most players. */
+export type Watched = { lobby_id: string | null }
+
 /** Resolves with the welcome received. Throws a MusterError whose message is for the player. */
-export async function enter(name: string, events: SessionEvents, told?: Seat): Promise<Session> {
-  const seat = told ?? (await findSeat(events))
+export async function enter(name: string, events: SessionEvents, told?: Seat | Watched): Promise<Session> {
+  const seat = told === undefined ? await findSeat(events) : 'lobby_id' in told ? await watchSeat(told, events) : told
   events.progress('Connecting')
   return stay(name, seat, events)
 }
@@ -91,6 +94,21 @@ async function findSeat(events: SessionEvents): Promise<Seat> {
   const patience = createPatience(events)
   const client = createClient({ captcha: patience.captcha, onVersionReplaced: reloadFor })
   return patience.whileFinding(() => client.find({ game_modes: ['default'] }, { onWaiting: patience.onWaiting }))
+}
+
+/** A seat of a spectator. It waits for no match and starts no lobby. */
+async function watchSeat({ lobby_id }: Watched, events: SessionEvents): Promise<Seat> {
+  const patience = createPatience(events)
+  const client = createClient({ captcha: patience.captcha, onVersionReplaced: reloadFor })
+  const role = 'spectator'
+  events.progress('Looking for a game')
+  try {
+    if (lobby_id !== null) return await client.join({ lobby_id, role })
+    return await client.find({ game_modes: ['default'], role })
+  } catch (error) {
+    if (!(error instanceof MusterError) || error.code !== 'MATCHMAKER_NO_AVAILABLE_LOBBIES') throw error
+    throw new MusterError(error.code, 'No game is running that you can watch. Press Play to begin one.', error)
+  }
 }
 
 type Patience = {

@@ -19,7 +19,7 @@ test('pages of the arena', async (t) => {
   if (browser === null) return
   const arena = await startArena(t, { deploy: OPTIONS })
   await t.test(
-    'two pages play in one lobby, a third player gets another one, a page that is loaded again keeps its seat, and a closed page frees it',
+    'two pages play in one lobby, a third player gets another one, a page watches, a page that is loaded again keeps its seat, and a closed page frees it',
     () => playTogether(browser, arena),
   )
   await t.test('a page that is older than a deploy is loaded again, once, and plays the deployed version', () =>
@@ -49,6 +49,8 @@ async function playTogether(browser: Browser, arena: Arena): Promise<void> {
   assert.notEqual(third.lobby.lobby_id, lobby_id, 'beyond the limit there is a second lobby')
   assert.equal((await arena.lobbies()).length, 2)
 
+  const watcher = await watch(browser, arena, lobby_id, [ada, bob])
+
   const seat = await seatOf(bob)
   await bob.page.reload()
   const again = await playerOf(bob.page)
@@ -62,12 +64,38 @@ async function playTogether(browser: Browser, arena: Arena): Promise<void> {
     const lobby = (await arena.lobbies()).find((item) => item.lobby_id === lobby_id)
     return lobby?.total_player_count === 1
   })
-  const fourth = await arena.player.call(findLobby, { body: { game_modes: ['default'] } })
-  const fifth = await arena.player.call(findLobby, { body: { game_modes: ['default'] } })
   // Both lobbies have one free place: the older one comes first.
-  assert.equal(fourth.lobby.lobby_id, lobby_id)
+  await watcher.page.locator('#play-instead').click()
+  await ada.seesPlayers(2)
+  assert.equal(await watcher.lobby_id(), lobby_id, 'the page that watched plays')
+  const fifth = await arena.player.call(findLobby, { body: { game_modes: ['default'] } })
   assert.equal(fifth.lobby.lobby_id, third.lobby.lobby_id)
   await ada.leave()
+  await watcher.leave()
+}
+
+/** A page that watches both players of a full lobby. */
+async function watch(browser: Browser, arena: Arena, lobby_id: string, [ada, bob]: [Player, Player]): Promise<Player> {
+  const page = await openPage(browser, `${arena.play_url}?name=Eve`)
+  const sent: unknown[] = []
+  page.on('websocket', (socket) => socket.on('framesent', ({ payload }) => sent.push(JSON.parse(String(payload)).type)))
+  await page.locator('#watch').click()
+  const watcher = await playerOf(page)
+  assert.equal(await watcher.lobby_id(), lobby_id)
+  await page.getByText('You are watching 2 players').waitFor()
+  await movesBefore(ada, 'Ada', watcher)
+  await movesBefore(bob, 'Bob', watcher)
+
+  await page.keyboard.press('ArrowRight')
+  await page.keyboard.press('Space')
+  await page.mouse.click(100, 100)
+  const count = sent.length
+  await until('the page to measure its connection', () => sent.length > count)
+  assert.deepEqual(new Set(sent), new Set(['ping']))
+  await ada.seesPlayers(2)
+  const lobby = (await arena.lobbies()).find((item) => item.lobby_id === lobby_id)
+  assert.deepEqual([lobby?.total_player_count, lobby?.spectator_count], [2, 1])
+  return watcher
 }
 
 async function playAfterDeploy(browser: Browser, arena: Arena): Promise<void> {
