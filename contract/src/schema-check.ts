@@ -74,9 +74,9 @@ export function createFaultFinder(schema: TSchema, { coerce }: { coerce: boolean
   }
 }
 
-/** A check of values against one schema. It returns at most 32 errors. */
-export function createShapeCheck(schema: TSchema): ShapeCheck {
-  const findFaults = createFaultFinder(schema, { coerce: false })
+/** A check of values against one schema. It returns at most 32 errors. `coerce`: see createFaultFinder. */
+export function createShapeCheck(schema: TSchema, { coerce } = { coerce: false }): ShapeCheck {
+  const findFaults = createFaultFinder(schema, { coerce })
   return (value) => toDetails(findFaults(value) ?? [])
 }
 

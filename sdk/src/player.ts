@@ -1,6 +1,13 @@
 // The player in a browser: an identity that the device stores, its party, and events with seats. The first visit creates a
 // guest identity; all later calls use it.
-import { type CallOptions, type Client, type ClientOptions, createClient, type Seat } from './browser.ts'
+import {
+  type CallOptions,
+  type Client,
+  type ClientOptions,
+  createClient,
+  type QueueWait,
+  type Seat,
+} from './browser.ts'
 import { MusterError } from './error.ts'
 import { pause, retrying, send, siteOf } from './request.ts'
 import { type PageStorage, pageStorage, storedSeat } from './resume.ts'
@@ -36,15 +43,25 @@ export type Player = Client & {
   /** Calls `onParty` now and after each change, until the signal is aborted. Null: the player is in no party any more. */
   watchParty(onParty: (party: Party | null) => void, options?: CallOptions): Promise<void>
   /** Calls `onSeat` once for each seat that the party leader gets for this player, until the signal is aborted. */
-  watchSeats(onSeat: (seat: Seat) => void, options?: CallOptions): Promise<void>
+  watchSeats(onSeat: (seat: Seat) => void, options?: WatchOptions): Promise<void>
+}
+
+export type WatchOptions = CallOptions & {
+  /** Called while a find of the player, or of the leader, waits for a match, when its numbers change. Null: it waits no more. */
+  onWaiting?: (waiting: QueueWait | null) => void
 }
 
 const STORAGE_KEY = 'muster.identity'
 /** Pause after a call failed in spite of its retries. */
 const WATCH_PAUSE_MS = 5_000
+/** How often a change of the numbers ends a long poll. */
+const WAITING_EVERY_S = 3
 
 type Request = { method: string; path: string; body?: unknown }
-type Event = { event_id: string; kind: { matchmaker_lobby_join?: Seat } }
+type Event = {
+  event_id: string
+  kind: { matchmaker_lobby_join?: Seat; matchmaker_waiting?: QueueWait; matchmaker_wait_ended?: object }
+}
 
 /** Throws a MusterError when the platform does not know this page's origin or token. */
 export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOptions = {}): Promise<Player> {
@@ -114,16 +131,19 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
     async watchSeats(onSeat, callOptions = {}) {
       // The platform delivers an event at least once: known events are skipped.
       const known_ids = new Set<string>()
-      let query = ''
+      const { onWaiting } = callOptions
+      const query = new URLSearchParams(onWaiting && { waiting_every_s: `${WAITING_EVERY_S}` })
       await keepWatching(async () => {
-        const request = { method: 'GET', path: `/identity/events/live${query}` }
+        const request = { method: 'GET', path: `/identity/events/live?${query}` }
         const news = await ask<{ events: Event[]; watch: { index: string } }>(token, request, callOptions)
         for (const { event_id, kind } of news.events) {
+          if (kind.matchmaker_waiting !== undefined) onWaiting?.(kind.matchmaker_waiting)
+          if (kind.matchmaker_wait_ended !== undefined) onWaiting?.(null)
           if (kind.matchmaker_lobby_join === undefined || known_ids.has(event_id)) continue
           known_ids.add(event_id)
           onSeat(stored.keep(kind.matchmaker_lobby_join))
         }
-        query = `?watch_index=${encodeURIComponent(news.watch.index)}`
+        query.set('watch_index', news.watch.index)
         return true
       }, callOptions.signal)
     },

@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox'
 import { Id, LobbyId, NamespaceId, RayId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Microseconds, object, Timestamp } from '../records.ts'
+import { RefusedBy, waitMembers } from './match-wait.ts'
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description })
 
@@ -99,24 +100,9 @@ export type Wait = Static<typeof Wait>
 
 const MatchWait = object(
   {
-    waited_ms: Count('How long the request had waited, in milliseconds.'),
-    usual_wait_ms: Type.Optional(
-      Count(
-        'Half of the players of the game mode who got a match in the last hour waited at most so many milliseconds. Absent for fewer than 5.',
-      ),
-    ),
-    players_waiting: Count('Players who waited in the same queue.'),
-    players_missing: Count('Players who were missing for a match that begins at once.'),
+    ...waitMembers,
     candidates: Count('Other requests that were checked, at most 128.'),
-    refused_by: Type.Array(
-      object({
-        rule: Type.String({ description: 'The rule, or `regions` or `size`. Example: `near skill`.' }),
-        candidates: Count('Requests that it refused first.'),
-        limit: Type.Optional(Type.Number({ description: 'Limit of the rule at that time. Absent when it has none.' })),
-        widens_in_ms: Type.Optional(Count('Milliseconds until the limit widens. Absent when it does not.')),
-      }),
-      { description: 'Rules that refused other requests, those with the most refusals first.' },
-    ),
+    refused_by: RefusedBy,
   },
   'The last check of the queue before the request ended without a match.',
 )

@@ -156,7 +156,7 @@ class Sockets {
       route,
       pattern: patternOf(route.operation),
       checkParams: createShapeCheck(route.operation.params),
-      checkQuery: createShapeCheck(route.operation.query),
+      checkQuery: createShapeCheck(route.operation.query, { coerce: true }),
     }))
     this.#server.on('headers', (headers, request) => headers.push(`${RAY_HEADER}: ${this.#ray_ids.get(request)}`))
   }
@@ -215,7 +215,8 @@ class Sockets {
     const token = bearerOf(authorization) ?? ''
     requireRate(options, operation, caller, client_key)
     requireShape(known.checkParams, params, 'params')
-    requireShape(known.checkQuery, query, 'query')
+    // A copy, because the check makes numbers of text in their place.
+    requireShape(known.checkQuery, { ...query }, 'query')
     const opening = { caller, client_ip, client_key, token, params, query }
     await admit(opening)
     return { opening, known, token, is_alive: true, message_count: 0 }

@@ -19,6 +19,7 @@ import type { MatchmakerContext } from './seats/context.ts'
 import { countFindDurations } from './seats/find-durations.ts'
 import { createWrongCodes } from './seats/lobby-codes.ts'
 import { RecentWaits } from './seats/matching/recent-waits.ts'
+import { WaitViews } from './seats/matching/wait-views.ts'
 import { countRolloutFinds } from './seats/rollout-finds.ts'
 import { createAskGame } from './seats/verification/ask-game.ts'
 import { Books } from './shards/books.ts'
@@ -101,13 +102,15 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   await leases.start()
 
   const { failed_starts, run_starts, edges } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
+  const recent_waits = new RecentWaits()
   const context: MatchmakerContext = {
     ...ctx,
     ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations, find_durations, rollout_finds },
     askProvider: createAskProvider(ctx),
     askGame: createAskGame(ctx),
     decision_logs: new DecisionLogs(ctx, explanations),
-    recent_waits: new RecentWaits(),
+    recent_waits,
+    wait_views: new WaitViews(recent_waits),
     wrong_codes: createWrongCodes(),
     open_requests: new Map(),
     solving: new Map(),

@@ -1,6 +1,6 @@
 // Events for a WebSocket whose namespace has its books in another process: that process is asked, as by a long poll.
 import { ApiError, type ErrorCode, type ResponseOf, watchEvents } from '@musterhost/contract'
-import type { ReadNews } from '../http/identity/live.ts'
+import { queryOf, type ReadNews } from '../http/identity/live.ts'
 import { ShardMoved } from '../matchmaker/shards/shard-moved.ts'
 import type { OwnerForwarder } from './owner-forwarder.ts'
 
@@ -12,7 +12,10 @@ export function newsOfOwner(forwarder: OwnerForwarder, readHere: ReadNews): Read
     } catch (error) {
       if (!(error instanceof ShardMoved)) throw error
       const { caller, client_ip, token } = opening
-      const path = last_index === undefined ? watchEvents.path : `${watchEvents.path}?watch_index=${last_index}`
+      const query = new URLSearchParams(
+        Object.entries(queryOf(opening, last_index)).map(([name, value]) => [name, `${value}`]),
+      )
+      const path = query.size === 0 ? watchEvents.path : `${watchEvents.path}?${query}`
       const headers = { 'x-forwarded-for': client_ip, authorization: `Bearer ${token}` }
       const asked = { method: watchEvents.method, path, headers, body: null, is_repeatable: true, gone: socket.over }
       const response = await forwarder.ask(asked, caller, { shard: error.shard, steps: {} })

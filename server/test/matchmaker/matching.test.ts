@@ -1,8 +1,21 @@
 // Matches by rules, through the platform: what find returns to those who wait, who may say attributes, and what the lobby's
 // server and developers learn.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { explainRay, findLobby, playerConnected, setupIdentity } from '@musterhost/contract'
+import { on } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import {
+  createParty,
+  explainRay,
+  findLobby,
+  joinParty,
+  leaveParty,
+  playerConnected,
+  setLobbyReady,
+  setupIdentity,
+  watchEvents,
+} from '@musterhost/contract'
+import type { Client } from '@musterhost/contract/client'
+import { WebSocket } from 'ws'
 import { withKey } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
@@ -54,6 +67,7 @@ test('a wait without a match says what is missing, keeps its place, and is expla
   const { waited_ms, refused_by, ...metadata } = failure.metadata as Record<string, unknown>
   assert.ok(Number(waited_ms) >= 100)
   assert.deepEqual(metadata, { reason: 'waiting', players_waiting: 2, players_missing: 1 })
+  assert.equal((refused_by as { rule: string }[])[0]?.rule, 'near skill')
   const { explanation } = await platform.client.call(explainRay, { params: { ray_id: failure.ray_id! } })
   assert.equal(explanation.attempts[0]?.outcome, 'waiting')
   assert.equal(explanation.match_wait?.players_missing, 1)
@@ -129,11 +143,106 @@ test('attributes without rules are refused, and so is a request that names other
   assert.deepEqual(detailsOf(plain), [[['attributes'], 'not_allowed']])
 })
 
+test('a stream that asks shows the caller and its party what a find waits for, that the lobby starts, and the end', async (t) => {
+  const platform = await startPlatform(t)
+  const rules = [{ near: 'skill', within: 100, widen: { every_s: 300, by: 900, to: 1_000 } }]
+  const matching = { size: { min: 3, max: 3 }, attributes: { skill: { from: 'player' as const } }, rules }
+  const game = await platform.game({ matchmaker: { game_modes: { default: { matching } } }, limits: MANY })
+  const [leader, member] = [await guestOf(platform, game), await guestOf(platform, game)]
+  const { party } = await leader.player.call(createParty, {})
+  await member.player.call(joinParty, { body: { code: party.code } })
+  const streams = [socketOf(t, platform, leader.token), pollOf(member.player)]
+  // The numbers of a loaded machine may change once more in between.
+  const both = (isMeant: (event: EventKind) => unknown = () => true) =>
+    Promise.all(
+      streams.map(async (next) => {
+        for (;;) {
+          const event = await next()
+          if (isMeant(event)) return event
+        }
+      }),
+    )
+  const bothEnd = () => both((event) => event.matchmaker_wait_ended)
+  const eventFor = (count: number, more: object) => ({
+    matchmaker_waiting: { reason: 'waiting', players_waiting: count, players_missing: 1, ...more },
+  })
+
+  const found = leader.find({ party: true, ...skilled(0) })
+  for (const event of await both()) assert.deepEqual(event, eventFor(2, { refused_by: [] }))
+  const far = await failureOf(game.find({ ...skilled(900), wait_ms: 0 }, withKey()))
+  assert.equal(far.code, 'MATCHMAKER_WAITING')
+  for (const event of await both()) {
+    const { widens_in_ms } = event.matchmaker_waiting!.refused_by![0]!
+    assert.ok(Number(widens_in_ms) > 0)
+    const refused_by = [{ rule: 'near skill', candidates: 1, limit: 100, widens_in_ms }]
+    assert.deepEqual(event, eventFor(3, { refused_by }))
+  }
+  const third = game.find(skilled(50))
+  const [starting, ...others] = await both((event) => event.matchmaker_waiting?.lobby_id)
+  const { lobby_id } = starting!.matchmaker_waiting!
+  assert.ok(lobby_id !== undefined)
+  for (const event of [starting, ...others]) {
+    assert.deepEqual(event, { matchmaker_waiting: { reason: 'starting', lobby_id } })
+  }
+  const plain = await member.player.call(watchEvents, {})
+  assert.deepEqual(plain.events, [])
+  await platform.serverOf(game, lobby_id).call(setLobbyReady, {})
+  await Promise.all([found, third])
+  for (const event of await both()) assert.equal(event.matchmaker_lobby_join?.lobby.lobby_id, lobby_id)
+  for (const event of await bothEnd()) assert.deepEqual(event, { matchmaker_wait_ended: { reason: 'ready', lobby_id } })
+
+  const again = failureOf(leader.find({ party: true, ...skilled(5_000) }))
+  for (const event of await both()) assert.equal(event.matchmaker_waiting?.players_missing, 1)
+  await member.player.call(leaveParty, {})
+  for (const event of await bothEnd()) assert.deepEqual(event, { matchmaker_wait_ended: { reason: 'party_changed' } })
+  assert.equal((await again).code, 'MATCHMAKER_WAITING')
+})
+
+type EventKind = {
+  matchmaker_waiting?: {
+    reason: string
+    players_missing?: number
+    lobby_id?: string
+    waited_ms?: number
+    refused_by?: { rule: string; widens_in_ms?: number }[]
+  }
+  matchmaker_wait_ended?: object
+  matchmaker_lobby_join?: { lobby: { lobby_id: string } }
+}
+
+/** The next event, without the time that the request has waited. */
+function eventsFrom(more: () => Promise<{ kind: EventKind }[]>): () => Promise<EventKind> {
+  const told: EventKind[] = []
+  return async () => {
+    while (told.length === 0) told.push(...(await more()).map(({ kind }) => kind))
+    const event = told.shift()!
+    delete event.matchmaker_waiting?.waited_ms
+    return event
+  }
+}
+
+function pollOf(player: Client): () => Promise<EventKind> {
+  let index: { watch_index?: string } = {}
+  return eventsFrom(async () => {
+    const { events, watch } = await player.call(watchEvents, { query: { ...index, waiting_every_s: 1 } })
+    index = { watch_index: watch.index }
+    return events
+  })
+}
+
+function socketOf(t: TestContext, platform: Platform, token: string): () => Promise<EventKind> {
+  const address = `${platform.matchmaker_url.replace('http', 'ws')}${watchEvents.path}`
+  const socket = new WebSocket(`${address}?identity_token=${encodeURIComponent(token)}&waiting_every_s=1`)
+  t.after(() => socket.terminate())
+  const messages = on(socket, 'message')
+  return eventsFrom(async () => JSON.parse(String((await messages.next()).value?.[0])).events)
+}
+
 async function guestOf(platform: Platform, game: TestGame) {
   const { identity_token, identity } = await game.player.call(setupIdentity, { body: {} })
   const player = platform.as(identity_token)
   const find = (body: object = {}) => player.call(findLobby, { body: { game_modes: ['default'], ...body } })
-  return { identity_id: identity.identity_id, find }
+  return { identity_id: identity.identity_id, player, token: identity_token, find }
 }
 
 async function storeRating(platform: Platform, namespace_id: string, identity_id: string, mu: number): Promise<void> {

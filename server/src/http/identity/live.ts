@@ -3,7 +3,7 @@
 // last index misses nothing.
 import { ApiError, watchEvents } from '@musterhost/contract'
 import { mainUrl } from '../../config/addresses.ts'
-import { eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
+import { type EventsQuery, eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { preparedText } from '../../text/json-text.ts'
 import type { CallerOf } from '../../tokens/caller.ts'
@@ -48,8 +48,17 @@ export type ReadNews = (opening: Opening, last_index: string | undefined, socket
 export function readNews(matchmaker: Matchmaker): ReadNews {
   return async (opening, last_index, socket) => {
     const isGone = (): boolean => !socket.isOpen()
-    const { answer, ...news } = await eventsFor(matchmaker.context(), identityOf(opening), last_index, isGone)
+    const query = queryOf(opening, last_index)
+    const { answer, ...news } = await eventsFor(matchmaker.context(), identityOf(opening), query, isGone)
     return { ...news, text: preparedText(answer) ?? '' }
+  }
+}
+
+/** The query of the long poll that returns the next news. */
+export function queryOf({ query }: Opening, last_index: string | undefined): EventsQuery {
+  return {
+    ...(last_index !== undefined && { watch_index: last_index }),
+    ...(query.waiting_every_s !== undefined && { waiting_every_s: Number(query.waiting_every_s) }),
   }
 }
 

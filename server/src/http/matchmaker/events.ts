@@ -6,7 +6,7 @@ import { implement } from '../implement.ts'
 export const events = ({ context }: Matchmaker) => [
   implement(watchEvents, {
     identity: async ({ caller, query, isGone }) => {
-      const news = await eventsFor(context(), caller, query.watch_index, isGone)
+      const news = await eventsFor(context(), caller, query, isGone)
       return news.answer
     },
   }),

@@ -15,6 +15,7 @@ import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
 import type { FindDurations } from './find-durations.ts'
 import type { RecentWaits } from './matching/recent-waits.ts'
+import type { WaitViews } from './matching/wait-views.ts'
 import type { RolloutFinds } from './rollout-finds.ts'
 import type { AskGame } from './verification/ask-game.ts'
 
@@ -34,6 +35,8 @@ export type MatchmakerContext = Context & {
   rollout_finds: RolloutFinds
   /** How long players waited for matches by rules. */
   recent_waits: RecentWaits
+  /** What requests wait for, for streams that ask. */
+  wait_views: WaitViews
   /** Wrong codes of lobbies, by client. */
   wrong_codes: RateLimiter
   /** By namespace and idempotency key. */

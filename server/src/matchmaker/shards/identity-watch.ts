@@ -1,4 +1,4 @@
-// Callers that wait for a change that concerns an identity: its seats in a party, or the party itself. A durable change wakes
+// Callers that wait for a change that concerns an identity: its seats in a party, the party itself, or a wait for a match. A durable change wakes
 // the caller, which then reads the state itself. The end of its time and a hang-up wake it as well.
 import { ApiError } from '@musterhost/contract'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
@@ -55,9 +55,13 @@ export class IdentityWatch {
       if (change.kind === 'player_reserved') {
         const { identity_id, leader_player_id } = change.player
         if (identity_id !== null && leader_player_id !== null) this.#wake(identity_id)
+      } else if (change.kind === 'ticket_put') this.#wakePlayers(change.ticket.players)
+      else if (change.kind === 'ticket_ended') {
+        this.#wakePlayers(book.matching.ended(change.player_id)?.players ?? [])
       } else if (change.kind === 'lobby_ready') {
         for (const player of book.lobbies.get(change.lobby_id)?.players.values() ?? []) {
-          if (player.identity_id !== null && player.leader_player_id !== null) this.#wake(player.identity_id)
+          const { identity_id, leader_player_id, match } = player
+          if (identity_id !== null && (leader_player_id !== null || match != null)) this.#wake(identity_id)
         }
       } else if (change.kind === 'party_put') {
         for (const { identity_id } of change.party.members) this.#wake(identity_id)
@@ -76,6 +80,10 @@ export class IdentityWatch {
   close(): void {
     this.#timer.close()
     this.wakeAll()
+  }
+
+  #wakePlayers(players: readonly { identity_id: string | null }[]): void {
+    for (const { identity_id } of players) if (identity_id !== null) this.#wake(identity_id)
   }
 
   #wake(identity_id: string): void {

@@ -235,6 +235,7 @@ test('a progress says what a request waits for: players missing, and the rule th
   const progress = progressOf(world.book, first.id, world.now_ms)!
   assert.equal(progress.players_waiting, 3)
   assert.equal(progress.players_missing, 2)
+  assert.deepEqual([...progress.counts.refusals], [[0, 1]])
   assert.equal(progress.next_step_ms, 5_000)
 })
 

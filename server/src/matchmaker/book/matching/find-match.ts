@@ -92,6 +92,7 @@ export function progressOf(book: Book, player_id: string, now_ms: number): Queue
   if (ticket?.candidate == null || queue === undefined) return null
   const counts: SearchCounts = { candidates: 0, compatible_players: 0, refusals: new Map() }
   findMatch(queue.rules, ticket.candidate, candidatesNear(book, ticket, ticket.candidate, now_ms), now_ms, counts)
+  queue.countBeyondLimit(ticket.candidate, now_ms, counts.refusals)
   return {
     waited_ms: now_ms - ticket.create_ms,
     players_waiting: queue.player_count,

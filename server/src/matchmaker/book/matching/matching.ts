@@ -26,6 +26,8 @@ import { queueOf, type Ticket, type TicketCall } from './ticket.ts'
 export const TICKETS_MAX = 50_000
 /** How long a ticket waits for its call to come again. */
 export const PLACE_MS = 15_000
+/** Tickets without a match whose end is remembered. The one that ended first is forgotten first. */
+const ENDS_MAX = 1_000
 
 export class Matching {
   readonly #countClient: (client_key: string, sign: 1 | -1) => void
@@ -35,6 +37,9 @@ export class Matching {
   readonly #ended = new Map<string, Ticket>()
   /** Tickets of parties, by the identity of the leader. */
   readonly #by_leader = new Map<string, Ticket>()
+  /** Tickets that are put, by the identities of their players, the newest last. */
+  readonly #by_identity = new Map<string, Ticket[]>()
+  readonly #ends = new Map<string, TicketEnd>()
   /** Calls that wait, by ticket; from before their ticket is put. */
   readonly #calls = new Map<string, Set<TicketCall>>()
   readonly #queues = new Map<string, Queue>()
@@ -71,6 +76,11 @@ export class Matching {
 
   ofKey(seat_key: string | null): Ticket | undefined {
     return seat_key === null ? undefined : this.#by_key.get(seat_key)
+  }
+
+  /** The newest ticket of this identity, or of the leader of its party. */
+  ofIdentity(identity_id: string): Ticket | undefined {
+    return this.#by_identity.get(identity_id)?.at(-1)
   }
 
   all(): Iterable<Ticket> {
@@ -110,11 +120,20 @@ export class Matching {
     return this.#ended.get(player_id)
   }
 
+  /** Why a ticket has ended, as far as it is remembered. */
+  endOf(player_id: string): TicketEnd | undefined {
+    return this.#ended.get(player_id)?.end?.reason ?? this.#ends.get(player_id)
+  }
+
   /** `durable_ms`: changes until then cannot be undone any more. */
   forget(durable_ms: number): void {
     for (const [player_id, { end }] of this.#ended) {
       if (end!.ms > durable_ms) return
       this.#ended.delete(player_id)
+      // A match is remembered by its seats.
+      if (end!.reason === 'matched') continue
+      this.#ends.set(player_id, end!.reason)
+      if (this.#ends.size > ENDS_MAX) this.#ends.delete(this.#ends.keys().next().value!)
     }
   }
 
@@ -244,6 +263,7 @@ export class Matching {
     for (const { client } of ticket.players) this.#countClient(client, 1)
     const leader = leaderOf(ticket)
     if (leader !== null) this.#by_leader.set(leader, ticket)
+    if (!ticket.is_provisional) this.#addIdentities(ticket)
     if (ticket.calls.size > 0) this.#begin(ticket)
     // A ticket without a call, which was read at a start, gets its time when it is checked first.
     this.postpone(ticket, ticket.calls.size > 0 ? ticket.create_ms : Number.NEGATIVE_INFINITY)
@@ -257,6 +277,25 @@ export class Matching {
     for (const { client } of ticket.players) this.#countClient(client, -1)
     const leader = leaderOf(ticket)
     if (leader !== null && this.#by_leader.get(leader) === ticket) this.#by_leader.delete(leader)
+    if (!ticket.is_provisional) this.#removeIdentities(ticket)
+  }
+
+  #addIdentities(ticket: Ticket): void {
+    for (const { identity_id } of ticket.players) {
+      if (identity_id === null) continue
+      const tickets = this.#by_identity.get(identity_id)
+      if (tickets === undefined) this.#by_identity.set(identity_id, [ticket])
+      else tickets.push(ticket)
+    }
+  }
+
+  #removeIdentities(ticket: Ticket): void {
+    for (const { identity_id } of ticket.players) {
+      const tickets = identity_id === null ? undefined : this.#by_identity.get(identity_id)
+      if (tickets === undefined) continue
+      tickets.splice(tickets.indexOf(ticket), 1)
+      if (tickets.length === 0) this.#by_identity.delete(identity_id!)
+    }
   }
 
   /** From now on the ticket can be matched. */

@@ -77,6 +77,20 @@ export class Queue {
     return found
   }
 
+  /** Adds to the refusals those beyond the limit of the first `near` rule, which nearest() leaves out. */
+  countBeyondLimit(candidate: Candidate, now_ms: number, refusals: Map<number, number>): void {
+    const value = this.#numberOf(candidate)
+    const limit = this.#limitOf(candidate, now_ms)
+    if (value === null || limit === Number.POSITIVE_INFINITY) return
+    let count = 0
+    for (const { near } of this.#lanesFor(candidate)) {
+      const below = near.countBefore((other) => this.#numberOf(other.candidate)! < value - limit)
+      const reached = near.countBefore((other) => this.#numberOf(other.candidate)! <= value + limit)
+      count += near.size() - (reached - below)
+    }
+    if (count > 0) refusals.set(this.#near, (refusals.get(this.#near) ?? 0) + count)
+  }
+
   /** The lane of its texts, and those of tickets that lack a text. A ticket that lacks one meets other lanes as well. */
   *#lanesFor(candidate: Candidate): Iterable<Lane> {
     const own = this.#lanes.get(this.#textOf(candidate))
