@@ -152,6 +152,34 @@ test('a page in a frame whose storage the browser blocks has a guest for each vi
   )
 })
 
+test('watchSeats asks for waits only for a page that wants them, and reports each wait, its end and the seat', async (t) => {
+  const platform = await startTestPlatform(t)
+  const news = (index: string, ...kinds: object[]) => {
+    const events = kinds.map((kind, number) => ({ event_id: `${index}${number}`, kind }))
+    return { status: 200, body: { events, watch: { index } } }
+  }
+  const wait = { reason: 'waiting', players_missing: 2 }
+  platform.answer(
+    { status: 200, body: { identity: {}, identity_token: 'token' } },
+    news('one', { matchmaker_waiting: wait }),
+    news('two', { matchmaker_lobby_join: seat }, { matchmaker_wait_ended: { reason: 'ready' } }),
+    news('three', { matchmaker_lobby_join: seat }),
+  )
+  const player = await openPlayer({ matchmaker_url: platform.url, storage: null, seat_storage: null })
+  const reported: unknown[] = []
+  const watching = new AbortController()
+  const { signal } = watching
+  const onWaiting = (waiting: unknown) => reported.push(waiting) === 3 && watching.abort()
+  await player.watchSeats(({ player: { token } }) => reported.push(token), { onWaiting, signal })
+  assert.deepEqual(reported, [wait, 'player.token', null])
+  const second = new AbortController()
+  await player.watchSeats(() => second.abort(), { signal: second.signal })
+  assert.deepEqual(
+    platform.asked.slice(1).map(({ path }) => path.split('?')[1]),
+    ['waiting_every_s=3', 'waiting_every_s=3&watch_index=one', ''],
+  )
+})
+
 /** Runs `work` as a page that came from the platform with this version. */
 const onPageOf = (version_id: string, work: () => Promise<unknown>) =>
   withMember(
