@@ -21,7 +21,7 @@ const WAIT_S_MAX = 3_600
 /** Steps of one rule. */
 export const STEPS_MAX = 100
 
-const AttributeSchema = Type.Union(
+export const AttributeSchema = Type.Union(
   [
     Type.Number({ minimum: -ATTRIBUTE_NUMBER_MAX, maximum: ATTRIBUTE_NUMBER_MAX }),
     Type.String({ maxLength: ATTRIBUTE_TEXT_MAX }),

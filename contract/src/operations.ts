@@ -188,6 +188,7 @@ import {
 } from './matchmaker/ratings.ts'
 import { listRegions } from './matchmaker/regions.ts'
 import { listOwnSeats } from './matchmaker/seats.ts'
+import { listWaitingRequests } from './matchmaker/waiting.ts'
 import type { Operation } from './operation.ts'
 
 export const OPERATIONS: readonly Operation[] = [
@@ -333,6 +334,7 @@ export const OPERATIONS: readonly Operation[] = [
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
   checkMatchmakerVersion,
+  listWaitingRequests,
   getLobbyLogs,
   writeLobbyInput,
   getLobbyTimeline,

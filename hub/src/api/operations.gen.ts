@@ -124,6 +124,7 @@ export const listRatings = /* @__PURE__ */ describe<typeof contract.listRatings>
 export const listRegions = /* @__PURE__ */ describe<typeof contract.listRegions>('regions.list', 'GET', '/matchmaker/regions', null)
 export const listSessions = /* @__PURE__ */ describe<typeof contract.listSessions>('auth.sessions.list', 'GET', '/auth/sessions', null)
 export const listStoredContents = /* @__PURE__ */ describe<typeof contract.listStoredContents>('uploads.listStoredContents', 'POST', '/cloud/games/{game_id}/stored-contents', 'developer')
+export const listWaitingRequests = /* @__PURE__ */ describe<typeof contract.listWaitingRequests>('games.matchmaker.listMatchmakerWaitingRequests', 'GET', '/cloud/games/{game_id}/matchmaker/namespaces/{namespace_id}/waiting', 'viewer')
 export const playerConnected = /* @__PURE__ */ describe<typeof contract.playerConnected>('players.connected', 'POST', '/matchmaker/players/connected', null)
 export const playerDisconnected = /* @__PURE__ */ describe<typeof contract.playerDisconnected>('players.disconnected', 'POST', '/matchmaker/players/disconnected', null)
 export const prepareDeviceLink = /* @__PURE__ */ describe<typeof contract.prepareDeviceLink>('devices.links.prepare', 'POST', '/cloud/devices/links', null)

@@ -242,6 +242,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.deleteMatchmakerLobbyPlayer': GAME_DEVELOPERS,
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
   'games.matchmaker.checkMatchmakerVersion': GAME_DEVELOPERS,
+  'games.matchmaker.listMatchmakerWaitingRequests': GAME,
   'games.matchmaker.getLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.writeLobbyInput': GAME_DEVELOPERS,
   'games.matchmaker.getLobbyTimeline': GAME,

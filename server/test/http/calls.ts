@@ -272,6 +272,7 @@ function lobbyRecordCalls(world: World): Record<string, Call> {
       params: { ...namespace, version_id },
       body: { lobby_id: UNKNOWN_ID },
     },
+    'games.matchmaker.listMatchmakerWaitingRequests': { params: namespace, query: { limit: '10' } },
   }
 }
 

@@ -9,6 +9,7 @@ import {
   findLobby,
   joinParty,
   leaveParty,
+  listWaitingRequests,
   playerConnected,
   setLobbyReady,
   setupIdentity,
@@ -31,6 +32,7 @@ const DUEL = {
   attributes: { skill: { from: 'player' as const } },
   rules: [{ near: 'skill', within: 100, widen: { every_s: 1, by: 50, to: 200 } }],
 }
+const PLAYER_SAYS = { skill: { from: 'player' as const }, map: { from: 'player' as const } }
 const skilled = (skill: number) => ({ attributes: { skill } })
 
 test('two players who fit get one lobby, each a team, and its server learns which', async (t) => {
@@ -66,6 +68,8 @@ test('a wait without a match says what is missing, keeps its place, and is expla
   assert.equal(failure.code, 'MATCHMAKER_WAITING')
   const { waited_ms, refused_by, ...metadata } = failure.metadata as Record<string, unknown>
   assert.ok(Number(waited_ms) >= 100)
+  const [refusal] = refused_by as { rule: string; candidates: number; widens_in_ms: number }[]
+  assert.deepEqual([refusal?.rule, refusal?.candidates], ['near skill', 1])
   assert.deepEqual(metadata, { reason: 'waiting', players_waiting: 2, players_missing: 1 })
   assert.equal((refused_by as { rule: string }[])[0]?.rule, 'near skill')
   const { explanation } = await platform.client.call(explainRay, { params: { ray_id: failure.ray_id! } })
@@ -134,13 +138,68 @@ test('a rule over ratings counts what the platform has stored, and a new player 
   assert.deepEqual(detailsOf(own), [[['attributes', 'skill'], 'not_allowed']])
 })
 
-test('attributes without rules are refused, and so is a request that names other game modes as well', async (t) => {
+test('who waits, and what is refused', async (t) => {
   const platform = await startPlatform(t)
-  const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL }, plain: {} } } })
-  const both = await failureOf(game.find({ game_modes: ['plain', 'default'] }))
-  assert.deepEqual(detailsOf(both), [[['game_modes'], 'conflicts']])
-  const plain = await failureOf(game.find({ game_modes: ['plain'], ...skilled(1) }))
-  assert.deepEqual(detailsOf(plain), [[['attributes'], 'not_allowed']])
+  await t.test(
+    'attributes without rules are refused, and so is a request that names other game modes as well',
+    async () => {
+      const game = await platform.game({ matchmaker: { game_modes: { default: { matching: DUEL }, plain: {} } } })
+      const both = await failureOf(game.find({ game_modes: ['plain', 'default'] }))
+      assert.deepEqual(detailsOf(both), [[['game_modes'], 'conflicts']])
+      const plain = await failureOf(game.find({ game_modes: ['plain'], ...skilled(1) }))
+      assert.deepEqual(detailsOf(plain), [[['attributes'], 'not_allowed']])
+    },
+  )
+
+  await t.test(
+    'developers see who waits for what now: numbers by game mode, and the oldest requests with what refuses others',
+    async () => {
+      const matching = { ...DUEL, rules: [...DUEL.rules, { same: 'map' }], attributes: PLAYER_SAYS }
+      const game = await platform.game({
+        matchmaker: { game_modes: { default: { matching }, other: { matching: DUEL }, plain: {} } },
+        limits: MANY,
+      })
+      const params = { game_id: game.game_id, namespace_id: game.namespace_id }
+      const waiting = (query: object = {}) => platform.client.call(listWaitingRequests, { params, query })
+      const none = { requests: 0, players: 0, away_requests: 0, players_min: 2, players_max: 2 }
+      assert.deepEqual(await waiting(), {
+        game_modes: ['default', 'other'].map((game_mode) => ({ game_mode, ...none })),
+        requests: [],
+      })
+      const ends = new AbortController()
+      const options = { signal: ends.signal }
+      const first = assert.rejects(game.find({ attributes: { skill: 9_000, map: 'bay' } }, options))
+      await until('the first to wait', async () => (await waitingIn(platform)) === 1)
+      const second = assert.rejects(game.find(skilled(0), options))
+      await until('both to wait', async () => (await waitingIn(platform)) === 2)
+      const { game_modes, requests } = await waiting()
+      const { oldest_wait_ms, ...numbers } = game_modes[0]!
+      assert.deepEqual(numbers, { game_mode: 'default', ...none, requests: 2, players: 2 })
+      assert.ok(oldest_wait_ms! >= requests[0]!.waited_ms - 1_000)
+      const skills = requests.map(({ values }) => values.find(({ rule }) => rule === 'near skill')?.value)
+      assert.deepEqual(skills, [9_000, 0])
+      const [{ create_ts, player_id, waited_ms, refused_by, ...oldest }] = requests as [(typeof requests)[number]]
+      assert.deepEqual(
+        refused_by.map(({ rule, candidates }) => [rule, candidates]),
+        [['near skill', 1]],
+      )
+      assert.deepEqual(oldest, {
+        ...{ game_mode: 'default', player_count: 1, players_waiting: 2, players_missing: 1, candidates: 0 },
+        values: [
+          { rule: 'near skill', value: 9_000 },
+          { rule: 'same map', value: 'bay' },
+        ],
+        regions: ['local'],
+      })
+      assert.equal((await waiting({ limit: 1 })).requests[0]!.player_id, player_id)
+      assert.deepEqual((await waiting({ game_mode: 'other' })).requests, [])
+      const of_other = { params: { ...params, namespace_id: (await platform.game()).namespace_id } }
+      assert.equal((await failureOf(platform.client.call(listWaitingRequests, of_other))).code, 'NAMESPACE_NOT_FOUND')
+      ends.abort()
+      await Promise.all([first, second])
+      await until('both to be away', async () => (await waiting()).game_modes[0]!.requests === 0)
+    },
+  )
 })
 
 test('a stream that asks shows the caller and its party what a find waits for, that the lobby starts, and the end', async (t) => {

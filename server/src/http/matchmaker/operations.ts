@@ -13,6 +13,7 @@ import { parties } from './parties.ts'
 import { players } from './players.ts'
 import { regions } from './regions.ts'
 import { seats } from './seats.ts'
+import { waiting } from './waiting.ts'
 
 export function matchmakerOperations(ctx: Context, matchmaker: Matchmaker, quota: GuestQuota): Implementation[] {
   return [
@@ -25,6 +26,7 @@ export function matchmakerOperations(ctx: Context, matchmaker: Matchmaker, quota
     ...events(matchmaker),
     ...identities(quota),
     ...lobbyAdmin(ctx, matchmaker),
+    ...waiting(ctx, matchmaker),
     ...explanations(ctx, matchmaker),
   ]
 }

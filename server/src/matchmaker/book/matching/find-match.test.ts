@@ -7,6 +7,7 @@ import { setIdleRules } from '../evolve.ts'
 import { Book } from '../state.ts'
 import { progressOf } from './find-match.ts'
 import { PLACE_MS } from './matching.ts'
+import { countWaiting, oldestWaiting, type WaitingCounts } from './waiting.ts'
 
 const SKILL = { near: 'skill', within: 100, widen: { every_s: 5, by: 50, to: 600 } }
 const DUEL = { size: { min: 2, max: 2 }, rules: [SKILL] }
@@ -247,4 +248,26 @@ test('without room nothing is started, the one who asks is refused, and the othe
   assert.ok('refused' in refused && refused.refused === 'MATCHMAKER_REGION_FULL')
   assert.equal(world.isWaiting(first), true)
   assert.equal(world.lobbyOf(world.find().asked), world.lobbyOf(first))
+})
+
+test('the oldest requests come first and are bounded, and one whose caller has hung up is counted apart', () => {
+  const world = new QueueWorld({ size: { min: 10, max: 10 }, rules: [{ near: 'skill', within: 1 }] })
+  const asked = [0, 100, 200, 300].map((skill) => {
+    world.pass(1_000)
+    return world.find({ ...skilled(skill), key: String(skill) }).asked
+  })
+  world.hangUp(asked[1]!)
+  const { matching } = world.book
+  const ids = (count_max: number, mode: string | null = null) =>
+    oldestWaiting(matching, mode, count_max).map(({ player_id }) => player_id)
+  assert.deepEqual(ids(2), [asked[0]!.id, asked[2]!.id])
+  assert.deepEqual(ids(0), [])
+  assert.deepEqual(ids(9, 'other'), [])
+  const [[game_mode, counts]] = [...countWaiting(matching)] as [[string, WaitingCounts]]
+  assert.deepEqual(ids(9, game_mode), [asked[0]!.id, asked[2]!.id, asked[3]!.id])
+  assert.deepEqual([counts.ticket_count, counts.player_count, counts.away_count], [3, 3, 1])
+  assert.equal(counts.oldest?.player_id, asked[0]!.id)
+  // It keeps its age, so it is the second again.
+  world.find({ ...skilled(100), key: '100' })
+  assert.deepEqual(ids(2), [asked[0]!.id, asked[1]!.id])
 })

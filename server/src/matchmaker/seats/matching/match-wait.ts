@@ -1,7 +1,13 @@
 // Says what a request waits for: to its caller, and to developers who ask for an explanation. It says nothing about other
 // players but how many there are.
 import type { ErrorMetadata, MatchWait } from '@musterhost/contract'
-import { limitAt, type MatchRules, REFUSED_BY_REGION, REFUSED_BY_SIZE } from '@musterhost/contract/matching'
+import {
+  limitAt,
+  type MatchRule,
+  type MatchRules,
+  REFUSED_BY_REGION,
+  REFUSED_BY_SIZE,
+} from '@musterhost/contract/matching'
 import type { QueueProgress } from '../../book/matching/find-match.ts'
 
 export function matchWaitOf({ rules }: MatchRules, progress: QueueProgress, usual_wait_ms: number | null): MatchWait {
@@ -22,6 +28,10 @@ export function waitingMetadata({ candidates, ...match_wait }: MatchWait): Error
   return { reason: 'waiting', ...match_wait }
 }
 
+export function ruleName(rule: MatchRule): string {
+  return 'attribute' in rule ? `${rule.kind} ${rule.attribute}` : rule.kind
+}
+
 function ruleAt(
   rules: MatchRules['rules'],
   index: number,
@@ -30,7 +40,7 @@ function ruleAt(
   if (index === REFUSED_BY_REGION) return { rule: 'regions' }
   if (index === REFUSED_BY_SIZE) return { rule: 'size' }
   const rule = rules[index]!
-  const name = { rule: 'attribute' in rule ? `${rule.kind} ${rule.attribute}` : rule.kind }
+  const name = { rule: ruleName(rule) }
   if (!('steps' in rule)) return name
   const next = rule.steps.find(([after_ms]) => after_ms > waited_ms)
   return {
