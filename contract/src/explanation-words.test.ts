@@ -7,6 +7,7 @@ import {
   lobbySentences,
   lobbyStopText,
   microsecondsText,
+  refusingRuleText,
   seatEndText,
   VERDICT_TEXTS,
   waitSentence,
@@ -124,4 +125,13 @@ test('a lobby that failed says how its server ended and where it listened', () =
 
 test('durations have the unit that fits', () => {
   assert.deepEqual([380, 9_900, 250_400, 1_500_000].map(microsecondsText), ['0.38 ms', '9.9 ms', '250 ms', '1.5 s'])
+})
+
+test('a rule that refuses others says how many, its limit, and in how many whole seconds it widens', () => {
+  const rule = 'near skill'
+  assert.equal(
+    refusingRuleText({ rule, candidates: 3, limit: 1_500, widens_in_ms: 4_001 }).replaceAll('\u00a0', ' '),
+    'refuses 3 requests at its limit of 1,500, and widens in 5 s',
+  )
+  assert.equal(refusingRuleText({ rule, candidates: 1 }), 'refuses 1 request')
 })

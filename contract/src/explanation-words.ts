@@ -9,6 +9,8 @@ const MS_PER_S = 1_000
 const SHORT_MS = 10
 /** Characters of the end of an id, which differs even between ids of the same moment. */
 const SHORT_ID = 8
+/** A space at which no line ends. */
+const NO_BREAK = '\u00a0'
 
 /** Why a lobby was chosen, or passed over. */
 export const VERDICT_TEXTS: Record<Verdict, string> = {
@@ -130,6 +132,13 @@ function matchWaitSentences({
       return `The rule \`${rule}\` refused ${counted(candidates, 'request')}${at}.${later}`
     }),
   ]
+}
+
+/** What a rule does to the others of a request that waits. The name of the rule comes before it. */
+export function refusingRuleText({ candidates, limit, widens_in_ms }: MatchWait['refused_by'][number]): string {
+  const at = limit === undefined ? '' : ` at its limit of ${written(limit)}`
+  const later = widens_in_ms === undefined ? '' : `, and widens in ${Math.ceil(widens_in_ms / MS_PER_S)}${NO_BREAK}s`
+  return `refuses ${counted(candidates, 'request')}${at}${later}`
 }
 
 /** Members of the metadata of an error that the request itself named. */

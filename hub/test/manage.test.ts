@@ -51,7 +51,9 @@ test('a team manages its game', async (t) => {
   await t.test('a version is renamed, and deleted by its name', () => renameAndDelete(scene))
   await t.test('a site asks for a name and a password', () => requirePassword(scene))
   await t.test('a folder that is dropped on the page becomes a site', (step) => dropFolder(step, scene))
-  await t.test('the config editor completes the names of members', () => completeConfig(scene))
+  await t.test('the config editor completes the names of members, also those of a rule of matching', () =>
+    completeConfig(scene),
+  )
   await t.test('a secret is set, replaced and removed, and its value is on no page', () => manageSecrets(scene))
   await t.test('roles are changed, and the group gets another owner', () => changeRoles(scene))
 })
@@ -202,6 +204,13 @@ async function completeConfig(scene: Scene): Promise<void> {
   await option.waitFor()
   await option.click()
   await editor.getByText('"game_modes"').waitFor()
+  const [before, after] = ['{"matchmaker": {"game_modes": {"duel": {"matching": {"rules": [{', '}]}}}}}']
+  await editor.fill(`${before}${after}`)
+  await editor.press('Control+End')
+  for (const _ of after!) await page.keyboard.press('ArrowLeft')
+  await page.keyboard.type('"nea')
+  await page.locator('.cm-tooltip-autocomplete').getByRole('option', { name: '"near"' }).click()
+  await editor.getByText('"near": ""').waitFor()
   await close(view)
 }
 

@@ -19,8 +19,16 @@ export type PlayedHub = OpenHub & {
 }
 
 const MODES = {
-  default: { idle_grace_ms: LONG_MS, max_players: 4, player_deadline_ms: LONG_MS },
+  default: { idle_grace_ms: LONG_MS, max_players: 4, player_deadline_ms: LONG_MS, ratings: {} },
   ranked: { idle_grace_ms: LONG_MS, max_players: 2, player_deadline_ms: LONG_MS, taggable: true },
+  duel: {
+    max_players: 2,
+    matching: {
+      size: { min: 2, max: 2 },
+      attributes: { skill: { from: 'player' as const } },
+      rules: [{ near: 'skill', within: 100 }],
+    },
+  },
 }
 const LIMITS = { max_players_per_client: 1_000, lobby_count_max: 2 }
 

@@ -1,7 +1,7 @@
 // The matchmaker, live, and the playground that makes it work.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@musterhost/contract'
+import { listGameCloudTokens, listGameNamespaceTokensPublic, setupIdentity } from '@musterhost/contract'
 import { UNKNOWN_ID } from '../../server/test/http/steps.ts'
 import { failureOf } from '../../server/test/support/refusal.ts'
 import { isTooWide, violationsOf } from './axe.ts'
@@ -121,6 +121,33 @@ test('the matchmaker at work', async (t) => {
     await live.context.close()
   })
 
+  await t.test('requests that wait for a match are shown with what refuses others, until they end', async () => {
+    const hang_up = new AbortController()
+    const waits = [9_000, 1_234].map((skill) =>
+      assert.rejects(hub.game.find({ game_modes: ['duel'], attributes: { skill } }, { signal: hang_up.signal })),
+    )
+    const view = await hub.viewAs('viewer')
+    const { page } = view
+    await page.goto(`${address}/matchmaker`)
+    const requests = page.getByRole('table', { name: 'Waiting requests' })
+    const [first, second] = ['9,000', '1,234'].map((skill) => requests.getByRole('row').filter({ hasText: skill }))
+    await first!.getByText('near skill refuses 1 request at its limit of 100').waitFor()
+    await second!.waitFor()
+    await page
+      .getByRole('table', { name: 'Waiting by game mode' })
+      .getByRole('row', { name: /^duel 2 2 / })
+      .waitFor()
+    hang_up.abort()
+    await Promise.all(waits)
+    await page.getByText('No request waits for a match.').waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a leaderboard leads to the ratings of a player, which a developer resets after a confirmation', () =>
+    showRatings(hub, address),
+  )
+
   await t.test('a viewer sees the lobbies, and neither requests nor the playground', async () => {
     const view = await hub.viewAs('viewer')
     const { page } = view
@@ -136,6 +163,44 @@ test('the matchmaker at work', async (t) => {
   await t.test('axe finds nothing, and nothing scrolls sideways', () => checkLook(hub, address))
 })
 
+async function showRatings(hub: PlayedHub, address: string): Promise<void> {
+  const { platform, game } = hub
+  const identities = await Promise.all(Array.from({ length: 2 }, () => game.player.call(setupIdentity, { body: {} })))
+  const [strong, weak] = identities.map(({ identity }) => identity)
+  for (const [{ identity_id }, mu, mode] of [
+    [strong!, 40.125, 'default'],
+    [strong!, 31, 'former'],
+    [weak!, 20, 'default'],
+  ] as const) {
+    const text = 'insert into ratings values ($1, $2, $3, $4, 8, 3, now())'
+    await platform.ctx.pool.query(text, [game.namespace_id, mode, identity_id, mu])
+  }
+  const view = await hub.viewAs('developer')
+  const { page } = view
+  await page.goto(`${address}/ratings`)
+  const leaders = page.getByRole('table', { name: 'Leaderboard' }).locator('tbody').getByRole('row')
+  await leaders.nth(1).waitFor()
+  const ranks = await leaders.allInnerTexts()
+  assert.match(ranks[0] ?? '', new RegExp(`#${strong!.account_number}\\s+16\\.1[23]\\s`))
+  assert.match(ranks[1] ?? '', new RegExp(`#${weak!.account_number}\\s+-4\\.00\\s`))
+  await leaders.first().getByRole('button').click()
+  const own = page.getByRole('table', { name: 'Ratings of the player' })
+  await own.getByRole('row', { name: /^former 7\.00/ }).waitFor()
+  await own.getByRole('button', { name: 'Reset default' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click()
+  await page.getByText('1 rating removed.').waitFor()
+  await leaders.nth(1).waitFor({ state: 'detached' })
+  await own.getByRole('row', { name: /^former/ }).waitFor()
+  await page.getByRole('button', { name: 'Reset all of default …' }).click()
+  const dialog = page.getByRole('dialog')
+  assert.equal(await dialog.getByRole('button', { name: 'Reset', exact: true }).isDisabled(), true)
+  await dialog.getByLabel('Type “default” to confirm').fill('default')
+  await dialog.getByRole('button', { name: 'Reset', exact: true }).click()
+  await page.getByText('No match was rated yet.').waitFor()
+  assert.deepEqual(view.faults, [])
+  await view.context.close()
+}
+
 async function checkLook(hub: PlayedHub, address: string): Promise<void> {
   for (const { colorScheme, viewport } of [
     { colorScheme: 'light', viewport: WIDE },
@@ -147,6 +212,7 @@ async function checkLook(hub: PlayedHub, address: string): Promise<void> {
     for (const [path, heading] of [
       ['matchmaker', 'Requests for seats, as they end'],
       ['playground', 'Fake players'],
+      ['ratings', 'Leaderboard of default'],
     ] as const) {
       await page.goto(`${address}/${path}`)
       await page.getByRole('heading', { name: heading }).waitFor()

@@ -80,6 +80,7 @@ function namespaceTabs(game_id: string, namespace_id: string): Tab[] {
     { text: 'Matchmaker', to: to('matchmaker') },
     { text: 'Playground', to: to('playground') },
     { text: 'Analytics', to: to('analytics') },
+    { text: 'Ratings', to: to('ratings') },
     { text: 'Key-value', to: to('kv') },
     { text: 'Settings', to: to('settings') },
   ]

@@ -10,5 +10,6 @@ export const namespacePages: readonly PageEntry[] = [
   { path: '/matchmaker', load: () => import('../numbers/matchmaker.tsx') },
   { path: '/playground', load: () => import('../playground/playground.tsx') },
   { path: '/analytics', load: () => import('../numbers/analytics.tsx') },
+  { path: '/ratings', load: () => import('../ratings/ratings.tsx') },
   { path: '/kv', load: () => import('../kv/kv.tsx') },
 ]

@@ -22,6 +22,7 @@ import { type LiveLobby, useLiveLobbies } from '../lobbies/live-lobbies.ts'
 import { regionName } from '../lobbies/lobby-parts.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
 import { REFUSALS_MAX, useLiveFinds } from './live-finds.ts'
+import { WaitingNow } from './waiting.tsx'
 
 /** Lobbies that one cell draws. The list of lobbies has all of them. */
 const BARS_MAX = 40
@@ -64,6 +65,7 @@ export default function Matchmaker() {
         </div>
       ) : null}
       {live.is_loaded ? <Now lobbies={live.lobbies} revision={revision} /> : null}
+      <WaitingNow />
       {live.is_loaded ? <Lobbies lobbies={live.lobbies} revision={revision} /> : <Loading what="Loading the lobbies" />}
       {may(listGameRays) ? <Finds /> : null}
     </Page>

@@ -5,7 +5,7 @@ import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { searchGame } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { gameLink, HOME, lobbyLink } from '../../links.ts'
+import { gameLink, HOME, lobbyLink, namespaceLink } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
 import { ShortId, shortId } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
@@ -151,11 +151,19 @@ function Players({ game, players }: { game: Game; players: readonly FoundPlayer[
           id: 'identity',
           is_secondary: true,
           title: 'Identity',
-          cell: ({ identity_id }) =>
+          cell: ({ identity_id, namespace_id }) =>
             identity_id === undefined ? (
               <span className="text-soft">none</span>
             ) : (
-              <SearchLink game={game} text={identity_id} shown={shortId(identity_id)} />
+              <>
+                <SearchLink game={game} text={identity_id} shown={shortId(identity_id)} />{' '}
+                <Link
+                  to={namespaceLink(game.game_id, namespace_id, 'ratings')}
+                  search={{ identity: identity_id } as never}
+                >
+                  ratings
+                </Link>
+              </>
             ),
         },
         {
