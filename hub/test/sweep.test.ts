@@ -28,6 +28,7 @@ const VIEWER_BUTTONS = [
     /^\/devices\/link\/\$device_link_token: Refuse$/,
   ],
   ...[/\/lobbies: \d+ (starting|ready|idle|closed|stalled|outdated)$/, /\/kv: (Apply|top|<i data-m>key)$/],
+  /\/ratings: Apply$/,
   /^\/groups\/\$group_id: Leave the group$/,
 ]
 
