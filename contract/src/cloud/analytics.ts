@@ -40,6 +40,20 @@ export const FindDurations = object(
   'Duration of `lobbies.find` in the matchmaker over time, with the start of a lobby where one was started. Buckets without a find are left out. The least width is a minute.',
 )
 
+const waits = (share: string) =>
+  numbers(`Milliseconds that ${share} of these requests waited at most, with an error of at most a fifth.`)
+
+const MatchWaits = object(
+  {
+    request_count: counts('Requests that got a match in the bucket. A party is one request.'),
+    wait_p50: waits('half'),
+    wait_p95: waits('95 %'),
+    wait_p99: waits('99 %'),
+    ts: Ts,
+  },
+  'Wait for a match by the rules of a game mode over time, without the start of the lobby. Buckets without a match are left out. The least width is a minute.',
+)
+
 const DATA_SETS = {
   matchmaker_overview: object(
     {
@@ -118,6 +132,7 @@ const DATA_SETS = {
     'Start time of lobbies over time.',
   ),
   find_duration: FindDurations,
+  match_wait: MatchWaits,
 }
 
 export const ANALYTICS_VARIANTS = Object.keys(DATA_SETS) as AnalyticsVariant[]

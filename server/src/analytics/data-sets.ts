@@ -20,6 +20,7 @@ export type AnalyticsNumbers = {
   lines: Lines
   exits: readonly ExitRow[]
   finds: readonly FindBucket[]
+  match_waits: readonly FindBucket[]
   now: Pick<Gauges, 'lobby_count' | 'player_count'>
 }
 
@@ -27,7 +28,7 @@ export type AnalyticsNumbers = {
 type PartLine = Lines['region' | 'game_mode'][number]
 type Members = Required<AnalyticsDataSet>
 type Variant = {
-  needs: LineKind | 'exits' | 'finds' | 'now'
+  needs: LineKind | 'exits' | 'finds' | 'match_waits' | 'now'
   compute: (numbers: AnalyticsNumbers) => Members[AnalyticsVariant]
 }
 
@@ -116,6 +117,16 @@ export const VARIANTS: Readonly<Record<AnalyticsVariant, Variant>> = {
       (bucket) => starts[bucket]!,
     ),
   ),
+  match_wait: variant<'match_wait'>('match_waits', ({ starts, match_waits }) => {
+    const waits = match_waits.filter(({ bucket }) => bucket < starts.length)
+    return {
+      request_count: waits.map(({ find_count }) => find_count),
+      wait_p50: waits.map(({ duration_p50 }) => duration_p50),
+      wait_p95: waits.map(({ duration_p95 }) => duration_p95),
+      wait_p99: waits.map(({ duration_p99 }) => duration_p99),
+      ts: waits.map(({ bucket }) => starts[bucket]!),
+    }
+  }),
 }
 
 /** The columns of buckets with finds. */

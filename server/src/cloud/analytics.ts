@@ -4,7 +4,7 @@ import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationE
 import type { ClientBase } from 'pg'
 import { bucketsOf, startsOf, type Window } from '../analytics/buckets.ts'
 import { type AnalyticsNumbers, isCut, VARIANTS } from '../analytics/data-sets.ts'
-import { readFindDurations } from '../analytics/find-durations.ts'
+import { readFindDurations, readMatchWaits } from '../analytics/find-durations.ts'
 import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from '../analytics/read.ts'
 import { fineFromMs } from '../analytics/retention.ts'
 import { readExits, readTail } from '../analytics/tail.ts'
@@ -38,7 +38,7 @@ export async function tellAnalytics(
 type Asked = {
   window: Window
   namespace_ids: readonly string[]
-  needs: ReadonlySet<LineKind | 'exits' | 'finds' | 'now'>
+  needs: ReadonlySet<LineKind | 'exits' | 'finds' | 'match_waits' | 'now'>
 }
 
 async function readNumbers(
@@ -72,6 +72,7 @@ async function readNumbers(
     },
     exits: needs.has('exits') ? await readExitCodes(db, reading) : [],
     finds: needs.has('finds') ? await readFindDurations(db, reading) : [],
+    match_waits: needs.has('match_waits') ? await readMatchWaits(db, reading) : [],
     now: await readNow(db, reading),
   }
 }

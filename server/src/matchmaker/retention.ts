@@ -19,6 +19,8 @@ export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
 const OLD_FINDS: OldRows = { table: 'find_durations', ended: 'ts', only: 'width < 3600' }
 const OLD_PLATFORM_FINDS: OldRows = { table: 'platform_find_durations', ended: 'ts' }
 const OLD_FIND_HOURS: OldRows = { table: 'find_durations', ended: 'ts', only: 'width >= 3600' }
+const OLD_MATCH_WAITS: OldRows = { table: 'match_waits', ended: 'ts', only: 'width < 3600' }
+const OLD_MATCH_WAIT_HOURS: OldRows = { table: 'match_waits', ended: 'ts', only: 'width >= 3600' }
 const DAY_MS = 24 * 60 * 60_000
 const OLD_EXPLANATIONS: OldRows = { table: 'explanations', ended: 'create_ts' }
 /** All roles write them; the matchmaker removes them. */
@@ -63,6 +65,16 @@ export function startRetention(
         const all = events_ms === null ? 0 : await removeOld(ctx.pool, OLD_PLATFORM_FINDS, before_ms - events_ms)
         const coarse = analytics_ms === null ? 0 : await removeOld(ctx.pool, OLD_FIND_HOURS, before_ms - analytics_ms)
         return fine + all + coarse
+      },
+    },
+    {
+      what: 'waits for matches',
+      async remove() {
+        const before_ms = ctx.now() - DAY_MS
+        const fine = events_ms === null ? 0 : await removeOld(ctx.pool, OLD_MATCH_WAITS, before_ms - events_ms)
+        const coarse =
+          analytics_ms === null ? 0 : await removeOld(ctx.pool, OLD_MATCH_WAIT_HOURS, before_ms - analytics_ms)
+        return fine + coarse
       },
     },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, bookTime()) },

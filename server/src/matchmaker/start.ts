@@ -16,7 +16,7 @@ import { Projection } from './projection/projection.ts'
 import { startRetention } from './retention.ts'
 import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
-import { countFindDurations } from './seats/find-durations.ts'
+import { countFindDurations, countMatchWaits } from './seats/find-durations.ts'
 import { createWrongCodes } from './seats/lobby-codes.ts'
 import { RecentWaits } from './seats/matching/recent-waits.ts'
 import { WaitViews } from './seats/matching/wait-views.ts'
@@ -71,6 +71,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   opened.defer(() => find_durations.close())
   const rollout_finds = countRolloutFinds(ctx)
   opened.defer(() => rollout_finds.close())
+  const match_waits = countMatchWaits(ctx)
+  opened.defer(() => match_waits.close())
   const projection = new Projection(pool, log)
   opened.defer(() => projection.close())
   const books: Books = new Books({
@@ -105,7 +107,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const recent_waits = new RecentWaits()
   const context: MatchmakerContext = {
     ...ctx,
-    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations, find_durations, rollout_finds },
+    ...{ namespaces, ip_intelligence, books, run_starts, failed_starts, explanations, find_durations },
+    ...{ rollout_finds, match_waits },
     askProvider: createAskProvider(ctx),
     askGame: createAskGame(ctx),
     decision_logs: new DecisionLogs(ctx, explanations),

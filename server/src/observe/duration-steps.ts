@@ -6,6 +6,8 @@ export const COUNTED_WIDTHS_S = [60, 600, 3_600, 86_400] as const
 /** Steps of a power of two. */
 const STEPS_PER_DOUBLING = 4
 export const DURATION_STEPS = 64
+/** Waits for a match are counted in this unit: the last step takes all above 77 minutes. */
+export const MATCH_WAIT_UNIT_MS = 100
 
 export function stepOf(ms: number): number {
   if (ms < 1) return 0

@@ -31,8 +31,8 @@ const DAY_MS = 24 * HOUR_MS
 /** Its clock stands still: what waits for another time would wait for ever. */
 const TEST_MS_MAX = 300_000
 const FOLDS_MAX = 1_000
-/** The time of finds is measured, so nothing can count it plainly: the second test has it. */
-const COUNTED_VARIANTS = ANALYTICS_VARIANTS.filter((variant) => variant !== 'find_duration')
+/** The times of finds and matches are measured, so nothing can count them plainly: other tests have them. */
+const COUNTED_VARIANTS = ANALYTICS_VARIANTS.filter((variant) => variant !== 'find_duration' && variant !== 'match_wait')
 
 /** From, to (after the beginning of the hour), and the width of the buckets in seconds. */
 const WINDOWS: readonly (readonly [string, number, number, number])[] = [

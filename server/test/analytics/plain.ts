@@ -8,7 +8,10 @@ export type Asked = { start_ms: number; end_ms: number; width_s: number; now_ms:
 type Hour = { lobbies: readonly Lobby[]; players: readonly Player[] }
 type Bucket = { from: number; to: number; seconds: number }
 
-export function countPlainly(hour: Hour, asked: Asked): Record<Exclude<AnalyticsVariant, 'find_duration'>, unknown> {
+export function countPlainly(
+  hour: Hour,
+  asked: Asked,
+): Record<Exclude<AnalyticsVariant, 'find_duration' | 'match_wait'>, unknown> {
   const { lobbies, players } = hour
   const { now_ms } = asked
   const width_ms = asked.width_s * 1_000

@@ -205,6 +205,7 @@ const BEHIND = [
     'find_durations',
     'platform_find_durations',
     'rollout_finds',
+    'match_waits',
     'node_use',
     'ray_spans',
     'job_runs',

@@ -20,6 +20,8 @@ export type AnalyticsSubject = {
   split?: { region: AnalyticsVariant; game_mode: AnalyticsVariant }
   /** Only buckets with a value have one. */
   has_gaps?: boolean
+  /** Shown only with a value: most games never have one. */
+  is_rare?: boolean
 }
 
 export const SUBJECTS: readonly AnalyticsSubject[] = [
@@ -89,6 +91,21 @@ export const SUBJECTS: readonly AnalyticsSubject[] = [
     has_gaps: true,
   },
   {
+    id: 'match_waits',
+    title: 'Waits for a match',
+    lead: 'Time that half of the requests in game modes with rules waited at most until their match, 95 % and 99 %.',
+    unit: 'duration',
+    variant: 'match_wait',
+    member: 'wait_p50',
+    label: 'Half',
+    more: [
+      { member: 'wait_p95', label: '95 %' },
+      { member: 'wait_p99', label: '99 %' },
+    ],
+    has_gaps: true,
+    is_rare: true,
+  },
+  {
     id: 'played',
     title: 'Play time',
     lead: 'Mean time that the players who left were connected.',
@@ -116,6 +133,11 @@ export class DataSets {
   get width_ms(): number {
     const [first, second] = this.times_ms
     return first === undefined || second === undefined ? 1 : second - first
+  }
+
+  /** Whether the data set has a row. */
+  has(variant: AnalyticsVariant): boolean {
+    return (this.#sets[variant]?.ts ?? []).length > 0
   }
 
   /** One value for each bucket. */

@@ -220,7 +220,7 @@ function Charts({ ids, period, by, marks, is_compared, onRange }: ChartsProps) {
       {before.error === null ? null : <Pending read={before} />}
       <Figures label="Main figures" figures={figuresOf(period, sets, sets_before)} />
       <div className="grid min-w-0 grid-cols-1 gap-5 lg:grid-cols-2">
-        {SUBJECTS.map((subject) => (
+        {SUBJECTS.filter(({ variant, is_rare }) => is_rare !== true || sets.has(variant)).map((subject) => (
           <OneChart
             key={subject.id}
             subject={subject}

@@ -182,9 +182,12 @@ function ModeAndTags({ mode, tags = {} }: { mode: string; tags: WaitingRequest['
   )
 }
 
-function Refusing({ request: { refused_by, candidates } }: { request: WaitingRequest }) {
+function Refusing({ request }: { request: WaitingRequest }) {
+  const { refused_by, candidates, players_waiting, player_count } = request
   if (refused_by.length === 0) {
-    return <span className="text-soft">{candidates === 0 ? 'no other request waits' : 'nothing'}</span>
+    const is_alone = players_waiting <= player_count
+    const others = candidates === 0 ? 'the others have other texts' : 'nothing'
+    return <span className="text-soft">{is_alone ? 'no other request waits' : others}</span>
   }
   return (
     <ul className="flex flex-col gap-0.5">

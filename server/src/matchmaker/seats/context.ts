@@ -13,7 +13,7 @@ import type { Edges } from '../watch/edge-ports.ts'
 import type { FailedStarts } from '../watch/failed-starts.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
-import type { FindDurations } from './find-durations.ts'
+import type { DurationCounts } from './find-durations.ts'
 import type { RecentWaits } from './matching/recent-waits.ts'
 import type { WaitViews } from './matching/wait-views.ts'
 import type { RolloutFinds } from './rollout-finds.ts'
@@ -30,9 +30,11 @@ export type MatchmakerContext = Context & {
   explanations: ExplanationStore
   decision_logs: DecisionLogs
   /** Counts the finds that got a seat. */
-  find_durations: FindDurations
+  find_durations: DurationCounts
   /** Counts finds by the versions of a roll-out. */
   rollout_finds: RolloutFinds
+  /** Counts the requests that got a match, by their wait. */
+  match_waits: DurationCounts
   /** How long players waited for matches by rules. */
   recent_waits: RecentWaits
   /** What requests wait for, for streams that ask. */

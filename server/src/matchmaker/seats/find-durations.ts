@@ -1,8 +1,9 @@
-// How long finds take, counted by namespace, minute and step. A find adds one to a count in memory; the counts are added to the
-// tables every few seconds, for the pages of games and of the platform. A crash loses the counts since the last write.
+// How long finds take, and how long requests waited for a match, counted by namespace, minute and step. A find adds one to a count
+// in memory; the counts are added to the tables every few seconds, for the pages of games and of the platform. A crash loses the
+// counts since the last write.
 import type { Context } from '../../context.ts'
 import { ASYNCHRONOUS } from '../../database/asynchronous.ts'
-import { COUNTED_WIDTHS_S, DURATION_STEPS, stepOf } from '../../observe/duration-steps.ts'
+import { COUNTED_WIDTHS_S, DURATION_STEPS, MATCH_WAIT_UNIT_MS, stepOf } from '../../observe/duration-steps.ts'
 
 const WRITE_EVERY_MS = 2_000
 const MINUTE_MS = 60_000
@@ -15,12 +16,27 @@ const ROWS_AT_ONCE_MAX = 1_000
 type Counts = Uint32Array
 type Row = { namespace_id: string; minute_ms: number; step: number; find_count: number }
 
-export type FindDurations = {
+/** `what`: for the log. `unit_ms`: a step counts in it. */
+type Counted = { what: string; unit_ms: number; name: string; text: string }
+
+export type DurationCounts = {
   add: (namespace_id: string, duration_ms: number) => void
   close: () => Promise<void>
 }
 
-export function countFindDurations({ pool, now, log }: Pick<Context, 'pool' | 'now' | 'log'>): FindDurations {
+type CountsContext = Pick<Context, 'pool' | 'now' | 'log'>
+
+export function countFindDurations(ctx: CountsContext): DurationCounts {
+  return countDurations(ctx, { what: 'durations of finds', unit_ms: 1, name: 'find-durations', text: ADD_SQL })
+}
+
+export function countMatchWaits(ctx: CountsContext): DurationCounts {
+  return countDurations(ctx, {
+    ...{ what: 'waits for matches', unit_ms: MATCH_WAIT_UNIT_MS, name: 'match-waits', text: ADD_WAITS_SQL },
+  })
+}
+
+function countDurations({ pool, now, log }: CountsContext, { what, unit_ms, name, text }: Counted): DurationCounts {
   /** By minute, then by namespace. */
   const waiting = new Map<number, Map<string, Counts>>()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -43,7 +59,7 @@ export function countFindDurations({ pool, now, log }: Pick<Context, 'pool' | 'n
 
   function add(namespace_id: string, duration_ms: number): void {
     const minute_ms = Math.floor(now() / MINUTE_MS) * MINUTE_MS
-    countsOf(minute_ms, namespace_id)[stepOf(duration_ms)]!++
+    countsOf(minute_ms, namespace_id)[stepOf(duration_ms / unit_ms)]!++
     timer ??= setTimeout(write, WRITE_EVERY_MS)
   }
 
@@ -61,14 +77,14 @@ export function countFindDurations({ pool, now, log }: Pick<Context, 'pool' | 'n
       try {
         while (rows.length > 0) {
           await pool.query({
-            name: 'find-durations',
-            text: ADD_SQL,
+            name,
+            text,
             values: columnsOf(rows.slice(0, ROWS_AT_ONCE_MAX)),
           })
           rows.splice(0, ROWS_AT_ONCE_MAX)
         }
       } catch (error) {
-        log.warn({ err: error }, 'the durations of finds cannot be written; trying again later')
+        log.warn({ err: error }, `the ${what} cannot be written; trying again later`)
         putBack(rows)
         for (const [other_ms, other] of minutes.slice(at + 1)) putBack(rowsOf(other_ms, other))
         return
@@ -110,6 +126,20 @@ function columnsOf(rows: readonly Row[]): unknown[] {
     rows.map(({ find_count }) => find_count),
   ]
 }
+
+/** As below, without the platform. */
+const ADD_WAITS_SQL = `
+  with added as (
+    select namespace_id, ts, step, match_count
+    from unnest($1::uuid[], $2::timestamptz[], $3::smallint[], $4::integer[])
+      as counted (namespace_id, ts, step, match_count), ${ASYNCHRONOUS}
+  )
+  insert into match_waits (namespace_id, width, ts, step, match_count)
+  select namespace_id, width, date_bin(make_interval(secs => width), ts, 'epoch') as ts, step, match_count
+  from added join namespaces using (namespace_id) cross join unnest(array[${COUNTED_WIDTHS_S.join(', ')}]) as width
+  order by namespace_id, width, ts, step
+  on conflict (namespace_id, width, ts, step)
+    do update set match_count = match_waits.match_count + excluded.match_count`
 
 /** A namespace may have been deleted in the meantime. The counts of the platform are those of all namespaces. */
 const ADD_SQL = `

@@ -101,6 +101,7 @@ async function waitForMatch(
 }
 
 function noteWait(ctx: MatchmakerContext, { requester, matching }: SeatRequest, wait_ms: number): void {
+  ctx.match_waits.add(requester.namespace_id, wait_ms)
   ctx.recent_waits.add(requester.namespace_id, matching!.game_mode, wait_ms, ctx.books.nowMs())
 }
 
