@@ -10,6 +10,9 @@ import { openView, PHONE, signInAsAdmin } from './steps.ts'
 
 const HOUR_MS = 3_600_000
 
+const COUNT_WAITS_SQL = `insert into match_waits select $1, width, date_bin(make_interval(secs => width), now(), 'epoch'), 20, 3
+  from unnest(array[60, 600, 3600]) as width`
+
 test('numbers and records', async (t) => {
   const hub = await openPlayedHub(t)
   if (hub === null) return
@@ -28,6 +31,11 @@ test('numbers and records', async (t) => {
       await signInAsAdmin(hub, view)
       await page.goto(`${address}/analytics`)
       await page.getByRole('img', { name: /^Players: from .*; at the end Players 2$/ }).waitFor()
+      const waits = page.getByRole('heading', { name: 'Waits for a match' })
+      assert.equal(await waits.count(), 0, 'no game mode has rules')
+      await hub.platform.ctx.pool.query(COUNT_WAITS_SQL, [namespace_id])
+      await page.reload()
+      await waits.waitFor()
       await page.getByText('Deploys in this time:').getByRole('link', { name: '1.0.0', exact: true }).waitFor()
       await until('the chart to mark the deploy', async () =>
         (await canvasTexts(page)).some(({ text }) => text === '1.0.0'),
