@@ -75,76 +75,6 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   assert.match(muster.output(), /everything has ended/)
 })
 
-test('a killed role is restarted, and so is PostgreSQL', async (t) => {
-  const { folder, settings, muster } = await startOn(t)
-  for (const role of ROLES) {
-    const before = roleOf(folder, role)
-    assert.ok(before)
-    process.kill(before, 'SIGKILL')
-    await until(`${role} to come back`, () => muster.output().includes(`${role} is back`))
-    assert.notEqual(roleOf(folder, role), before)
-    assert.match(muster.output(), new RegExp(`${role} +was ended by SIGKILL; starting it again at once`))
-  }
-  const postgres = Number(readFileSync(join(folder, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
-  const roles = ROLES.map((role) => roleOf(folder, role))
-  process.kill(postgres, 'SIGKILL')
-  await until('PostgreSQL to come back', () => muster.output().includes('PostgreSQL is back'))
-  await until(
-    'the api to answer',
-    async () => (await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`)) !== null,
-  )
-  assert.deepEqual(
-    ROLES.map((role) => roleOf(folder, role)),
-    roles,
-    'no role died of it',
-  )
-  muster.signalGroup('SIGTERM')
-  assert.deepEqual(await muster.ended, { code: 0, signal: null })
-  // The logger of lobbies outlives the runner, and ends when no lobby is left.
-  await until('the rest to end', () => processesOf(folder).length === 0)
-})
-
-test('the roles of a killed supervisor end, and the next start takes over', async (t) => {
-  const { folder, settings, muster } = await startOn(t)
-  const token = readFileSync(join(folder, 'admin-token'), 'utf8')
-  const runner = roleOf(folder, 'runner')
-  const matchmaker = roleOf(folder, 'matchmaker')
-  assert.ok(runner && matchmaker)
-  // A suspended role cannot notice that its supervisor is gone.
-  process.kill(matchmaker, 'SIGSTOP')
-  muster.kill('SIGKILL')
-  await muster.ended
-  await until('the runner to end', () => !isThere(runner))
-  assert.ok(isThere(matchmaker))
-
-  const next = startMuster(settings)
-  await next.ready
-  assert.equal(isThere(matchmaker), false)
-  assert.match(next.output(), /processes of a start that was killed have ended/)
-  assert.equal(readFileSync(join(folder, 'admin-token'), 'utf8'), token)
-  for (const role of ROLES) assert.ok(roleOf(folder, role), role)
-  next.signalGroup('SIGINT')
-  await next.ended
-  assert.deepEqual(processesOf(folder), [])
-})
-
-test('two platforms never share a data folder', async (t) => {
-  const { settings, muster } = await startOn(t)
-  const [api, matchmaker, lobby_api, http] = await freePorts(4)
-  const second = startMuster({
-    ...settings,
-    MUSTER_API_PORT: String(api),
-    MUSTER_MATCHMAKER_PORT: String(matchmaker),
-    MUSTER_LOBBY_API_PORT: String(lobby_api),
-    MUSTER_EDGE_HTTP_PORT: String(http),
-  })
-  assert.deepEqual(await second.ended, { code: 1, signal: null })
-  assert.match(second.output(), new RegExp(`Another Muster runs on the data folder .*process ${muster.pid},`))
-  assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`), null, 'the first still serves')
-  muster.signalGroup('SIGINT')
-  await muster.ended
-})
-
 test('Ctrl-C during a start leaves no process', async (t) => {
   const folder = temporaryFolder(t)
   const muster = startMuster(await freeSettings(folder))
@@ -228,7 +158,8 @@ test('ports that are taken or configured twice are reported at once, each with i
   assert.deepEqual(processesOf(folder), [])
 })
 
-test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C ends them too', async (t) => {
+/** One after the other on one data folder, with a lobby that lives through three lives of the platform. */
+test('the lives of a platform', async (t) => {
   const { folder, settings, muster } = await startOn(t)
   const play = /play +(http:\S+)/.exec(muster.output())?.[1]
   assert.ok(play, muster.output())
@@ -238,9 +169,16 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   const lobby = processesOf(lobby_id).map(({ pid }) => pid)
   assert.ok(lobby.length > 0)
   t.after(() => until('the lobby to end', () => processesOf(lobby_id).length === 0))
+  /** Takes another seat, so that the lobby does not end meanwhile. */
+  const stays = async () => assert.equal(await find(api, play), lobby_id)
+  let life = muster
+  const startAgain = async (): Promise<void> => {
+    life = startMuster(settings)
+    await life.ready
+  }
 
   await t.test('all parts listen on loopback addresses only, the lobby of the example too', () => {
-    const sockets = listeningSockets([muster.pid, ...processesOf(folder).map(({ pid }) => pid)])
+    const sockets = listeningSockets([life.pid, ...processesOf(folder).map(({ pid }) => pid)])
     const ports = new Set(sockets.map(({ port }) => port))
     for (const [name, port] of Object.entries(settings)) {
       if (name.endsWith('_PORT') && port !== '0') assert.ok(ports.has(Number(port)), name)
@@ -255,21 +193,83 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
     }
   })
 
-  muster.signalGroup('SIGTERM')
-  assert.deepEqual(await muster.ended, { code: 0, signal: null })
-  assert.match(muster.output(), /running lobbies are left/)
-  assert.equal(roleOf(folder, 'runner'), undefined)
-  assert.ok(lobby.every(isThere))
+  await t.test('two platforms never share a data folder', async () => {
+    const [api_port, matchmaker, lobby_api, http] = await freePorts(4)
+    const second = startMuster({
+      ...settings,
+      MUSTER_API_PORT: String(api_port),
+      MUSTER_MATCHMAKER_PORT: String(matchmaker),
+      MUSTER_LOBBY_API_PORT: String(lobby_api),
+      MUSTER_EDGE_HTTP_PORT: String(http),
+    })
+    assert.deepEqual(await second.ended, { code: 1, signal: null })
+    assert.match(second.output(), new RegExp(`Another Muster runs on the data folder .*process ${life.pid},`))
+    assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`), null, 'the first still serves')
+  })
 
-  const next = startMuster(settings)
-  await next.ready
-  assert.match(next.output(), new RegExp(`play +${play}`), 'the example is not deployed again, but found')
-  assert.equal(await find(api, play), lobby_id, 'a second player gets into the adopted lobby')
-  assert.ok(lobby.every(isThere))
-  next.signalGroup('SIGINT')
-  assert.deepEqual(await next.ended, { code: 0, signal: null })
-  assert.deepEqual(processesOf(lobby_id), [])
-  assert.deepEqual(processesOf(folder), [])
+  await t.test('a killed role is restarted, and so is PostgreSQL', async () => {
+    for (const role of ROLES) {
+      const before = roleOf(folder, role)
+      assert.ok(before)
+      process.kill(before, 'SIGKILL')
+      await until(`${role} to come back`, () => life.output().includes(`${role} is back`))
+      assert.notEqual(roleOf(folder, role), before)
+      assert.match(life.output(), new RegExp(`${role} +was ended by SIGKILL; starting it again at once`))
+    }
+    const postgres = Number(readFileSync(join(folder, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
+    const roles = ROLES.map((role) => roleOf(folder, role))
+    process.kill(postgres, 'SIGKILL')
+    await until('PostgreSQL to come back', () => life.output().includes('PostgreSQL is back'))
+    await until(
+      'the api to answer',
+      async () => (await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`)) !== null,
+    )
+    assert.deepEqual(
+      ROLES.map((role) => roleOf(folder, role)),
+      roles,
+      'no role died of it',
+    )
+  })
+
+  await t.test('the roles of a killed supervisor end, and the next start takes over', async () => {
+    await stays()
+    const token = readFileSync(join(folder, 'admin-token'), 'utf8')
+    const runner = roleOf(folder, 'runner')
+    const matchmaker = roleOf(folder, 'matchmaker')
+    assert.ok(runner && matchmaker)
+    // A suspended role cannot notice that its supervisor is gone.
+    process.kill(matchmaker, 'SIGSTOP')
+    life.kill('SIGKILL')
+    await life.ended
+    await until('the runner to end', () => !isThere(runner))
+    assert.ok(isThere(matchmaker))
+    assert.ok(lobby.every(isThere))
+
+    await startAgain()
+    assert.equal(isThere(matchmaker), false)
+    assert.match(life.output(), /processes of a start that was killed have ended/)
+    assert.equal(readFileSync(join(folder, 'admin-token'), 'utf8'), token)
+    for (const role of ROLES) assert.ok(roleOf(folder, role), role)
+    await stays()
+  })
+
+  await t.test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C ends them too', async () => {
+    life.signalGroup('SIGTERM')
+    assert.deepEqual(await life.ended, { code: 0, signal: null })
+    assert.match(life.output(), /running lobbies are left/)
+    assert.equal(roleOf(folder, 'runner'), undefined)
+    assert.ok(lobby.every(isThere))
+
+    await startAgain()
+    assert.match(life.output(), new RegExp(`play +${play}`), 'the example is not deployed again, but found')
+    // Another player gets into the adopted lobby.
+    await stays()
+    assert.ok(lobby.every(isThere))
+    life.signalGroup('SIGINT')
+    assert.deepEqual(await life.ended, { code: 0, signal: null })
+    assert.deepEqual(processesOf(lobby_id), [])
+    assert.deepEqual(processesOf(folder), [])
+  })
 })
 
 /** Takes a seat in the example game, as its page does at the printed address. Returns the lobby's id. */
