@@ -1,24 +1,19 @@
 // The key-value entries of a namespace: by directory, each with its value, which developers may change.
 import { useState } from 'react'
-import {
-  createGameVersion,
-  getGameVersionById,
-  listKvDirectories,
-  listKvEntries,
-  putKvEntry,
-} from '../../api/operations.gen.ts'
+import { getGameVersionById, listKvDirectories, listKvEntries, putKvEntry } from '../../api/operations.gen.ts'
 import { useCall, useEntries, usePages } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
-import { Button, LinkButton } from '../../parts/button.tsx'
+import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable, ListEnd } from '../../parts/data-table.tsx'
 import { Loading, Pending } from '../../parts/notice.tsx'
 import { bytes } from '../../parts/numbers.ts'
-import { Empty, Page, Section } from '../../parts/page.tsx'
+import { Page, Section } from '../../parts/page.tsx'
 import { type Filter, Filters } from '../../shell/filters.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
 import { useMay, versionName } from '../game/game.ts'
+import { MissingSection } from '../namespace/missing-section.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
 import { DeleteDialog, EditDialog, type KvEntry } from './entry-dialogs.tsx'
 
@@ -97,22 +92,12 @@ export default function KvBrowser() {
 /** The deployed version keeps no entries: what to change, and where. */
 function NoKv() {
   const { game, namespace } = useNamespace()
-  const may_create = useMay()(createGameVersion)
   return (
-    <Section title="Entries">
-      <Empty>
-        <p>
-          {versionName(game, namespace.version_id)}, the version of {namespace.display_name}, has no <code>kv</code>{' '}
-          section, so this namespace keeps no entries. Add <code>{'"kv": {}'}</code> to the config of a version, and
-          deploy it.
-        </p>
-        {may_create ? (
-          <p className="mt-3">
-            <LinkButton to={gameLink(game.game_id, 'versions/new')}>New version</LinkButton>
-          </p>
-        ) : null}
-      </Empty>
-    </Section>
+    <MissingSection title="Entries">
+      {versionName(game, namespace.version_id)}, the version of {namespace.display_name}, has no <code>kv</code>{' '}
+      section, so this namespace keeps no entries. Add <code>{'"kv": {}'}</code> to the config of a version, and deploy
+      it.
+    </MissingSection>
   )
 }
 

@@ -1,19 +1,20 @@
 // The ratings of a namespace: the leaderboard of a game mode, and the ratings of one player. Developers may reset them.
 import type { listRatings as listRatingsOperation, ResponseOf } from '@musterhost/contract'
 import { useState } from 'react'
-import { createGameVersion, getGameVersionById, listRatings, resetRatings } from '../../api/operations.gen.ts'
+import { getGameVersionById, listRatings, resetRatings } from '../../api/operations.gen.ts'
 import { useCall, useEntries, usePages } from '../../api/queries.ts'
 import { gameLink, HOME, namespaceLink } from '../../links.ts'
-import { Button, LinkButton } from '../../parts/button.tsx'
+import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { type Column, DataTable, ListEnd } from '../../parts/data-table.tsx'
 import { Pending } from '../../parts/notice.tsx'
 import { count } from '../../parts/numbers.ts'
-import { Empty, Page, Section } from '../../parts/page.tsx'
+import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { type Filter, Filters } from '../../shell/filters.tsx'
 import { useUrlState } from '../../shell/url-state.ts'
 import { useMay, versionName } from '../game/game.ts'
+import { MissingSection } from '../namespace/missing-section.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
 import { PlayerRatings } from './player-ratings.tsx'
 import { type Reset, ResetDialog } from './reset-dialog.tsx'
@@ -102,22 +103,11 @@ function filtersOf(modes: readonly string[], chosen: string): Filter<'mode' | 'i
 /** No game mode of the deployed version has ratings: what to change, and where. */
 function NoRatings() {
   const { game, namespace } = useNamespace()
-  const may_create = useMay()(createGameVersion)
   return (
-    <Section title="Leaderboard">
-      <Empty>
-        <p>
-          No game mode of {versionName(game, namespace.version_id)}, the version of {namespace.display_name}, has
-          ratings. Add <code>{'"ratings": {}'}</code> to a game mode, deploy the version, and let the lobby's server
-          report results.
-        </p>
-        {may_create ? (
-          <p className="mt-3">
-            <LinkButton to={gameLink(game.game_id, 'versions/new')}>New version</LinkButton>
-          </p>
-        ) : null}
-      </Empty>
-    </Section>
+    <MissingSection title="Leaderboard">
+      No game mode of {versionName(game, namespace.version_id)}, the version of {namespace.display_name}, has ratings.
+      Add <code>{'"ratings": {}'}</code> to a game mode, deploy the version, and let the lobby's server report results.
+    </MissingSection>
   )
 }
 
