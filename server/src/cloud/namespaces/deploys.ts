@@ -1,6 +1,6 @@
 // The deploys of a namespace: one row each, with the time and the user, written in the transaction that changes the
 // namespace's version. So the newest row is always the current version. A rollback is a deploy like any other.
-import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@musterhost/contract'
+import { ApiError, type getGameNamespaceVersionHistoryList, type QueryOf, type ResponseOf } from '@musterhost/contract'
 import { type ExpressionBuilder, sql } from 'kysely'
 import type { Context, Database } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
@@ -35,10 +35,21 @@ export async function recordDeploys(
     .execute()
 }
 
-/**
- * Deploys a version to a namespace whose row the transaction has locked. A roll-out under way ends: it is promoted by the
- * deploy of its version, and replaced by that of another. `now` in ms.
- */
+/** Locks the row of a namespace against another deploy. Returns its version. Throws NAMESPACE_NOT_FOUND. */
+export function lockNamespace(
+  trx: Database,
+  { game_id, namespace_id }: { game_id: string; namespace_id: string },
+): Promise<{ version_id: string }> {
+  return trx
+    .selectFrom('namespaces')
+    .select('version_id')
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .forNoKeyUpdate()
+    .executeTakeFirstOrThrow(() => new ApiError('NAMESPACE_NOT_FOUND'))
+}
+
+/** Deploys a version to a namespace that the transaction has locked. `now` in ms. */
 export async function putVersion(
   trx: Database,
   caller: Caller,
@@ -48,6 +59,18 @@ export async function putVersion(
   const { namespace_id, version_id } = deploy
   await trx.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
   await recordDeploys(trx, caller, [deploy], now)
+  await endRolloutFor(trx, deploy, now)
+}
+
+/**
+ * Ends the roll-out under way of a namespace, where there is one: it is promoted by the deploy of its version, and replaced by
+ * a deploy or a roll-out of another. `now` in ms.
+ */
+export async function endRolloutFor(
+  trx: Database,
+  { namespace_id, version_id }: { namespace_id: string; version_id: string },
+  now: number,
+): Promise<void> {
   await trx
     .updateTable('rollouts')
     .set({

@@ -28,7 +28,7 @@ import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
 import { listAuthUsers } from './cdn.ts'
-import { putVersion, recordDeploys } from './deploys.ts'
+import { lockNamespace, putVersion, recordDeploys } from './deploys.ts'
 import { checkExpireTs } from './expiry.ts'
 
 const nameTaken = (name_id: string): ErrorDetail =>
@@ -169,13 +169,7 @@ export async function setVersion(
   await requireVersion(ctx, game_id, version_id)
   const now = ctx.now()
   const deploy = changes(ctx, { game_id, namespace_id }, async (trx) => {
-    const before = await trx
-      .selectFrom('namespaces')
-      .select('version_id')
-      .where('game_id', '=', game_id)
-      .where('namespace_id', '=', namespace_id)
-      .forNoKeyUpdate()
-      .executeTakeFirstOrThrow(() => new ApiError('NAMESPACE_NOT_FOUND'))
+    const before = await lockNamespace(trx, { game_id, namespace_id })
     await putVersion(trx, caller, { namespace_id, version_id, message, is_rollback }, now)
     return { before, after: { version_id, message, ...(is_rollback && { is_rollback }) } }
   })

@@ -14,7 +14,7 @@ import { newId } from '../../ids.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { requireGame, requireNamespace } from '../access.ts'
-import { putVersion } from '../namespaces/deploys.ts'
+import { endRolloutFor, lockNamespace, putVersion } from '../namespaces/deploys.ts'
 import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
 import { readFigures } from './figures.ts'
@@ -48,7 +48,7 @@ export async function setRollout(
       rollout_id = before.rollout_id
       await trx.updateTable('rollouts').set(part).where('rollout_id', '=', rollout_id).execute()
     } else {
-      await replaceRollout(trx, namespace_id, now)
+      await endRolloutFor(trx, { namespace_id, version_id }, now)
       await trx
         .insertInto('rollouts')
         .values({ rollout_id, namespace_id, version_id, deployed_version_id, ...part, begin_ts: new Date(now) })
@@ -145,16 +145,6 @@ export async function finishRollout(
   return { version_id }
 }
 
-function lockNamespace(trx: Database, { game_id, namespace_id }: OfNamespace): Promise<{ version_id: string }> {
-  return trx
-    .selectFrom('namespaces')
-    .select('version_id')
-    .where('game_id', '=', game_id)
-    .where('namespace_id', '=', namespace_id)
-    .forNoKeyUpdate()
-    .executeTakeFirstOrThrow(() => new ApiError('NAMESPACE_NOT_FOUND'))
-}
-
 function underWay(trx: Database, namespace_id: string) {
   return trx
     .selectFrom('rollouts')
@@ -162,13 +152,4 @@ function underWay(trx: Database, namespace_id: string) {
     .where('namespace_id', '=', namespace_id)
     .where('end_ts', 'is', null)
     .executeTakeFirst()
-}
-
-async function replaceRollout(trx: Database, namespace_id: string, now: number): Promise<void> {
-  await trx
-    .updateTable('rollouts')
-    .set({ end_ts: new Date(now), outcome: 'replaced' })
-    .where('namespace_id', '=', namespace_id)
-    .where('end_ts', 'is', null)
-    .execute()
 }

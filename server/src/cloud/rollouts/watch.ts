@@ -3,6 +3,7 @@
 import { ApiError, endRollout, ROLLOUT_FAILURES_MIN, ROLLOUT_REFUSALS_MIN } from '@musterhost/contract'
 import { asPlatform } from '../../audit/changes.ts'
 import type { Context } from '../../context.ts'
+import { createPoller } from '../../database/poller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { type FiguredRollout, type RolloutFigures, readFigures } from './figures.ts'
 import { finishRollout } from './rollouts.ts'
@@ -21,39 +22,22 @@ export type RolloutWatch = { close: () => Promise<void> }
 
 export function watchRollouts(ctx: Context): RolloutWatch {
   let timer: ReturnType<typeof setTimeout> | undefined
-  let working: Promise<void> | null = null
-  let is_closed = false
-
-  async function work(): Promise<void> {
-    let is_watching = true
-    const begin_ms = ctx.elapsed()
-    try {
-      is_watching = await checkAll(ctx)
-    } catch (error) {
-      ctx.log.warn({ err: error }, 'the roll-outs under way cannot be checked; trying again')
-    }
-    working = null
-    const pause_ms = Math.max(READ_EVERY_MS, PAUSE_FACTOR * (ctx.elapsed() - begin_ms))
-    if (is_watching && !is_closed) timer ??= setTimeout(wake, pause_ms)
-  }
-
-  function wake(): void {
-    clearTimeout(timer)
-    timer = undefined
-    if (!is_closed) working ??= work()
-  }
-
-  // A change during a check is read by the next one.
-  const unsubscribe = ctx.listener.on(CHANNELS.namespaces, () => {
-    if (working === null) wake()
-    else timer ??= setTimeout(wake, READ_EVERY_MS)
+  const poller = createPoller(ctx, {
+    async run() {
+      clearTimeout(timer)
+      const begin_ms = ctx.elapsed()
+      if (!(await checkAll(ctx))) return
+      timer = setTimeout(poller.wake, Math.max(READ_EVERY_MS, PAUSE_FACTOR * (ctx.elapsed() - begin_ms)))
+    },
+    failure: 'the roll-outs under way cannot be checked; trying again',
+    retry_ms: READ_EVERY_MS,
   })
+  const unsubscribe = ctx.listener.on(CHANNELS.namespaces, poller.wake)
   return {
     async close() {
-      is_closed = true
       unsubscribe()
+      await poller.close()
       clearTimeout(timer)
-      await working
     },
   }
 }
@@ -96,7 +80,7 @@ export function passedLimit(
   { failed_lobbies_percent_max, refused_finds_percent_max }: Limits,
   { lobby_count, failed_lobby_count, find_count, refused_find_count }: RolloutFigures['rollout'],
 ): string | null {
-  const isPassed = (limit: number | null, part: number, all: number, part_min: number): limit is number =>
+  const isPassed = (limit: number | null, part: number, all: number, part_min: number): boolean =>
     limit !== null && part >= part_min && part * 100 > limit * all
   if (isPassed(failed_lobbies_percent_max, failed_lobby_count, lobby_count, ROLLOUT_FAILURES_MIN)) {
     return `${failed_lobby_count} of ${lobby_count} lobbies failed; the limit is ${failed_lobbies_percent_max} %.`

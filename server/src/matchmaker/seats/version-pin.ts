@@ -28,8 +28,9 @@ export function pinnedRecord(
 ): PinnedRecord | Promise<PinnedRecord> {
   const record = ctx.namespaces.get(requester.namespace_id)
   if (version_id === undefined) {
-    if (record instanceof Promise) return record.then((known) => chosenRecord(known, requester, action))
-    return chosenRecord(record, requester, action)
+    const choose = (known: NamespaceRecord) =>
+      counted(known, recordOfClient(known, requester.client_key), requester, action)
+    return record instanceof Promise ? record.then(choose) : choose(record)
   }
   return recordOfVersion(ctx, requester, action, version_id, {
     record,
@@ -48,11 +49,6 @@ export function recordOfClient(record: NamespaceRecord, client_key: string): Nam
 export function recordWith(record: NamespaceRecord, version_id: string): NamespaceRecord | null {
   if (record.version_id === version_id) return record
   return record.rollout?.record.version_id === version_id ? record.rollout.record : null
-}
-
-function chosenRecord(record: NamespaceRecord, requester: Requester, action: SeatAction): NamespaceRecord {
-  if (record.rollout === null) return record
-  return counted(record, recordOfClient(record, requester.client_key), requester, action)
 }
 
 /** Notes for which version of a roll-out a find is. */
