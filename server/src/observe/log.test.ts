@@ -66,6 +66,15 @@ test('a secret of any kind is hidden wherever it stands in a line, and the rest 
   }
 })
 
+test('a line about a broken database connection leaves out the connection, which pg adds to the error', () => {
+  const lines: string[] = []
+  const log = createLog({ who: 'test', level: 'debug', to: { write: (line: string) => void lines.push(line) } })
+  const client = { parsedStatements: { find: 'select 1' } }
+  log.warn({ err: Object.assign(new Error('it ended'), { code: '57P01', client }) }, 'a database connection broke')
+  assert.ok(!lines[0]!.includes('select 1'))
+  assert.match(lines[0]!, /it ended.*57P01/)
+})
+
 test('what is no secret is written as it is, and long adversarial lines cost nothing', () => {
   const lines: string[] = []
   const log = createLog({ who: 'test', level: 'info', to: { write: (line: string) => void lines.push(line) } })

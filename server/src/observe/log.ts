@@ -9,7 +9,11 @@ const LOG_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 const STANDARD_OUTPUT = 1
 
 /** Members that carry secrets in what we log by accident, whatever their form. */
-const SECRET_PATHS = ['token', '*.token', 'authorization', '*.authorization', 'headers.cookie', '*.headers.cookie']
+const SECRET_PATHS = [
+  ...['token', '*.token', 'authorization', '*.authorization', 'headers.cookie', '*.headers.cookie'],
+  // pg adds the whole connection to the error of an idle one: its settings, and the text of each statement.
+  'err.client',
+]
 
 /**
  * Secrets that are known by their form, wherever they stand in a line: in a message, an error, an address. Each looks a
