@@ -168,6 +168,7 @@ import {
   listMatchmakerLobbyPlayers,
   setMatchmakerVersionDraining,
 } from './matchmaker/lobby-admin.ts'
+import { setLobbyPlayers, stopOwnLobby, watchOwnLobby } from './matchmaker/own-lobby.ts'
 import {
   createParty,
   getParty,
@@ -321,6 +322,9 @@ export const OPERATIONS: readonly Operation[] = [
   setLobbyReady,
   setLobbyClosed,
   setLobbyState,
+  watchOwnLobby,
+  setLobbyPlayers,
+  stopOwnLobby,
   getLobbyState,
   listLobbies,
   reportLobbyResult,

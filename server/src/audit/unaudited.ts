@@ -39,6 +39,8 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'lobbies.ready': PLAYERS,
   'lobbies.setClosed': PLAYERS,
   'lobbies.setState': PLAYERS,
+  'lobbies.setPlayers': PLAYERS,
+  'lobbies.stop': PLAYERS,
   'players.connected': PLAYERS,
   'players.disconnected': PLAYERS,
   'lobbies.result': PLAYERS,

@@ -22,6 +22,7 @@ const SLOTS: Readonly<Record<string, SlotLimits>> = {
   identities: { slots_max: 30_000, client_max: 2_048 },
   'identities.getSelfProfile': { slots_max: 500, client_max: 64 },
   kv: { slots_max: 5_000, client_max: 512 },
+  lobbies: { slots_max: 20_000, client_max: 4 },
   parties: { slots_max: 20_000, client_max: 2_048 },
 }
 const RETRY_AFTER_S = 5

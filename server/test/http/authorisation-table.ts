@@ -62,6 +62,8 @@ const IDENTITY: Row = { ...NOBODY, identity: 'in', other_identity: 'in' }
 /** A game's backend too. */
 const SEAT: Row = { ...NAMESPACE, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
+/** A server asks for its own lobby, which a development token does not have. */
+const OWN_LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in' }
 /** Callers with a namespace of their own read and write there. */
 const KV_WRITERS: Row = {
   ...GAME_DEVELOPERS,
@@ -220,6 +222,9 @@ export const TABLE: Record<string, Row> = {
   'lobbies.ready': LOBBY,
   'lobbies.setClosed': LOBBY,
   'lobbies.setState': LOBBY,
+  'lobbies.watchOwn': OWN_LOBBY,
+  'lobbies.setPlayers': OWN_LOBBY,
+  'lobbies.stop': OWN_LOBBY,
   'lobbies.getState': {
     ...NAMESPACE,
     other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND',

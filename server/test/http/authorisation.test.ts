@@ -11,14 +11,14 @@ import { dump } from './dump.ts'
 import { UNKNOWN_ID } from './steps.ts'
 import { CALLERS, type CallerName, createWorld, type World } from './world.ts'
 
-/** A member who has left may do nothing any more. */
-const LAST = 'groups.leave'
+/** A member who has left may do nothing any more, and a lobby that has ended neither. */
+const LAST = ['groups.leave', 'lobbies.stop']
 
 type CellCall = { operation: Operation; caller: CallerName; cell: Cell; path: string }
 
 function cells(): CellCall[] {
-  const leaving = OPERATIONS.filter(({ id }) => id === LAST)
-  return [...OPERATIONS.filter(({ id }) => id !== LAST), ...leaving].flatMap((operation) => {
+  const leaving = OPERATIONS.filter(({ id }) => LAST.includes(id))
+  return [...OPERATIONS.filter(({ id }) => !LAST.includes(id)), ...leaving].flatMap((operation) => {
     const row = TABLE[operation.id]
     assert.ok(row, `the table has no row for ${operation.id}`)
     return [operation.path, ...operation.aliases].flatMap((path) =>

@@ -5,9 +5,13 @@ import {
   type ErrorCode,
   getLobbyState,
   listLobbies,
+  playerConnected,
   setLobbyClosed,
+  setLobbyPlayers,
   setLobbyReady,
   setLobbyState,
+  stopOwnLobby,
+  watchOwnLobby,
 } from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import { ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
@@ -266,4 +270,68 @@ test('list comes in pages of 256, oldest first, each lobby once', async (t) => {
   const moments = ids.map((id) => id.slice(0, 13))
   assert.deepEqual(moments, moments.toSorted())
   assert.equal((await game.listedLobbies()).length, 256)
+})
+
+test('a server sees the seats of its lobby, reports players by id, and ends the lobby', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const first = await game.find()
+  const { lobby_id } = first.lobby
+  const server = platform.serverOf(game, lobby_id)
+  const player_id = platform.playerIdOf(first)
+  const seen = await server.call(watchOwnLobby, {})
+  assert.deepEqual([seen.lobby_id, seen.is_closed, seen.is_draining], [lobby_id, false, false])
+  assert.deepEqual(
+    seen.seats.map((seat) => [seat.player_id, seat.is_connected]),
+    [[player_id, false]],
+  )
+
+  const { index } = seen.watch
+  const watching = server.call(watchOwnLobby, { query: { watch_index: index } })
+  const stranger = 'a player who has no seat'
+  const reported = await server.call(setLobbyPlayers, { body: { player_ids: [player_id, stranger] } })
+  assert.deepEqual(reported, { unknown_player_ids: [stranger] })
+  const news = await watching
+  assert.deepEqual(
+    news.seats.map(({ is_connected }) => is_connected),
+    [true],
+  )
+  const before = await platform.journalEnds()
+  await server.call(setLobbyPlayers, { body: { player_ids: [player_id] } })
+  assert.equal(await platform.journalEnds(), before)
+
+  // The second player has a reserved seat, which a report without the player does not take back.
+  const second = await game.join(lobby_id)
+  await server.call(setLobbyPlayers, { body: { player_ids: [] } })
+  const { seats } = await server.call(watchOwnLobby, {})
+  assert.deepEqual(
+    seats.map((seat) => seat.player_id),
+    [platform.playerIdOf(second)],
+  )
+  await platform.refuses('MATCHMAKER_PLAYER_REMOVED', () =>
+    server.call(playerConnected, { body: { player_token: first.player.token } }),
+  )
+
+  await server.call(stopOwnLobby, {})
+  assert.equal(await platform.stopReasonOf(lobby_id), 'requested')
+  const code: ErrorCode = 'MATCHMAKER_LOBBY_STOPPED'
+  await platform.refuses(code, () => server.call(watchOwnLobby, {}))
+  await platform.refuses(code, () => server.call(setLobbyPlayers, { body: { player_ids: [] } }))
+  assert.deepEqual(await server.call(stopOwnLobby, {}), {})
+  assert.deepEqual(unshown(watchOwnLobby, [code]), [])
+  assert.deepEqual(unshown(setLobbyPlayers, [code, 'MATCHMAKER_LOBBY_NOT_STARTED']), [])
+})
+
+test('players of a lobby that is starting are not reported yet', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game()
+  const seat = game.find()
+  const [lobby_id] = await platform.startingLobbies(game)
+  const server = platform.serverOf(game, lobby_id!)
+  await platform.refuses('MATCHMAKER_LOBBY_NOT_STARTED', () =>
+    server.call(setLobbyPlayers, { body: { player_ids: [] } }),
+  )
+  await server.call(setLobbyReady, {})
+  await seat
 })

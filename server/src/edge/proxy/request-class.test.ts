@@ -20,6 +20,8 @@ test('finds, joins, creates and calls of lobbies are of class seat', () => {
     'lobbies.ready',
     'lobbies.setClosed',
     'lobbies.setState',
+    'lobbies.setPlayers',
+    'lobbies.stop',
     'lobbies.result',
     'players.connected',
     'players.disconnected',

@@ -1,6 +1,6 @@
 // The class of a request to a role, which decides the pool that it takes a slot in (pools.ts). It follows from the
 // operation's declaration in the contract, so a new operation needs no line here:
-// - `seat`: an operation that only lobby servers call, or that takes a seat. Its pool is a reserve for these.
+// - `seat`: an operation that only lobby servers call and that never waits, or that takes a seat. Its pool is a reserve for these.
 // - `wait`: a long poll: an operation with a watch_index in its query, when the request sends one.
 // - `live`: a WebSocket.
 // - `upload`: a large body, or a body whose length the head does not state.
@@ -36,8 +36,9 @@ export function goesByTrunk({ is_upgrade, framing }: RequestHead, path: string):
 /** Also matches any percent-encoded name, which may be this one. */
 const WATCH_MEMBER = /(?:^|&)(?:watch_index|[^=&%]*%[^=&]*)=/
 
-const isForSeats = ({ auth, rate_limit, idempotent }: Operation): boolean =>
-  auth.every((kind) => kind === 'lobby' || kind === 'development') || (rate_limit === 'seats' && idempotent)
+const isForSeats = ({ auth, rate_limit, idempotent, query }: Operation): boolean =>
+  (auth.every((kind) => kind === 'lobby' || kind === 'development') && !('watch_index' in query.properties)) ||
+  (rate_limit === 'seats' && idempotent)
 
 const FIRST_SEGMENT = /^[^/]*\/?[^/?]*/
 

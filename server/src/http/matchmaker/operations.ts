@@ -9,6 +9,7 @@ import { events } from './events.ts'
 import { explanations } from './explanations.ts'
 import { lobbies } from './lobbies.ts'
 import { lobbyAdmin } from './lobby-admin.ts'
+import { ownLobbies } from './own-lobby.ts'
 import { parties } from './parties.ts'
 import { players } from './players.ts'
 import { regions } from './regions.ts'
@@ -19,6 +20,7 @@ export function matchmakerOperations(ctx: Context, matchmaker: Matchmaker, quota
   return [
     ...lobbies(matchmaker),
     ...allocations(matchmaker),
+    ...ownLobbies(matchmaker),
     ...players(matchmaker),
     ...seats(matchmaker),
     ...regions(matchmaker),

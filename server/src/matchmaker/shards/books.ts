@@ -15,8 +15,9 @@ import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import { BookTime } from './book-time.ts'
 import { Capacity } from './capacity.ts'
+import { ChangeWatch } from './change-watch.ts'
+import { concernedIdentities, concernedLobbies } from './concerned.ts'
 import { type TakenShard, takeOverEmpty } from './empty-shards.ts'
-import { IdentityWatch } from './identity-watch.ts'
 import { endOfMatchWait, type MatchWaitEnd, MatchWaiters } from './match-waiters.ts'
 import { readOtherShards } from './other-shards.ts'
 import type { Decide } from './pending.ts'
@@ -66,7 +67,9 @@ export class Books {
   /** Where lobbies are placed. */
   readonly capacity: Capacity
   /** Callers that wait for events of an identity, or for a change of its party. */
-  readonly watch: IdentityWatch
+  readonly watch: ChangeWatch
+  /** Servers that wait for a change of their own lobby. */
+  readonly lobby_watch: ChangeWatch
   readonly #options: BooksOptions
   readonly #ports: PortPool
   readonly #shards = new Map<number, Shard>()
@@ -86,7 +89,8 @@ export class Books {
     this.#options = options
     this.capacity = new Capacity(options.regions, options.node_capacity)
     this.#ports = createPortPool(options.log)
-    this.watch = new IdentityWatch(options.elapsed)
+    this.watch = new ChangeWatch(options.elapsed, concernedIdentities)
+    this.lobby_watch = new ChangeWatch(options.elapsed, concernedLobbies)
     this.time = new BookTime(options)
     this.nowMs = () => this.time.now()
     this.#schedule()
@@ -228,6 +232,7 @@ export class Books {
   endWaiting(): void {
     this.#is_waiting_over = true
     this.watch.wakeAll()
+    this.lobby_watch.wakeAll()
     this.#waiters.endAll()
     this.#match_waiters.endAll()
   }
@@ -279,6 +284,7 @@ export class Books {
     await Promise.all([...this.#shards.values()].map((shard) => shard.close()))
     this.endWaiting()
     this.watch.close()
+    this.lobby_watch.close()
   }
 
   #createShard(shard: number): Shard {
@@ -338,6 +344,7 @@ export class Books {
     for (const watcher of this.#watchers) watcher.onCommit(namespace_id, changes)
     const book = this.book(namespace_id)
     this.watch.onCommit(book, changes)
+    this.lobby_watch.onCommit(book, changes)
     this.#waiters.onCommit(book, changes)
     this.#match_waiters.onCommit(changes)
   }
@@ -345,6 +352,7 @@ export class Books {
   #onReload(shard: number): void {
     for (const watcher of this.#watchers) watcher.onReload(shard)
     this.watch.wakeAll()
+    this.lobby_watch.wakeAll()
     const bookOf = (namespace_id: string): Book | undefined => this.book(namespace_id)
     this.#waiters.onReload(bookOf, shard)
     this.#match_waiters.onReload(bookOf, shard, this.nowMs())
@@ -359,6 +367,7 @@ export class Books {
     this.#waiters.failAll(number, () => new ShardMoved(number))
     this.#match_waiters.failAll(number, () => new ShardMoved(number))
     this.watch.wakeAll()
+    this.lobby_watch.wakeAll()
   }
 
   /** The book only knows that a region has no room; the account of all regions knows why. */

@@ -64,6 +64,10 @@ export class Capacity {
     return this.#nodes.get(node_id)?.state === 'away'
   }
 
+  isDraining(node_id: string): boolean {
+    return this.#nodes.get(node_id)?.state === 'draining'
+  }
+
   nodesOf(region: string): NodeRoom[] {
     return [...this.#nodes.values()].filter(({ regions }) => regions.includes(region))
   }

@@ -1,0 +1,95 @@
+// What the server of a lobby asks and does about its own lobby, beside ready, closed and state (lobbies.ts).
+import Type from 'typebox'
+import { Id, LobbyId } from '../ids.ts'
+import { Attributes } from '../matching-config.ts'
+import { operation } from '../operation.ts'
+import { described, Empty, object, Timestamp, Watch } from '../records.ts'
+import { SpectatorRole } from './roles.ts'
+
+/** Players in one report. More than a lobby can have. */
+const PLAYER_IDS_MAX = 4_096
+
+const OwnSeat = object(
+  {
+    player_id: Id('Id of the player.'),
+    is_connected: Type.Boolean({ description: 'Whether the player has connected. Otherwise the seat is reserved.' }),
+    create_ts: Timestamp('When the seat was taken.'),
+    role: SpectatorRole,
+    team: Type.Optional(Type.String({ description: 'Team of the player. Absent where the game mode has no teams.' })),
+    attributes: Type.Optional(
+      described(Attributes, 'Attributes with which the player was matched. Absent where the game mode has no rules.'),
+    ),
+  },
+  'A seat of the lobby.',
+)
+
+export const watchOwnLobby = operation({
+  id: 'lobbies.watchOwn',
+  service: 'matchmaker',
+  method: 'GET',
+  path: '/matchmaker/lobbies/own',
+  summary:
+    'Gets the lobby of the calling server, with its seats. With a watch index, the call waits until something of it changes.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  query: object({
+    watch_index: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description:
+          'Long poll: `watch.index` of the previous response. The call waits up to 40 s for a change. Without it, the call returns at once.',
+      }),
+    ),
+  }),
+  response: object({
+    lobby_id: LobbyId,
+    is_closed: Type.Boolean({ description: 'Whether find leaves the lobby out.' }),
+    is_draining: Type.Boolean({
+      description:
+        'True when the version or the node of the lobby drains: no new players come, and the server should lead its game to an end.',
+    }),
+    seats: Type.Array(OwnSeat, {
+      description: 'Seats of players, then of spectators, each in the order of their ids.',
+    }),
+    watch: Watch,
+  }),
+  errors: ['MATCHMAKER_LOBBY_STOPPED'],
+})
+
+export const setLobbyPlayers = operation({
+  id: 'lobbies.setPlayers',
+  service: 'matchmaker',
+  method: 'PUT',
+  path: '/matchmaker/lobbies/players',
+  summary:
+    'Reports all players who are in the game now, by player id. For servers that know players by id, and receive no player tokens.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  repeatable: true,
+  body: object({
+    player_ids: Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+      maxItems: PLAYER_IDS_MAX,
+      description:
+        'All players in the game. A player with a reserved seat is connected by it. A connected player who is missing gives the seat back. Reserved seats that are missing stay.',
+    }),
+  }),
+  response: object({
+    unknown_player_ids: Type.Array(Type.String(), {
+      description: 'Ids of the list that have no seat in the lobby, or whose seat has expired.',
+    }),
+  }),
+  errors: ['MATCHMAKER_LOBBY_STOPPED', 'MATCHMAKER_LOBBY_NOT_STARTED'],
+})
+
+export const stopOwnLobby = operation({
+  id: 'lobbies.stop',
+  service: 'matchmaker',
+  method: 'POST',
+  path: '/matchmaker/lobbies/stop',
+  summary: 'Ends the lobby of the calling server, which receives a signal. Seats that are still taken are given back.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  repeatable: true,
+  response: Empty,
+  errors: [],
+})
