@@ -43,9 +43,9 @@ export const admissionMembers = {
 /** Members of a docker block. */
 export const seatsMembers = {
   seats: Type.Optional(
-    Type.Enum(['sdk', 'edge'], {
+    Type.Enum(['sdk', 'edge', 'protocol'], {
       description:
-        'Who checks the seats of players. `sdk`: the server, which calls connected and disconnected. `edge`: the platform. Only connections of players with a seat reach the server, and the platform counts them. Default `sdk`.',
+        'Who checks the seats of players. `sdk`: the server, which calls connected and disconnected. `edge`: the platform. Only connections of players with a seat reach the server, and the platform counts them. `protocol`: the server says by its protocol who is in the game. Default `sdk`, and `protocol` where the server has one.',
     }),
   ),
   hold_ms: Type.Optional(
@@ -73,7 +73,7 @@ export type Admission = {
   has_several_connections: boolean
 }
 
-type Seats = { seats?: 'sdk' | 'edge'; hold_ms?: number; player_addresses?: boolean }
+type Seats = { seats?: 'sdk' | 'edge' | 'protocol'; hold_ms?: number; player_addresses?: boolean }
 type PortAdmission = {
   protocol?: string
   admit_by?: AdmitBy[]

@@ -3,7 +3,8 @@ import { type Admission, admissionOf, seatHoldOf } from './admission-config.ts'
 import { dockerOfMode } from './docker-block.ts'
 import { type ImageOverrides, imageOverridesOf } from './image-config.ts'
 import { type MatchRules, matchRulesOf } from './matching/rules.ts'
-import type { ReadyCheck } from './ready-config.ts'
+import { protocolOf, type ServerProtocol } from './protocol-config.ts'
+import { type ReadyCheck, readyCheckOf } from './ready-config.ts'
 import type { SeatAction, VerificationConfig } from './verification-config.ts'
 import {
   type IdentityRequirement,
@@ -60,6 +61,8 @@ export type GameModeConfig = {
   seat_hold_ms: number | null
   /** Null: the server calls ready. */
   ready: ReadyCheck
+  /** What the server speaks in place of the calls of this platform. Null: nothing. */
+  protocol: ServerProtocol | null
   network_mode: 'bridge' | 'host'
   /** What the server reaches beside the platform and DNS. */
   network: 'internet' | 'none'
@@ -125,7 +128,8 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       env: docker?.env ?? {},
       files: docker?.files ?? {},
       seat_hold_ms: seatHoldOf(docker),
-      ready: docker?.ready === undefined || docker.ready === 'sdk' ? null : docker.ready,
+      ready: readyCheckOf(docker?.ready),
+      protocol: protocolOf(docker ?? {}),
       network_mode: docker?.network_mode ?? 'bridge',
       network: docker?.network ?? 'internet',
       standard_input: docker?.standard_input ?? false,

@@ -15,12 +15,17 @@ const ReadyLog = object(
   'Ready after a line of the log.',
 )
 
-export const ReadyConfig = Type.Union([Type.Enum(['sdk', 'listening']), ReadyLog], {
+export const ReadyConfig = Type.Union([Type.Enum(['sdk', 'listening', 'protocol']), ReadyLog], {
   description:
-    'When a lobby is ready for players. `sdk`: the server calls ready. `listening`: the platform reaches the server at all its ports, except those with `port_range`. It opens one connection to each tcp port and closes it. An object with `log`: a line of its output matches. A call of ready counts in every case. Default `sdk`.',
+    'When a lobby is ready for players. `sdk`: the server calls ready. `listening`: the platform reaches the server at all its ports, except those with `port_range`. It opens one connection to each tcp port and closes it. An object with `log`: a line of its output matches. `protocol`: the server says so by its protocol. A call of ready counts in every case. Default `sdk`, and `protocol` where the server has one.',
 })
 /** What the platform waits for; a server may call ready before. Null: only for that call. */
-export type ReadyCheck = Exclude<Static<typeof ReadyConfig>, 'sdk'> | null
+export type ReadyCheck = Exclude<Static<typeof ReadyConfig>, 'sdk' | 'protocol'> | null
+
+/** What the platform waits for beside a call of ready. */
+export function readyCheckOf(ready: Static<typeof ReadyConfig> | undefined): ReadyCheck {
+  return ready === undefined || ready === 'sdk' || ready === 'protocol' ? null : ready
+}
 
 /** What the developer of a server changes that never calls ready, as a sentence. Without ports only its output can tell. */
 export function uncalledRemedy(has_ports: boolean): string {

@@ -8,6 +8,7 @@ import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
 import { imageMembers } from './image-config.ts'
 import { MatchingConfig } from './matching-config.ts'
+import { protocolMembers } from './protocol-config.ts'
 import { ReadyConfig } from './ready-config.ts'
 import { described, object } from './records.ts'
 import { verificationMembers } from './verification-config.ts'
@@ -193,6 +194,7 @@ const Docker = object(
     files: Type.Optional(FilesConfig),
     ready: Type.Optional(ReadyConfig),
     ...seatsMembers,
+    ...protocolMembers,
   },
   'The server that lobbies run. The name is the same for every kind of build. A game mode inherits each member that it does not have from `matchmaker.docker`. With another build it does not inherit `args`, `entrypoint`, `working_folder`, `user` and `stop_signal`.',
 )

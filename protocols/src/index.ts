@@ -1,5 +1,6 @@
 // The protocols by name. Each is loaded when a lobby needs it.
-import type { Protocol, ProtocolName } from './protocol.ts'
+import type { ProtocolName } from '@musterhost/contract'
+import type { Protocol } from './protocol.ts'
 
 export type * from './lobby.ts'
 export * from './protocol.ts'

@@ -2,26 +2,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Duplex } from 'node:stream'
+import type { ProtocolOptions } from '@musterhost/contract'
 import type { LobbyFacts, ProtocolLobby } from './lobby.ts'
 
-export const PROTOCOL_NAMES = ['agones', 'multiplay', 'gsdk', 'gamelift'] as const
-export type ProtocolName = (typeof PROTOCOL_NAMES)[number]
+export type { ProtocolOptions } from '@musterhost/contract'
 
 /** Where the lobby's server reaches the endpoint, by the name of the listener. */
 export type Endpoints = Readonly<Record<string, { host: string; port: number }>>
 
 /** `files`: by their path in the lobby's writable folder. */
 export type ProgramAdditions = { env: Record<string, string>; files: { path: string; content: string }[] }
-
-/** Settings of the version config (`docker.protocol_options`), checked before. */
-export type ProtocolOptions = {
-  /** Agones counters by name. */
-  counters?: Readonly<Record<string, { count?: number; capacity?: number }>>
-  /** Agones lists by name. */
-  lists?: Readonly<Record<string, { values?: readonly string[]; capacity?: number }>>
-  /** GSDK: entries of `buildMetadata`. Multiplay: further members of server.json. */
-  metadata?: Readonly<Record<string, string>>
-}
 
 export type Protocol = {
   /** Listeners by name, with the port that servers expect on their loopback interface. */

@@ -13,6 +13,7 @@ import { checkMatching } from './matching-check.ts'
 import { checkPlaceholders } from './placeholder-check.ts'
 import type { PlatformRules } from './platform-rules.ts'
 import { checkPorts } from './port-check.ts'
+import { checkProtocol } from './protocol-check.ts'
 import { checkReady } from './ready-check.ts'
 import { checkRoutes } from './route-check.ts'
 
@@ -89,6 +90,7 @@ function checkServer(
     ...checkDocker(docker, []),
     ...checkPorts(docker, rules, []),
     ...checkReady(docker, []),
+    ...checkProtocol(docker, rules, []),
     ...checkImageMembers(docker, rules?.registries ?? null, []),
     ...checkAdmission(docker, []).filter(
       ({ path, reason }) => reason !== 'needs_edge_seats' || !isUsedElsewhere(matchmaker, own, path[0]!),
