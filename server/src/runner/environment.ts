@@ -53,12 +53,15 @@ export function programStart(
   return lobbyProgram(mode, facts, lobbyPorts(ctx, lobby, mode, ports), { home, host, image, secrets })
 }
 
-function lobbyPorts(
+export type LobbyPorts = Readonly<Record<string, LobbyPort>>
+
+/** Where the server listens and where players reach it, by the name of the port. */
+export function lobbyPorts(
   ctx: Context,
   lobby: WantedLobby,
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
-): Record<string, LobbyPort> {
+): LobbyPorts {
   const entries = mode.ports.map((item): [string, LobbyPort] => {
     const { hostname, port = null, url } = lobbyAddress(ctx.config, lobby, item, ownPublicEdge(ctx.config))
     return [item.name, { listening: ports[item.name]?.port ?? null, public: { hostname, port, url } }]

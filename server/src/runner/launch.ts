@@ -27,9 +27,10 @@ import {
   type RunPlace,
   type Tier,
 } from './drivers/driver.ts'
-import { programStart } from './environment.ts'
+import { lobbyPorts, programStart } from './environment.ts'
 import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST, type Ports } from './ports.ts'
+import type { Protocols } from './protocols/protocols.ts'
 import { registryBuildId } from './registry/pull-image.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
@@ -41,6 +42,7 @@ const LOOPBACK_OF_PLAYERS = '127.64.0.0/10'
 const ALL_ADDRESSES = '0.0.0.0'
 /** Size of each private writable folder of one lobby in memory, in every tier. */
 const TMP_BYTES = 64 * 1024 ** 2
+const NOTHING_ADDED = { env: {}, files: [] }
 /** A file system needs a few hundred KB for its tables. */
 const DISK_BYTES_MIN = 8 * 1024 ** 2
 /** The bandwidth of a tier is in MB an hour, like prices. */
@@ -54,7 +56,7 @@ export type Run = {
   ready_check: ReadyCheck
 }
 
-export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Ports }
+export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Ports; protocols: Protocols }
 
 /**
  * Returns null when another runner starts the lobby, or when its start failed. A failure is recorded and explained in its
@@ -105,19 +107,23 @@ export async function launchLobby(
     const services = driver.nodes === null ? network : driver.nodes
     const credentials = await credentialsOf(launch, lobby)
     if (credentials === null) return release(launch, resources)
+    const home = driver.homeOf(lobby.lobby_id)
     const { args, env, files } = programStart(ctx, lobby, mode, inside, services, {
       ...credentials,
-      home: driver.homeOf(lobby.lobby_id),
+      home,
       image: build.image,
       host: node === null ? MACHINE_HOST : ALL_ADDRESSES,
     })
+    const own = { network, ports: lobbyPorts(ctx, lobby, mode, inside), home, token: credentials.token }
+    const added = mode.protocol === null ? NOTHING_ADDED : await launch.protocols.speak(lobby, mode, mode.protocol, own)
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
       image: build.image === null ? null : imageRootOf(build_id!, build.image, mode.image),
       args,
-      env,
-      files,
+      env: { ...env, ...added.env },
+      // A file of the version config stays.
+      files: [...files, ...added.files.filter(({ path }) => !files.some((file) => file.path === path))],
       tier: limitsOf(lobby, tier),
       has_input: mode.standard_input,
       has_terminal: mode.terminal,
@@ -128,6 +134,7 @@ export async function launchLobby(
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
       return release(launch, resources)
     }
+    if (mode.protocol !== null) launch.protocols.started(started.handle)
     return { handle: started.handle, ports, build_id, ready_check: mode.ready }
   } catch (error) {
     release(launch, resources)
@@ -183,6 +190,9 @@ function nodeIdOf({ ctx, driver }: Pick<Launch, 'ctx' | 'driver'>, node: DriverN
 function needsThisMachine(mode: GameModeConfig): string | null {
   if (mode.network_mode === 'host') {
     return 'Network mode host and port ranges do not work in a Swarm. Give each port a name of its own.'
+  }
+  if (mode.protocol !== null) {
+    return `A server that speaks ${mode.protocol.name} does not find the platform in a Swarm. Leave protocol out and call the platform, or use seats: edge.`
   }
   if (mode.ports.some(({ admission }) => admission?.has_addresses)) {
     return 'player_addresses does not work in a Swarm: the server sees the address of its node. Leave it out, or let the server read X-Player-Id or PROXY headers.'

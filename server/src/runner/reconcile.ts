@@ -18,6 +18,8 @@ import { buildOf, type Launch, launchLobby, portsOf, type Run, recordFailedStart
 import { watchListening } from './listening.ts'
 import { LobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
+import type { GatewayNews } from './protocols/gateway.ts'
+import { Protocols } from './protocols/protocols.ts'
 import { Reachability } from './reachability.ts'
 import { ReadinessWatch } from './readiness.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
@@ -75,6 +77,7 @@ export class ReconcileLoop {
   readonly #builds: Builds
   readonly #traces: StartTraces
   readonly #launch: Launch
+  readonly #protocols: Protocols
   readonly #meter: LobbyMeter
   readonly #stalls: Pick<Poller, 'wake' | 'close'>
   readonly #listening: Pick<Poller, 'wake' | 'close'>
@@ -93,7 +96,8 @@ export class ReconcileLoop {
     this.node_ids = driver.nodes?.ids ?? [ctx.config.node_id]
     this.#builds = builds
     this.#traces = traces
-    this.#launch = { ctx, driver, builds, ports }
+    this.#protocols = new Protocols(ctx, driver, (news) => this.#onNews(news))
+    this.#launch = { ctx, driver, builds, ports, protocols: this.#protocols }
     this.#meter = new LobbyMeter(ctx, driver)
     // The sockets of other machines are not seen here.
     const runsHere = (): ActiveRun[] => (driver.nodes === null ? [...this.#runs.values()] : [])
@@ -162,6 +166,7 @@ export class ReconcileLoop {
     await this.#listening.close()
     await this.#silence.close()
     await this.#readiness.close()
+    await this.#protocols.close()
     await Promise.all(this.#starting.values())
     await this.#builds.close()
   }
@@ -172,6 +177,12 @@ export class ReconcileLoop {
     for (let asked = 0; asked < LAST_REQUESTS; asked++) {
       await Promise.all([...this.#runs.values()].map((run) => this.#checkEnd(run)))
     }
+    await this.#protocols.end()
+  }
+
+  #onNews({ lobby_id, lines }: GatewayNews): void {
+    const run = this.#runs.get(lobby_id)
+    if (run !== undefined) for (const line of lines) this.#note(run.handle, line)
   }
 
   async #pass(): Promise<void> {
@@ -297,6 +308,7 @@ export class ReconcileLoop {
   }
 
   #takeOver(row: OpenRun, handle: Handle): void {
+    this.#protocols.adopt(row.lobby_id)
     for (const { pool, port } of portsOf(this.#launch, row)) pool.reserve(port)
     const { ports, build_id, ready_check } = row
     this.#track({ handle, ports, build_id, ready_check }, row)
@@ -334,6 +346,7 @@ export class ReconcileLoop {
       await recordExit(this.#ctx, lobby_id, exit, await this.#explainedTail(run, exit))
       for (const { pool, port } of portsOf(this.#launch, run)) pool.release(port)
       this.#runs.delete(lobby_id)
+      this.#protocols.ended(lobby_id)
       this.#last_end_ms = this.#ctx.elapsed()
       metrics.run_exits.inc({ reason: exit.reason })
       log.info({ lobby_id, ...exit }, 'lobby ended')

@@ -200,6 +200,11 @@ export type Driver = {
   takeNetwork(wish: NetworkWish): Promise<RunNetwork | null>
   releaseNetwork(network: RunNetwork | null): void
   /**
+   * Leads connections of the lobby to these ports of its own loopback interface to a port of this machine, where they have the
+   * lobby's address.
+   */
+  redirect(network: RunNetwork, ports: readonly number[], to_port: number): Promise<void>
+  /**
    * Starts the lobby. Resolves once it has a process, before it listens. A fault of the build is a value. Throws when the
    * machine is at fault (no processes, disk full), after everything was undone.
    */

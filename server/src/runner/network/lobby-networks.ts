@@ -8,8 +8,17 @@ import { type Block, NETWORKS_MAX, type NetworkNames, namesOf, tableOf } from '.
 import { type BlockClaim, claimBlock } from './claim.ts'
 import { Forwarding } from './forwarding.ts'
 import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
+import { redirectPorts } from './redirect.ts'
 import { readResolver } from './resolver.ts'
-import { admitText, connectText, dismissText, isolateText, removeTableText, tableText } from './rules.ts'
+import {
+  admitText,
+  connectText,
+  dismissText,
+  isolateText,
+  redirectedText,
+  removeTableText,
+  tableText,
+} from './rules.ts'
 import { listTables, run } from './system-command.ts'
 
 /** Networks kept ready. As many lobbies start at once without waiting for theirs. */
@@ -78,6 +87,8 @@ export class LobbyNetworks {
   #refilling: NodeJS.Timeout | null = null
   /** Spare networks that refills under way make. A start during a slow refill begins another one. */
   #refill_count = 0
+  /** Ports at the platform's address, beside its own, to which lobbies are redirected. */
+  readonly #redirected = new Set<number>()
   /** Networks of runs that have ended. */
   #leaving: NetworkNames[] = []
   #removing: NodeJS.Timeout | null = null
@@ -145,6 +156,15 @@ export class LobbyNetworks {
   /** Removes the network of a run that has ended, or did not begin. Returns at once. */
   release({ index }: RunNetwork): void {
     this.#removeSoon(namesOf(this.#block, index))
+  }
+
+  /** Leads the lobby's connections to these ports of its loopback interface to a port at the platform's address. */
+  async redirect(network: RunNetwork, ports: readonly number[], to_port: number): Promise<void> {
+    if (!this.#redirected.has(to_port)) {
+      await this.#nft(redirectedText(this.#table, [to_port]))
+      this.#redirected.add(to_port)
+    }
+    await redirectPorts(network, ports, to_port)
   }
 
   /** The run is recorded: from now on only `used` of `sweep` keeps its network. */
@@ -316,7 +336,8 @@ export class LobbyNetworks {
   async #writeTable(): Promise<void> {
     const { platform } = this.#options
     const [block, table, resolver] = [this.#block, this.#table, this.#resolver]
-    await this.#nft(tableText({ table, block, platform, resolver, opened: this.#forwarding.opened }))
+    const text = tableText({ table, block, platform, resolver, opened: this.#forwarding.opened })
+    await this.#nft(text + redirectedText(table, [...this.#redirected]))
   }
 
   async #nft(text: string): Promise<void> {

@@ -60,6 +60,7 @@ export function tableText({ table, block, platform, resolver, opened }: RuleOpti
       hook: 'type nat hook prerouting priority dstnat; policy accept;',
       rules: [
         `iifname ${lobbies} ip daddr ${block.services} tcp dport ${platform.port} dnat ip to ${platform.address}:${platform.port}`,
+        `iifname ${lobbies} ip daddr ${block.services} tcp dport @redirected dnat ip to ${platform.address}`,
         ...(resolver === null ? [] : [`iifname ${lobbies} ip daddr ${block.services} ${dns} dnat ip to ${resolver}`]),
       ],
     },
@@ -99,6 +100,7 @@ export function tableText({ table, block, platform, resolver, opened }: RuleOpti
     `add table inet ${table}`,
     `add set inet ${table} lobbies { type ifname . ipv4_addr; }`,
     `add set inet ${table} internet { type ifname; }`,
+    `add set inet ${table} redirected { type inet_service; }`,
     `add set inet ${table} refused { type ipv4_addr; flags interval; }`,
     `add set inet ${table} connections { type ipv4_addr; size ${COUNTED_MAX}; flags dynamic; }`,
     `add element inet ${table} refused { ${REFUSED_NETWORKS.join(', ')} }`,
@@ -129,6 +131,11 @@ export function isolateText(table: string, networks: readonly NetworkNames[]): s
 /** Gives an admitted lobby the access to the internet that was ended. */
 export function connectText(table: string, networks: readonly NetworkNames[]): string {
   return networks.map(({ interface: name }) => `add element inet ${table} internet { "${name}" }\n`).join('')
+}
+
+/** Ports at the platform's address that lobbies reach, beside its own. */
+export function redirectedText(table: string, ports: readonly number[]): string {
+  return ports.length === 0 ? '' : `add element inet ${table} redirected { ${ports.join(', ')} }\n`
 }
 
 /** Removes elements, whether they exist or not. */

@@ -96,6 +96,10 @@ class DockerDriver extends LobbyRecords<ActiveRun> implements Driver {
     if (network !== null) this.#host.networks?.lobbies.release(network)
   }
 
+  async redirect(network: RunNetwork, ports: readonly number[], to_port: number): Promise<void> {
+    await this.#host.networks?.lobbies.redirect(network, ports, to_port)
+  }
+
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
     const folder = this.makeFolder(lobby_id)

@@ -114,6 +114,10 @@ class ProcessDriver extends LobbyRecords<ActiveRun> implements Driver {
     if (network !== null) this.#host.networks?.release(network)
   }
 
+  async redirect(network: RunNetwork, ports: readonly number[], to_port: number): Promise<void> {
+    await this.#host.networks?.redirect(network, ports, to_port)
+  }
+
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
     const folder = this.makeFolder(lobby_id)

@@ -96,6 +96,10 @@ class SwarmDriver extends LobbyRecords<ActiveRun> implements Driver {
 
   releaseNetwork(): void {}
 
+  redirect(): Promise<void> {
+    throw new Error('Tasks of a Swarm have no network of this machine.')
+  }
+
   async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
     const place: RunPlace = spec.place ?? { node_id: this.#watch.choose(), ports: [] }

@@ -1,0 +1,83 @@
+// What the gateway of protocols (gateway.ts) knows of its lobbies, as files. The runner writes one for each lobby before the
+// server starts, so that a gateway that starts again serves the same lobbies at the same ports.
+//
+//   <lobbies>/.platform/protocols/<version>/gateway.json     the gateway that runs: GatewayState
+//   <lobbies>/.platform/protocols/<version>/<lobby id>.json  a lobby: Attachment, with its token
+//
+// Each version of the program has a folder and a gateway of its own. An earlier one serves its lobbies until they end.
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ProtocolName, ProtocolOptions } from '@musterhost/contract'
+import type { LobbyFacts } from '@musterhost/protocols'
+import { isLobbyId } from '../../lobby-logs/local.ts'
+import { codeOf, type ProcessId } from '../../node/procfs.ts'
+import { platformVersion } from '../../wire/platform-version.ts'
+import { platformFolder } from '../folders/names.ts'
+
+const STATE_FILE = 'gateway.json'
+const LOBBY_FILE = /^([0-9a-f-]{36})\.json$/
+
+export type Attachment = {
+  protocol: ProtocolName
+  options: ProtocolOptions
+  facts: LobbyFacts
+  /** Where the lobby calls the platform, and its token. */
+  api_url: string
+  token: string
+  /** Of the protocol: unguessable. */
+  secret: string
+  /** From where the lobby's connections come; null: it shares the network of the machine, and has a listener of its own. */
+  address: string | null
+  /** Of its own listener; 0: not chosen yet. */
+  port: number
+  /** Its first process; null: it has not started. */
+  process: ProcessId | null
+}
+
+/** `port`: of the listener for lobbies with networks of their own. `secret`: admits to the control port. */
+export type GatewayState = { process: ProcessId; control_port: number; port: number; secret: string }
+
+export function gatewayFolder(lobbies_folder: string): string {
+  return join(platformFolder(lobbies_folder), 'protocols', platformVersion())
+}
+
+export function writeAttachment(folder: string, attachment: Attachment): void {
+  writeWhole(join(folder, `${attachment.facts.lobby_id}.json`), attachment)
+}
+
+export function removeAttachment(folder: string, lobby_id: string): void {
+  rmSync(join(folder, `${lobby_id}.json`), { force: true })
+}
+
+/** Null: there is none. */
+export function readAttachment(folder: string, lobby_id: string): Attachment | null {
+  return isLobbyId(lobby_id) ? (readWhole(join(folder, `${lobby_id}.json`)) as Attachment | null) : null
+}
+
+export function attachedLobbies(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => LOBBY_FILE.exec(name)?.[1] ?? [])
+}
+
+export function writeState(folder: string, state: GatewayState): void {
+  writeWhole(join(folder, STATE_FILE), state)
+}
+
+/** Null: no gateway has run. */
+export function readState(folder: string): GatewayState | null {
+  return readWhole(join(folder, STATE_FILE)) as GatewayState | null
+}
+
+function writeWhole(path: string, content: unknown): void {
+  const draft = `${path}.${process.pid}.new`
+  writeFileSync(draft, JSON.stringify(content), { mode: 0o600 })
+  renameSync(draft, path)
+}
+
+function readWhole(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null
+    throw error
+  }
+}
