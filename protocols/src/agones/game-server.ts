@@ -38,7 +38,7 @@ export class GameServer {
   readonly #forget: () => void
   #parts: ObjectParts
   #health: Health
-  #reported_ts = 0
+  #health_reported_ts = Number.NEGATIVE_INFINITY
   /** When a reservation ends; null: never. */
   #reserve_end_ts: number | null = null
   #reopen_attempts = 0
@@ -120,7 +120,9 @@ export class GameServer {
     if (isFinal(this.state)) return
     const now = this.#lobby.now()
     this.#health = ping(this.#health, now)
-    if (now - this.#reported_ts >= HEALTH_REPORT_INTERVAL_MS) this.#report()
+    if (now - this.#health_reported_ts < HEALTH_REPORT_INTERVAL_MS) return
+    this.#health_reported_ts = now
+    this.#report()
   }
 
   setLabel(key: string, value: string): void {
@@ -309,7 +311,6 @@ export class GameServer {
   }
 
   #report(): void {
-    this.#reported_ts = this.#lobby.now()
     const { ping_ts, misses } = this.#health
     const is_healthy = this.state === 'Unhealthy' ? false : ping_ts === null ? null : misses === 0
     this.#lobby.report({ state: this.state, health_ts: ping_ts, is_healthy })
