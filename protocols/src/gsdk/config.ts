@@ -1,0 +1,77 @@
+// What a GSDK server starts with: its environment and the file that GSDK_CONFIG_FILE names.
+import type { LobbyFacts } from '../lobby.ts'
+import type { Endpoints, ProgramAdditions, ProtocolOptions } from '../protocol.ts'
+
+/** In the lobby's writable folder. */
+const CONFIG_PATH = 'gsdk/config.json'
+const LOGS = 'gsdk/logs'
+const DUMPS = 'gsdk/logs/dumps'
+const CERTIFICATES = 'gsdk/certificates'
+const SHARED = 'gsdk/shared'
+
+/** `session_host_id`: the path of the server's requests has it. */
+export function gsdkAdditions(
+  facts: LobbyFacts,
+  endpoints: Endpoints,
+  options: ProtocolOptions,
+  session_host_id: string,
+): ProgramAdditions {
+  const below = (path: string) => `${facts.home.replace(/\/+$/, '')}/${path}`
+  const agent = endpoints.agent
+  if (agent === undefined) throw new Error('The endpoint `agent` is missing.')
+  const hostname = facts.ports[0]?.public.hostname ?? ''
+  const config = {
+    heartbeatEndpoint: `${agent.host}:${agent.port}`,
+    sessionHostId: session_host_id,
+    vmId: facts.lobby_id,
+    logFolder: below(LOGS),
+    certificateFolder: below(CERTIFICATES),
+    sharedContentFolder: below(SHARED),
+    gameCertificates: {},
+    buildMetadata: { ...options.metadata },
+    gamePorts: gamePorts(facts),
+    publicIpV4Address: hostname,
+    fullyQualifiedDomainName: hostname,
+    serverInstanceNumber: 1,
+    gameServerConnectionInfo: connectionInfo(facts, hostname),
+  }
+  return {
+    env: {
+      GSDK_CONFIG_FILE: below(CONFIG_PATH),
+      PF_TITLE_ID: facts.namespace_id,
+      PF_BUILD_ID: facts.version_id,
+      PF_REGION: facts.region_id,
+      PF_VM_ID: facts.lobby_id,
+      PF_SERVER_INSTANCE_NUMBER: '1',
+      PF_SERVER_LOG_DIRECTORY: below(LOGS),
+      PF_SERVER_DUMP_DIRECTORY: below(DUMPS),
+      CERTIFICATE_FOLDER: below(CERTIFICATES),
+      PF_SHARED_CONTENT_FOLDER: below(SHARED),
+      PF_PUBLIC_IPV4_ADDRESS: hostname,
+      PF_FQDN: hostname,
+    },
+    // A file in a folder makes the folder, which the server expects to be there and to be its own.
+    files: [
+      { path: CONFIG_PATH, content: `${JSON.stringify(config, null, 2)}\n` },
+      ...[LOGS, DUMPS, CERTIFICATES, SHARED].map((folder) => ({ path: `${folder}/.keep`, content: '' })),
+    ],
+  }
+}
+
+/** Numbers as text, as C++ and Unreal read them. A port range has no number. */
+function gamePorts({ ports }: LobbyFacts): Record<string, string> {
+  return Object.fromEntries(
+    ports.flatMap(({ name, listening }) => (listening === null ? [] : [[name, String(listening)]])),
+  )
+}
+
+/** The misspelt member is the one that older SDKs read. */
+function connectionInfo({ ports }: LobbyFacts, hostname: string) {
+  return {
+    publicIpV4Adress: hostname,
+    publicIpV4Address: hostname,
+    gamePortsConfiguration: ports.flatMap(({ name, listening, public: { port } }) =>
+      listening === null ? [] : [{ name, serverListeningPort: listening, clientConnectionPort: port ?? listening }],
+    ),
+  }
+}
