@@ -20,7 +20,7 @@ export async function serveForTest(t: TestContext, endpoint: ProtocolEndpoint): 
 export async function until(what: string, condition: () => boolean): Promise<void> {
   const end = performance.now() + WAIT_MS_MAX
   while (!condition()) {
-    if (performance.now() > end) throw new Error(`Waited in vain: ${what}`)
+    if (performance.now() > end) throw new Error(`Not within ${WAIT_MS_MAX} ms: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
