@@ -9,6 +9,7 @@ import {
   tierIn,
   variableOfPort,
 } from '@musterhost/contract'
+import type { ProgramAdditions } from '@musterhost/protocols'
 import { LOBBY_PORTS } from '../config/edge.ts'
 import type { RegionTier } from '../config/regions.ts'
 import type { Context } from '../context.ts'
@@ -30,7 +31,7 @@ import {
 import { lobbyPorts, programStart } from './environment.ts'
 import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
 import { MACHINE_HOST, type Ports } from './ports.ts'
-import type { Protocols } from './protocols/protocols.ts'
+import type { ProtocolStart, Protocols } from './protocols/protocols.ts'
 import { registryBuildId } from './registry/pull-image.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
@@ -42,7 +43,7 @@ const LOOPBACK_OF_PLAYERS = '127.64.0.0/10'
 const ALL_ADDRESSES = '0.0.0.0'
 /** Size of each private writable folder of one lobby in memory, in every tier. */
 const TMP_BYTES = 64 * 1024 ** 2
-const NOTHING_ADDED = { env: {}, files: [] }
+const NOTHING_ADDED: ProgramAdditions = { env: {}, files: [] }
 /** A file system needs a few hundred KB for its tables. */
 const DISK_BYTES_MIN = 8 * 1024 ** 2
 /** The bandwidth of a tier is in MB an hour, like prices. */
@@ -115,7 +116,8 @@ export async function launchLobby(
       host: node === null ? MACHINE_HOST : ALL_ADDRESSES,
     })
     const own = { network, ports: lobbyPorts(ctx, lobby, mode, inside), home, token: credentials.token }
-    const added = mode.protocol === null ? NOTHING_ADDED : await launch.protocols.speak(lobby, mode, mode.protocol, own)
+    const added = await protocolOf(launch, lobby, mode, own)
+    if (added === null) return release(launch, resources)
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
@@ -152,6 +154,26 @@ async function credentialsOf({ ctx, driver }: Launch, lobby: WantedLobby): Promi
     ctx.log.error({ err: error, lobby_id: lobby.lobby_id }, 'a secret of a game cannot be decrypted')
     driver.note(lobby.lobby_id, message)
     await recordExit(ctx, lobby.lobby_id, neverRan('not_started'), [message])
+    return null
+  }
+}
+
+/** What the server starts with for its protocol. Returns null when that cannot be served; the end of the run is recorded. */
+async function protocolOf(
+  { ctx, driver, protocols }: Launch,
+  lobby: WantedLobby,
+  mode: GameModeConfig,
+  start: ProtocolStart,
+): Promise<ProgramAdditions | null> {
+  if (mode.protocol === null) return NOTHING_ADDED
+  try {
+    return await protocols.speak(lobby, mode, mode.protocol, start)
+  } catch (error) {
+    const { lobby_id } = lobby
+    ctx.log.error({ err: error, lobby_id }, 'the protocol of a server cannot be served')
+    const message = `This machine cannot serve the protocol ${mode.protocol.name}. The log of the runner says why.`
+    driver.note(lobby_id, message)
+    await recordExit(ctx, lobby_id, neverRan('not_started'), [message])
     return null
   }
 }
