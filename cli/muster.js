@@ -16,8 +16,14 @@ const BUILT = join(CHECKOUT, 'dist', 'programs')
 const BUILT_FROM = join(BUILT, 'built-from.txt')
 /** All that scripts/build.ts reads is in them. */
 const SOURCES = [
-  ...['cli/src', 'contract/src', 'server/src', 'examples/arena', 'scripts/package'],
-  ...['cli/package.json', 'contract/package.json', 'server/package.json', 'package-lock.json'],
+  ...['cli/src', 'contract/src', 'protocols/src', 'server/src', 'examples/arena', 'scripts/package'],
+  ...[
+    'cli/package.json',
+    'contract/package.json',
+    'protocols/package.json',
+    'server/package.json',
+    'package-lock.json',
+  ],
 ]
 const NODE = join(CHECKOUT, 'node_modules', '.bin', 'node')
 /** Makes NODE, and installs what package-lock.json names. It explains what is in its way. */

@@ -9,7 +9,7 @@ import { faultsInside } from './arrows/boxes.ts'
 
 const ROOT = dirname(import.meta.dirname)
 const CHECK = join(import.meta.dirname, 'check-arrows.ts')
-const COPIED = ['contract', 'server', 'sdk', 'cli', 'hub', 'examples', 'bench', 'scripts']
+const COPIED = ['contract', 'protocols', 'server', 'sdk', 'cli', 'hub', 'examples', 'bench', 'scripts']
 
 /** A file with its text, and the fault that the check must print. */
 type Planted = { path: string; text: string; fault: RegExp }

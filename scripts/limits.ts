@@ -12,7 +12,7 @@ export type Limit = {
   description: string
 }
 
-const SOURCES = '{contract,server,sdk,cli}/src/**/*.ts'
+const SOURCES = '{contract,protocols,server,sdk,cli}/src/**/*.ts'
 const CONSTANT = /^ *(?:export )?const ([A-Z][A-Z0-9_]*)\b[^=]*=(?: (.*))?$/
 const NUMERIC = /^[\d_]+(?: (?:\*\*|[*/+-]) [\d_]+)*$/
 

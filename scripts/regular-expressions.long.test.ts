@@ -9,7 +9,7 @@ import { findSlow } from './regular-expressions/attack.ts'
 import { literalsOf } from './regular-expressions/read.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const SOURCES = '{contract,server,sdk,cli}/src/**/*.ts'
+const SOURCES = '{contract,protocols,server,sdk,cli}/src/**/*.ts'
 /** With fewer literals, the reading is at fault. */
 const LITERALS_MIN = 120
 

@@ -106,7 +106,7 @@ function packSdk(to: string): void {
 
 /** Everything that npm installs for those who run the platform, and what the packages include, in CycloneDX. */
 function billOfMaterials(): string {
-  const workspaces = ['contract', 'server', 'sdk', 'cli', 'hub'].flatMap((name) => ['--workspace', name])
+  const workspaces = ['contract', 'protocols', 'server', 'sdk', 'cli', 'hub'].flatMap((name) => ['--workspace', name])
   return read('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--omit=dev', ...workspaces])
 }
 

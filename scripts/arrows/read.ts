@@ -24,10 +24,10 @@ export type Workspace = { folder: string; name: string; exports: Record<string, 
 
 export const UNKNOWN_FILE = 'unknown'
 
-const SOURCES = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.{ts,mts,cts,tsx,js,mjs,cjs}'
+const SOURCES = '{contract,protocols,server,sdk,cli,hub,scripts,examples,bench}/**/*.{ts,mts,cts,tsx,js,mjs,cjs}'
 /** Folders of packages, and of what is built. */
 const NOT_SOURCES: readonly string[] = ['node_modules', 'dist']
-const WORKSPACES = '{contract,server,sdk,cli,hub,examples/*,bench}/package.json'
+const WORKSPACES = '{contract,protocols,server,sdk,cli,hub,examples/*,bench}/package.json'
 
 /** `import`, `import type`, `export ... from` at the beginning of a line, and `import(` anywhere. */
 const STATIC_IMPORT = /^(import|export)\b(\s+type\b)?([^'"`;=]*?\bfrom)?\s*(?:'([^']+)'|"([^"]+)")/gm

@@ -25,6 +25,8 @@ const ROOM = [...HALL, ...GROUND, ...TOOLS]
 export const ARROWS: Record<string, readonly string[]> = {
   contract: [],
   sdk: [],
+  // Rooms of protocols see their lobby by a port of their own.
+  protocols: ['contract'],
 
   main: ['config', 'context', 'node', 'roles', 'runner', 'edge', 'supervisor', 'database', 'observe'],
   // It loads the modules of the roles, so that Node caches the compiled code; of cloud those that the api loads at its first upload.
@@ -62,7 +64,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   kv: ROOM,
   ratings: [...ROOM, 'audit'],
   matchmaker: [...ROOM, 'journal', 'captcha', 'audit'],
-  runner: ROOM,
+  // Servers of lobbies may speak the protocols of other platforms.
+  runner: [...ROOM, 'protocols'],
   edge: [...ROOM, 'links'],
   // Both ends of the links of joined nodes: the platform's runs in the edge, the node's in the supervisor.
   links: [...ROOM, 'audit'],
@@ -340,6 +343,10 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/supervisor/credentials.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/backup/command.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/runner/logs/logger.ts', why: 'A separate process that outlives the runner: no context.' },
+      {
+        file: 'server/src/runner/protocols/attached-lobby.ts',
+        why: 'A separate process that outlives the runner: no context.',
+      },
       { file: 'cli/src/terminal.ts', why: 'The clock of the commands: Terminal.now().' },
     ],
   },

@@ -19,6 +19,7 @@ const PLATFORM_PROGRAMS = {
   role: 'server/src/main.ts',
   compile: 'server/src/compile.ts',
   'lobby-logger': 'server/src/runner/logs/logger.ts',
+  'protocol-gateway': 'server/src/runner/protocols/gateway.ts',
   'upgrade-guard': 'server/src/supervisor/upgrade/guard.ts',
   'address-reader': 'server/src/addresses/ip-data/reader.ts',
 }

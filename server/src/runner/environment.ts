@@ -53,7 +53,7 @@ export function programStart(
   return lobbyProgram(mode, facts, lobbyPorts(ctx, lobby, mode, ports), { home, host, image, secrets })
 }
 
-export type LobbyPorts = Readonly<Record<string, LobbyPort>>
+export type ServerPorts = Readonly<Record<string, LobbyPort>>
 
 /** Where the server listens and where players reach it, by the name of the port. */
 export function lobbyPorts(
@@ -61,7 +61,7 @@ export function lobbyPorts(
   lobby: WantedLobby,
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
-): LobbyPorts {
+): ServerPorts {
   const entries = mode.ports.map((item): [string, LobbyPort] => {
     const { hostname, port = null, url } = lobbyAddress(ctx.config, lobby, item, ownPublicEdge(ctx.config))
     return [item.name, { listening: ports[item.name]?.port ?? null, public: { hostname, port, url } }]

@@ -32,7 +32,7 @@ import { watchForStuckFiles } from './stuck-files.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const DATABASE = join(import.meta.dirname, '../support/database.ts')
-const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
+const PATTERN = '{contract,protocols,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
 /** Loaded before every test file. */
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
 /** In the folder of the run. */

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { programDependents } from './program-dependents.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
-const ALL = globSync('{contract,server,cli,scripts}/**/*.test.ts', {
+const ALL = globSync('{contract,protocols,server,cli,scripts}/**/*.test.ts', {
   cwd: ROOT,
   exclude: (name) => name === 'node_modules',
 }).map((file) => resolve(ROOT, file))

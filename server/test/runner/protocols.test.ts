@@ -23,7 +23,7 @@ type GameServer = {
 
 const LONG_MS = 3_600_000
 
-/** By the SDK's REST interface. Its players come and go by GET /come?id= and /go?id=, and GET / tells what it knows. */
+/** By the SDK's REST interface. Its players come and go by GET /come?id= and /go?id=, and GET / returns what it knows. */
 const AGONES_SERVER = `
   const { createServer } = process.getBuiltinModule('node:http')
   const sdk = async (method, path, body) => {
@@ -93,7 +93,7 @@ for (const network of ['auto', 'machine'] as const) {
     const two = await game.player.call(joinLobby, { body: { lobby_id: one.lobby.lobby_id } })
     const { lobby_id } = one.lobby
     const [first, second] = [platform.playerIdOf(one), platform.playerIdOf(two)]
-    const known = await until('the server is told that it is allocated', async () => {
+    const known = await until('the server sees that it is allocated', async () => {
       const seen = await ask(one, '/')
       return seen.status.state === 'Allocated' ? seen : null
     })

@@ -23,7 +23,7 @@ export class ChangeWatch {
   readonly #timer = createTimerWhileNeeded(TICK_MS, () => this.#tick())
   #count = 0
 
-  /** `concerned`: whom a change wakes. */
+  /** `concerned`: the keys whose watchers a change wakes. */
   constructor(elapsed: () => number, concerned: ConcernedKeys) {
     this.#elapsed = elapsed
     this.#concerned = concerned

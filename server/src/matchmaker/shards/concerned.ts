@@ -1,4 +1,4 @@
-// Whom a change concerns, beside the caller that made it: those that watch for it (change-watch.ts).
+// The identities and lobbies that a change concerns. Callers watch for changes of one of them (change-watch.ts).
 import type { Change } from '../../journal/changes.ts'
 import type { Book } from '../book/state.ts'
 

@@ -24,11 +24,11 @@ export type Attachment = {
   /** Where the lobby calls the platform, and its token. */
   api_url: string
   token: string
-  /** Of the protocol: unguessable. */
+  /** Secret of the protocol: unguessable. */
   secret: string
   /** From where the lobby's connections come; null: it shares the network of the machine, and has a listener of its own. */
   address: string | null
-  /** Of its own listener; 0: not chosen yet. */
+  /** Number of its own listener; 0: not chosen yet. */
   port: number
   /** Its first process; null: it has not started. */
   process: ProcessId | null

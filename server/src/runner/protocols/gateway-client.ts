@@ -55,7 +55,7 @@ export class GatewayClient {
     return readAttachment(this.#folder, lobby_id) !== null
   }
 
-  /** The lobby has a process. Without it, the gateway serves it all the same. */
+  /** The lobby has a process. Without this call, the gateway still serves it. */
   async started(lobby_id: string, { pid, start_time, boot_id }: ProcessId): Promise<void> {
     const query = new URLSearchParams({ lobby_id, pid: String(pid), start_time, boot_id })
     const state = this.#state()

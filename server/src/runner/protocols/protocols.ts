@@ -7,7 +7,7 @@ import { type Endpoints, type LobbyFacts, loadProtocol, type ProgramAdditions } 
 import type { Context } from '../../context.ts'
 import { createTimerWhileNeeded } from '../../flow/timer-while-needed.ts'
 import type { Driver, Handle } from '../drivers/driver.ts'
-import type { LobbyPorts } from '../environment.ts'
+import type { ServerPorts } from '../environment.ts'
 import type { RunNetwork } from '../network/lobby-networks.ts'
 import { networkOptions } from '../network/options.ts'
 import type { WantedLobby } from '../rows.ts'
@@ -19,7 +19,7 @@ const LOOPBACK = '127.0.0.1'
 const NEWS_EVERY_MS = 5_000
 
 /** What a start of a lobby has that the protocol needs. `home`: its writable folder, as the server sees it. */
-export type ProtocolStart = { network: RunNetwork | null; ports: LobbyPorts; home: string; token: string }
+export type ProtocolStart = { network: RunNetwork | null; ports: ServerPorts; home: string; token: string }
 
 export class Protocols {
   readonly #ctx: Context
