@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import AgonesSDK from '@google-cloud/agones-sdk'
+import { LobbyError } from '../lobby.ts'
 import { FACTS } from '../test-lobby.ts'
 import { agones } from './agones.ts'
 import { startEndpoint, until } from './test-endpoint.ts'
@@ -177,7 +178,7 @@ test('the list of players and player tracking say who is in the game', async (t)
   await sdk.beta.appendListValue!('players', 'anna')
   assert.equal(lobby.view.seats[0]!.is_connected, true)
   await sdk.beta.deleteListValue!('players', 'anna')
-  assert.deepEqual(lobby.view.seats, [])
+  assert.equal(lobby.view.seats.length, 0)
 
   lobby.seat('ben')
   const { alpha } = sdk
@@ -193,6 +194,19 @@ test('the list of players and player tracking say who is in the game', async (t)
   assert.equal(await alpha.playerDisconnect!('ben'), true)
   assert.equal(await alpha.playerDisconnect!('ben'), false)
   assert.deepEqual(lobby.view.seats, [])
+})
+
+test('refusals have the codes of gRPC', async (t) => {
+  const { sdk, lobby } = await startWithSdk(t)
+  lobby.ready = async () => {
+    throw new LobbyError('API_NOT_AVAILABLE', 'The platform is restarting.')
+  }
+  await assert.rejects(sdk.ready(), { code: 14, details: 'API_NOT_AVAILABLE: The platform is restarting.' })
+  await assert.rejects(sdk.setLabel('a b', 'x'), { code: 3 })
+  await assert.rejects(sdk.reserve(-1), { code: 3 })
+  await assert.rejects(sdk.setAnnotation('a', 'x'.repeat(17_000)), { code: 8 })
+  await assert.rejects(sdk.setAnnotation('a', 'x'.repeat(70_000)), { code: 8 })
+  assert.equal((await sdk.getGameServer()).status.state, 'Scheduled')
 })
 
 test('a player in the list without a seat is told to the developer', async (t) => {

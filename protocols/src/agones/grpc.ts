@@ -29,6 +29,8 @@ export function serveGrpc(server: GameServer, request: Http2ServerRequest, respo
     response.writeHead(404).end()
     return
   }
+  // The client keeps its deadlines itself. The router would make a timer of any length.
+  delete request.headers['grpc-timeout']
   const values = createContextValues().set(SERVER, server)
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values)
