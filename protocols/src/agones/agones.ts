@@ -1,5 +1,5 @@
-// Agones: a server that speaks its SDK runs unchanged. gRPC and REST come to both listeners, and are told apart by their
-// content type. The object is named `lobby-<lobby id>`; its namespace is the namespace id.
+// Agones: a server that speaks its SDK runs unchanged. gRPC and REST come to both listeners; the content type distinguishes
+// them. The object is named `lobby-<lobby id>`; its namespace is the namespace id.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { ProtocolLobby } from '../lobby.ts'

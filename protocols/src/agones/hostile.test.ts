@@ -36,15 +36,15 @@ function randomJson(depth = 0): unknown {
   return Object.fromEntries(Array.from({ length: below(6) }, () => [pick(names), randomJson(depth + 1)]))
 }
 
-/** The calls that do not end the server, so that later ones still meet it. */
-const PATHS = [
-  ...CALLS.map(({ path }) => path.replace('{name}', 'players').replace('{playerID}', '%00')),
-  '/health',
-  '/watch/gameserver',
-  '/%',
-  '//',
-  '*',
-].filter((path) => path !== '/shutdown')
+/** All but the one that ends the server, so that later ones still meet it. */
+const ROUTES = [
+  ...CALLS.map(({ verb, path }) => `${verb} ${path.replace('{name}', 'players').replace('{playerID}', '%00')}`),
+  'POST /health',
+  'GET /watch/gameserver',
+  'GET /%',
+  'GET //',
+  'OPTIONS *',
+].filter((route) => route !== 'POST /shutdown')
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD']
 
 /** Sends bytes, reads a little, and leaves, sometimes in the middle. */
@@ -62,11 +62,26 @@ function sendRaw(port: number, content: Buffer): Promise<void> {
   })
 }
 
+/** Some of them mean something to each call, so that states and players change meanwhile. */
+function randomBody(): Buffer {
+  if (random() < 0.2) return bytes(below(300))
+  const meant = {
+    key: 'a',
+    value: `player-${below(100)}`,
+    seconds: below(3),
+    countDiff: 1,
+    playerID: `player-${below(9)}`,
+  }
+  return Buffer.from(JSON.stringify(random() < 0.3 ? meant : randomJson()))
+}
+
 function sendRest(port: number): Promise<void> {
-  const body = random() < 0.2 ? bytes(below(300)) : Buffer.from(JSON.stringify(randomJson()))
+  const body = randomBody()
   const length = random() < 0.9 ? body.length : below(100_000)
   const upgrade = random() < 0.1 ? 'connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n' : ''
-  const head = `${pick(METHODS)} ${pick(PATHS)} HTTP/1.1\r\nhost: x\r\n${upgrade}content-length: ${length}\r\n\r\n`
+  const [verb, path] = pick(ROUTES).split(' ')
+  const method = random() < 0.2 ? pick(METHODS) : verb
+  const head = `${method} ${path} HTTP/1.1\r\nhost: x\r\n${upgrade}content-length: ${length}\r\n\r\n`
   return sendRaw(port, Buffer.concat([Buffer.from(head), body]))
 }
 
@@ -124,7 +139,8 @@ test(`${REQUESTS} hostile requests end nothing, and do not touch the lobby besid
   assert.ok(process.memoryUsage().heapUsed - heap < HEAP_GROWTH_BYTES_MAX, 'the heap has grown')
 
   assert.deepEqual(faults, [])
-  assert.ok(hostile.lobby.calls.length > 20, 'the requests have reached the lobby')
+  for (const call of ['ready', 'setClosed true', 'setClosed false', 'setPlayers ', 'setState'])
+    assert.ok(hostile.lobby.calls.includes(call), `no request has led to ${call}`)
   assert.deepEqual(beside.lobby.calls, [])
   assert.deepEqual(beside.lobby.reports.length, 1)
   for (const { url } of [hostile, beside]) assert.equal((await fetch(`${url}/gameserver`)).status, 200)

@@ -54,7 +54,7 @@ test('nothing leaves Shutdown and Unhealthy', () => {
   assert.deepEqual(play('ready', 'shutdown', 'unhealthy'), { state: 'Shutdown', effects: 'ready stop' })
 })
 
-/** Looks at each period, pings at the given seconds after the start, and returns the second of Unhealthy. */
+/** One look a second, and pings at the given seconds after the start, and returns the second of Unhealthy. */
 function unhealthyAfter(pings: number[], until_s = 120): number | null {
   let health: Health = startHealth(HEALTH_RULES, START)
   for (let s = 0; s <= until_s; s++) {
