@@ -1,5 +1,5 @@
 // Serves protocols over sockets. HTTP/1.1 and HTTP/2 without TLS come to the same port: the first bytes tell which.
-import { createServer as createHttp, type Server as HttpServer } from 'node:http'
+import { createServer as createHttp, type Server as HttpServer, type IncomingMessage } from 'node:http'
 import { createServer as createHttp2, type Http2Server, type Http2Session } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { ProtocolEndpoint } from './protocol.ts'
@@ -11,6 +11,11 @@ const FIRST_BYTES_MS_MAX = 30_000
 /** Streams of one HTTP/2 connection at once. An SDK has three. */
 const STREAMS_MAX = 32
 const HEADER_BYTES_MAX = 16 * 1024
+/**
+ * How long an idle HTTP/1.1 connection stays open. An SDK that reports its health every few seconds would else send a report
+ * on a connection that is just being closed, and wait long before it sends the next one.
+ */
+const IDLE_MS_MAX = 600_000
 /** Connections that the server of one lobby may have open. An SDK has at most four. */
 const CONNECTIONS_PER_LOBBY_MAX = 32
 
@@ -25,7 +30,13 @@ export class ProtocolSockets {
   #making: ProtocolEndpoint | null = null
 
   constructor() {
-    this.#http = createHttp({ maxHeaderSize: HEADER_BYTES_MAX }, (request, response) => {
+    const http = {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      keepAliveTimeout: IDLE_MS_MAX,
+      // The HTTP client of Java asks for `h2c` in each first request, and goes on without it.
+      shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === 'websocket',
+    }
+    this.#http = createHttp(http, (request, response) => {
       this.#by_socket.get(request.socket)?.request(request, response)
     })
     this.#http.on('upgrade', (request, socket, head) => {
