@@ -34,6 +34,8 @@ export type LobbyFacts = {
   /** `lobby_config` of the creator of a custom lobby; null for every other lobby. */
   config: unknown
   tags: Readonly<Record<string, string>>
+  /** Where this machine reaches the server's ports. */
+  host: string
   /** In the order of the version config. */
   ports: readonly LobbyPort[]
   /** The lobby's writable folder, as its server sees it. */

@@ -11,6 +11,7 @@ export const FACTS: LobbyFacts = {
   max_players: 4,
   config: null,
   tags: {},
+  host: '127.0.0.1',
   ports: [
     {
       name: 'game',

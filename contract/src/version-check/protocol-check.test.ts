@@ -46,6 +46,12 @@ test('options of another protocol, and values above a capacity, are refused', ()
   ])
 })
 
+test('the files of a protocol count among those of a lobby', () => {
+  const files = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, '']))
+  assert.deepStrictEqual(wrongs({ protocol: 'agones', files }), [])
+  assert.deepStrictEqual(wrongs({ protocol: 'gsdk', files }), ['files too_many'])
+})
+
 test('a protocol is refused where its server has no loopback interface of its own', () => {
   assert.deepStrictEqual(wrongs({ protocol: 'agones', network_mode: 'host' }), ['network_mode conflicts'])
   assert.deepStrictEqual(wrongs({ protocol: 'agones' }, true), ['protocol not_available'])

@@ -1,9 +1,14 @@
 // Whether a docker block fits the protocol that its server speaks.
 import type { ErrorDetail } from '../errors.ts'
+import { FILES_MAX } from '../files-config.ts'
+import type { ProtocolName } from '../protocol-config.ts'
 import type { VersionConfig } from '../version-config.ts'
 import type { PlatformRules } from './platform-rules.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
+
+/** Files that the server starts with for its protocol. */
+const FILES: Record<ProtocolName, number> = { agones: 0, multiplay: 1, gsdk: 1, gamelift: 0 }
 
 /** `path` is the docker block's. `rules`: null: the platform is not known. */
 export function checkProtocol(
@@ -30,6 +35,11 @@ export function checkProtocol(
   if (options?.metadata !== undefined && protocol !== 'gsdk' && protocol !== 'multiplay') {
     const message = `Servers that speak ${protocol} receive no metadata. Leave it out.`
     errors.push({ path: [...path, 'protocol_options', 'metadata'], reason: 'not_allowed', message })
+  }
+  const files_max = FILES_MAX - FILES[protocol]
+  if (Object.keys(docker.files ?? {}).length > files_max) {
+    const message = `A lobby starts with at most ${FILES_MAX} files, and ${protocol} needs one. Leave at most ${files_max}.`
+    errors.push({ path: [...path, 'files'], reason: 'too_many', message })
   }
   return [...errors, ...overfull(docker, path)]
 }

@@ -2,12 +2,9 @@
 import type { LobbyFacts } from '../lobby.ts'
 import type { Endpoints, ProgramAdditions, ProtocolOptions } from '../protocol.ts'
 
-/** In the lobby's writable folder. */
-const CONFIG_PATH = 'gsdk/config.json'
-const LOGS = 'gsdk/logs'
-const DUMPS = 'gsdk/logs/dumps'
-const CERTIFICATES = 'gsdk/certificates'
-const SHARED = 'gsdk/shared'
+/** In the lobby's writable folder. One folder has all that the server writes: a lobby starts with few files, and each makes its folder. */
+const FOLDER = 'gsdk'
+const CONFIG_PATH = `${FOLDER}/config.json`
 
 /** `session_host_id`: the path of the server's requests has it. */
 export function gsdkAdditions(
@@ -24,9 +21,9 @@ export function gsdkAdditions(
     heartbeatEndpoint: `${agent.host}:${agent.port}`,
     sessionHostId: session_host_id,
     vmId: facts.lobby_id,
-    logFolder: below(LOGS),
-    certificateFolder: below(CERTIFICATES),
-    sharedContentFolder: below(SHARED),
+    logFolder: below(FOLDER),
+    certificateFolder: below(FOLDER),
+    sharedContentFolder: below(FOLDER),
     gameCertificates: {},
     buildMetadata: { ...options.metadata },
     gamePorts: gamePorts(facts),
@@ -43,18 +40,14 @@ export function gsdkAdditions(
       PF_REGION: facts.region_id,
       PF_VM_ID: facts.lobby_id,
       PF_SERVER_INSTANCE_NUMBER: '1',
-      PF_SERVER_LOG_DIRECTORY: below(LOGS),
-      PF_SERVER_DUMP_DIRECTORY: below(DUMPS),
-      CERTIFICATE_FOLDER: below(CERTIFICATES),
-      PF_SHARED_CONTENT_FOLDER: below(SHARED),
+      PF_SERVER_LOG_DIRECTORY: below(FOLDER),
+      PF_SERVER_DUMP_DIRECTORY: below(FOLDER),
+      CERTIFICATE_FOLDER: below(FOLDER),
+      PF_SHARED_CONTENT_FOLDER: below(FOLDER),
       PF_PUBLIC_IPV4_ADDRESS: hostname,
       PF_FQDN: hostname,
     },
-    // A file in a folder makes the folder, which the server expects to be there and to be its own.
-    files: [
-      { path: CONFIG_PATH, content: `${JSON.stringify(config, null, 2)}\n` },
-      ...[LOGS, DUMPS, CERTIFICATES, SHARED].map((folder) => ({ path: `${folder}/.keep`, content: '' })),
-    ],
+    files: [{ path: CONFIG_PATH, content: `${JSON.stringify(config, null, 2)}\n` }],
   }
 }
 

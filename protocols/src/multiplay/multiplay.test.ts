@@ -114,7 +114,7 @@ test('server.json has each member as text, an id of digits and an allocation fro
     queryType: 'a2s',
     ip: 'play.example.com',
     ipv6: '',
-    serverLogDir: '/scratch/multiplay/logs',
+    serverLogDir: '/scratch',
     machineID: '1',
     fleetID: FACTS.version_id,
     regionID: 'local',
@@ -129,8 +129,6 @@ test('server.json has each member as text, an id of digits and an allocation fro
   assert.notEqual(serverJson({ ...FACTS, lobby_id: FACTS.version_id }).serverID, SERVER_ID)
   const query = { ...FACTS.ports[0]!, name: 'query', listening: 7778 }
   assert.equal(serverJson({ ...FACTS, ports: [...FACTS.ports, query] }).queryPort, '7778')
-  const { files } = multiplay.additions(FACTS, ENDPOINTS, {}, SECRET)
-  assert.ok(files.some(({ path }) => path.startsWith('multiplay/logs/')))
 })
 
 test('a server that subscribes gets its allocation once', async (t) => {

@@ -26,9 +26,9 @@ const SOCKET_PATH = 'v1/connection/websocket'
  */
 const GO_AGENT = 'Go-http-client/'
 
-/** Where and how often the endpoint asks for the players. */
-export type QueryOptions = { host: string; interval_ms: number; timeout_ms: number }
-const QUERY: QueryOptions = { host: '127.0.0.1', interval_ms: 5_000, timeout_ms: 2_000 }
+/** How often the endpoint asks for the players. */
+export type QueryOptions = { interval_ms: number; timeout_ms: number }
+const QUERY: QueryOptions = { interval_ms: 5_000, timeout_ms: 2_000 }
 
 type EventType = 'AllocateEventType' | 'DeallocateEventType'
 type Connection = { socket: WebSocket; centrifuge: CentrifugeConnection; is_go: boolean; sent: Set<EventType> }
@@ -137,7 +137,8 @@ export class MultiplayEndpoint implements ProtocolEndpoint {
   }
 
   /** A question that is not answered leaves the last number out. */
-  #ask(port: number, options: ProtocolOptions, { host, timeout_ms }: QueryOptions): void {
+  #ask(port: number, options: ProtocolOptions, { timeout_ms }: QueryOptions): void {
+    const { host } = this.#lobby.facts
     if (this.#is_asking) return
     this.#is_asking = true
     ask(queryType(options) === 'a2s' ? a2s : sqp, { host, port, timeout_ms })

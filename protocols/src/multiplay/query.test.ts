@@ -111,7 +111,7 @@ test('the players of a query port are shown, and no seat is changed', async (t) 
     ],
   })
   lobby.seat('a')
-  const endpoint = new MultiplayEndpoint(lobby, {}, 's', { host: '127.0.0.1', interval_ms: 5, timeout_ms: 50 })
+  const endpoint = new MultiplayEndpoint(lobby, {}, 's', { interval_ms: 5, timeout_ms: 50 })
   t.after(() => endpoint.close())
   await until('players', () => lobby.reports.at(-1)?.state === 'Allocated, 3 players')
   assert.equal(lobby.reports.at(-1)?.is_healthy, true)

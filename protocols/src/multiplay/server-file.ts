@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import type { LobbyFacts, LobbyPort } from '../lobby.ts'
 import type { Endpoints, ProgramAdditions, ProtocolOptions } from '../protocol.ts'
 
-const LOGS = 'multiplay/logs'
 /** Bits of a server id: JSON readers that know only double precision read it exactly. */
 const SERVER_ID_BITS = 48
 const QUERY_PORT_NAME = 'query'
@@ -53,16 +52,13 @@ export function multiplayAdditions(
     port: listeningOf(first),
     queryPort: String(queryPort(facts) ?? listeningOf(first)),
     queryType: queryType(options),
-    serverLogDir: `${facts.home.replace(/\/+$/, '')}/${LOGS}`,
+    serverLogDir: facts.home,
     localProxyUrl: url,
     matchmakerUrl: url,
   }
   return {
     env: {},
-    files: [
-      { path: 'server.json', content: `${JSON.stringify(server, null, 2)}\n` },
-      { path: `${LOGS}/.keep`, content: '' },
-    ],
+    files: [{ path: 'server.json', content: `${JSON.stringify(server, null, 2)}\n` }],
   }
 }
 

@@ -112,7 +112,7 @@ export class Protocols {
     return `http://${host}:${lobby_api_port}`
   }
 
-  #factsOf(lobby: WantedLobby, mode: GameModeConfig, { ports, home }: ProtocolStart): LobbyFacts {
+  #factsOf(lobby: WantedLobby, mode: GameModeConfig, { network, ports, home }: ProtocolStart): LobbyFacts {
     return {
       lobby_id: lobby.lobby_id,
       namespace_id: lobby.namespace_id,
@@ -122,6 +122,7 @@ export class Protocols {
       max_players: lobby.max_players_normal,
       config: lobby.lobby_config === null ? null : (JSON.parse(lobby.lobby_config) as unknown),
       tags: lobby.tags,
+      host: network?.address ?? LOOPBACK,
       ports: mode.ports.map(({ name, protocol }) => ({ name, protocol, ...ports[name]! })),
       home,
       start_ts: this.#ctx.now(),
