@@ -8,6 +8,7 @@ import { GameServer } from './game-server.ts'
 
 function start(t: TestContext, options: ProtocolOptions = {}) {
   const now = Date.now()
+  t.mock.timers.reset()
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now })
   const lobby = new TestLobby({ start_ts: now })
   const server = new GameServer(lobby, options)
@@ -135,7 +136,27 @@ test('a seat that was taken while the server started allocates it when it is rea
   await server.ready()
   await settle()
   assert.equal(server.state, 'Allocated')
-  assert.deepEqual(lobby.calls, ['ready'])
+  assert.deepEqual(lobby.calls, ['ready', 'setState'])
+})
+
+test('each allocation is noted with its time, unless the server has filled its state', async (t) => {
+  const { lobby, server } = start(t)
+  const noted = () => Object(lobby.state).annotations['agones.dev/last-allocated']
+  await server.ready()
+  lobby.seat('anna')
+  await settle()
+  await pass(t, server, 1)
+  const first = noted()
+  assert.match(first, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+  await server.allocate()
+  await pass(t, server, 1)
+  assert.equal(Date.parse(noted()) - Date.parse(first), 1000)
+
+  const full = start(t, {})
+  full.server.setAnnotation('a', 'x'.repeat(16_000))
+  full.server.setAnnotation('b', 'x'.repeat(250))
+  await full.server.allocate()
+  assert.equal(full.server.state, 'Allocated')
 })
 
 test('calls follow each other while the platform restarts, and too many are refused', async (t) => {

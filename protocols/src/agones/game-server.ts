@@ -233,16 +233,17 @@ export class GameServer {
       // Pings can be missed meanwhile.
       if (isFinal(this.state)) return
       if (event === 'reserve') this.#reserve_end_ts = reserve_ms === 0 ? null : this.#lobby.now() + reserve_ms
-      if (event === 'allocate') this.#noteAllocation()
-      this.#enter(state)
+      const is_taken = event === 'seat' && state === 'Allocated' && this.state !== 'Allocated'
+      this.#enter(state, event === 'allocate' || is_taken ? this.#allocationNote() : {})
     })
   }
 
-  #enter(state: State): void {
+  #enter(state: State, note: { annotations?: Entries } = {}): void {
     if (state !== 'Reserved') this.#reserve_end_ts = null
     this.#reopen_attempts = 0
     const is_new = state !== this.state
-    if (is_new) this.#change({ state })
+    if (note.annotations !== undefined) this.#save({ state, ...note })
+    else if (is_new) this.#change({ state })
     if (is_new) this.#report()
     this.#considerSeats()
     this.#arm()
@@ -262,11 +263,11 @@ export class GameServer {
     }
   }
 
-  #noteAllocation(): void {
+  /** A server that has filled its state is allocated without the note. */
+  #allocationNote(): { annotations?: Entries } {
     const allocated = new Date(this.#lobby.now()).toISOString()
     const annotations: Entries = { ...this.#parts.annotations, 'agones.dev/last-allocated': allocated }
-    // A server that has filled its state is allocated without the note.
-    if (stateBytes({ ...this.#parts, annotations }) <= STATE_BYTES_MAX) this.#save({ annotations })
+    return stateBytes({ ...this.#parts, annotations }) <= STATE_BYTES_MAX ? { annotations } : {}
   }
 
   #viewChanged(): void {
