@@ -5,7 +5,7 @@ export type Counter = { count: bigint; capacity: bigint }
 export type List = { capacity: number; values: readonly string[] }
 
 /** Maximum capacity of a list, from the definition of Agones. */
-export const LIST_CAPACITY_MAX = 1000
+const LIST_CAPACITY_MAX = 1000
 const VALUE_LENGTH_MAX = 1024
 const LIST_FIELDS = ['name', 'capacity', 'values']
 

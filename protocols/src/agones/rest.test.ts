@@ -168,7 +168,7 @@ test('refusals have a code, a message and their HTTP status', async (t) => {
   const { url, lobby } = await startEndpoint(t)
   const cases: [route: string, body: string | undefined, status: number, code: number, message: RegExp][] = [
     ['POST /health', undefined, 400, 3, /the body is empty; send \{\}/],
-    ['POST /ready', 'ready', 400, 3, /not valid JSON/],
+    ['POST /ready', 'ready', 400, 3, /not JSON/],
     ['POST /ready', '[]', 400, 3, /./],
     ['POST /reserve', '{"seconds":"5.5"}', 400, 3, /seconds/],
     ['POST /reserve', '{"seconds":-1}', 400, 3, /seconds must be in/],
@@ -186,7 +186,7 @@ test('refusals have a code, a message and their HTTP status', async (t) => {
     ['PATCH /v1beta1/lists/players', '{"capacity":1001}', 400, 11, /\[0,1000\]; found: 1001/],
     ['POST /v1beta1/lists/players:addValue', '{"value":"test0"}', 409, 6, /in the list already/],
     ['POST /v1beta1/lists/players:removeValue', '{"value":"test9"}', 404, 5, /not in the list/],
-    ['POST /ready', ' '.repeat(65 * 1024), 429, 8, /more than 65536 bytes/],
+    ['POST /ready', ' '.repeat(65 * 1024), 429, 8, /longer than 65536 bytes/],
     ['PUT /metadata/annotation', JSON.stringify({ key: 'a', value: 'x'.repeat(16 * 1024) }), 429, 8, /16384 bytes/],
   ]
   for (const [route, body, status, code, message] of cases) {

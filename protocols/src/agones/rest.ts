@@ -4,12 +4,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { fromJson, type JsonObject, type JsonValue, type Message, toJson } from '@bufbuild/protobuf'
 import { WebSocketServer } from 'ws'
+import { BODY_BYTES_MAX, RequestError, readJson, sendJson } from '../http-body.ts'
 import { CallError } from './call-error.ts'
 import { CALLS, type Call, type Request, runCall } from './calls.ts'
 import { CORE, GAME_SERVER } from './descriptors.ts'
 import type { GameServer } from './game-server.ts'
 
-const BODY_BYTES_MAX = 64 * 1024
 const WATCH_PATH = '/watch/gameserver'
 const LIST_MEMBERS = ['name', 'capacity', 'values']
 
@@ -34,15 +34,16 @@ export async function serveRest(server: GameServer, request: IncomingMessage, re
     if (route.call === 'watch') return await streamLines(server, response)
     const body = await readBody(request)
     if (route.call === 'health') {
-      requireRequest(CORE.method.health!.input, parseJson(body ?? ''))
+      if (body === undefined) throw new CallError('INVALID_ARGUMENT', 'the body is empty; send {}')
+      requireRequest(CORE.method.health!.input, body)
       server.ping()
-      return send(response, 200, {})
+      return sendJson(response, 200, {})
     }
     const result = await runCall(route.call, server, decode(route, body, param))
-    send(response, 200, jsonOf(route.call.method.output, result))
+    sendJson(response, 200, jsonOf(route.call.method.output, result))
   } catch (error) {
     const { code, status, message } = server.refusalOf(error)
-    send(response, status, { code, message, details: [] })
+    sendJson(response, status, { code, message, details: [] })
   }
 }
 
@@ -94,13 +95,6 @@ function jsonOf(schema: Parameters<typeof toJson>[0], message: Message): JsonVal
   return json
 }
 
-function send(response: ServerResponse, status: number, json: JsonValue): void {
-  if (response.headersSent || response.destroyed) return
-  const text = JSON.stringify(json)
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
-  response.end(text)
-}
-
 function routeOf(verb: string, path: string, call: Route['call']): Route {
   const param = /\{(\w+)\}/.exec(path)?.[1] ?? null
   return { verb, param, call, pattern: new RegExp(`^${path.replace(/\{\w+\}/, '([^/:]+)')}$`) }
@@ -124,36 +118,20 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0]!
 }
 
-/** A body of more bytes is refused when they have come, and the rest of it is discarded. */
-async function readBody(request: IncomingMessage): Promise<string | null> {
-  const parts: Buffer[] = []
-  let bytes = 0
+/** Undefined: the body is empty. */
+async function readBody(request: IncomingMessage): Promise<JsonValue | undefined> {
   try {
-    for await (const part of request) {
-      bytes += (part as Buffer).length
-      if (bytes <= BODY_BYTES_MAX) parts.push(part as Buffer)
-    }
-  } catch {
-    throw new CallError('INVALID_ARGUMENT', 'the body ended early')
-  }
-  if (bytes > BODY_BYTES_MAX)
-    throw new CallError('RESOURCE_EXHAUSTED', `the body has more than ${BODY_BYTES_MAX} bytes`)
-  const text = Buffer.concat(parts).toString()
-  return text.trim() === '' ? null : text
-}
-
-function parseJson(text: string): JsonValue {
-  try {
-    return JSON.parse(text) as JsonValue
-  } catch {
-    throw new CallError('INVALID_ARGUMENT', text === '' ? 'the body is empty; send {}' : 'the body is not valid JSON')
+    return (await readJson(request)) as JsonValue | undefined
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw new CallError('INVALID_ARGUMENT', 'The request ended early.')
+    throw new CallError(error.status === 413 ? 'RESOURCE_EXHAUSTED' : 'INVALID_ARGUMENT', error.message)
   }
 }
 
 /** The request of a call. Without a body all its members have their defaults. */
-function decode({ call, param: name }: Route, body: string | null, param: string | null): Request {
+function decode({ call, param: name }: Route, body: JsonValue | undefined, param: string | null): Request {
   const { method, body: member, verb } = call as Call
-  const json = verb === 'GET' || body === null ? {} : parseJson(body)
+  const json = verb === 'GET' || body === undefined ? {} : body
   const whole = member === null ? json : { [member]: json, ...(member === 'list' && { update_mask: maskOf(json) }) }
   const message = requireRequest(method.input, whole)
   const target = member === null ? message : (message[member] as Record<string, unknown> | undefined)

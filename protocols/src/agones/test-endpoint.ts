@@ -8,7 +8,7 @@ import { openAgones } from './agones.ts'
 import type { HealthRules } from './health.ts'
 
 /** Counters and lists of the conformance test of Agones. */
-export const DECLARED: ProtocolOptions = {
+const DECLARED: ProtocolOptions = {
   counters: { rooms: { count: 1, capacity: 10 } },
   lists: { players: { values: ['test0', 'test1', 'test2'], capacity: 100 } },
 }
