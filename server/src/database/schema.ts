@@ -871,6 +871,14 @@ type IdentityTable = {
 // Written by the runner.
 
 /** Where a running lobby listens, by port name. `hostname` and `port` are reachable from the edge on the same machine. */
+/** `protocol`: its name in the version config. Times: milliseconds since the epoch. */
+export type ProtocolReportRow = {
+  protocol: string
+  state: string
+  health_ts: number | null
+  is_healthy: boolean | null
+}
+
 export type RunPort = {
   protocol: PortProtocol
   hostname: string
@@ -911,6 +919,8 @@ type LobbyRunTable = {
   seen_ready_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   /** Where its server listens, as seen while it was not ready; null when it was never checked. */
   listening: ColumnType<Listening | null, string | null | undefined, string | null>
+  /** What its server reported in the protocol of another platform; null: nothing. */
+  protocol_report: ColumnType<ProtocolReportRow | null, string | null | undefined, string | null>
   /** The last lines that a server wrote which failed; null of all others. */
   log_tail: ColumnType<string[] | null, string | null | undefined, string | null>
   /** The time of one core that it used; null while it runs, and where it was not counted. */

@@ -22,7 +22,16 @@ import type { GatewayNews } from './protocols/gateway.ts'
 import { Protocols } from './protocols/protocols.ts'
 import { Reachability } from './reachability.ts'
 import { ReadinessWatch } from './readiness.ts'
-import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
+import {
+  claimRuns,
+  type OpenRun,
+  readOpenRuns,
+  readWanted,
+  recordExit,
+  recordProtocolReport,
+  recordStart,
+  type WantedLobby,
+} from './rows.ts'
 import { watchSilence } from './silence.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
 import type { StartTraces } from './start-trace.ts'
@@ -180,9 +189,14 @@ export class ReconcileLoop {
     await this.#protocols.end()
   }
 
-  #onNews({ lobby_id, lines }: GatewayNews): void {
+  #onNews({ lobby_id, protocol, report, lines }: GatewayNews): void {
     const run = this.#runs.get(lobby_id)
-    if (run !== undefined) for (const line of lines) this.#note(run.handle, line)
+    if (run === undefined) return
+    for (const line of lines) this.#note(run.handle, line)
+    if (report === null) return
+    recordProtocolReport(this.#ctx, lobby_id, { protocol, ...report }).catch((error: unknown) =>
+      this.#ctx.log.warn({ err: error, lobby_id }, 'the report of a server could not be recorded'),
+    )
   }
 
   async #pass(): Promise<void> {

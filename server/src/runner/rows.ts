@@ -4,7 +4,7 @@
 import type { ReadyCheck, VersionConfig } from '@musterhost/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
-import type { Listening, RunPort } from '../database/schema.ts'
+import type { Listening, ProtocolReportRow, RunPort } from '../database/schema.ts'
 import type { ConnectionFacts } from '../lobby-logs/connection-warnings.ts'
 import { CHANNELS } from '../wire/channels.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
@@ -196,6 +196,15 @@ export async function recordListening(ctx: Context, lobby_id: string, listening:
     name: 'runner-listening',
     text: 'update lobby_runs set listening = $2 where lobby_id = $1 and exit_ts is null',
     values: [lobby_id, JSON.stringify(listening)],
+  })
+}
+
+/** Records what the server of a run reported in the protocol of another platform. Without a notification: pages read it. */
+export async function recordProtocolReport(ctx: Context, lobby_id: string, report: ProtocolReportRow): Promise<void> {
+  await ctx.pool.query({
+    name: 'runner-protocol-report',
+    text: 'update lobby_runs set protocol_report = $2 where lobby_id = $1 and exit_ts is null',
+    values: [lobby_id, JSON.stringify(report)],
   })
 }
 

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import {
   findLobby,
   getLobbyState,
+  getNamespaceLobby,
   joinLobby,
   listMatchmakerLobbyPlayers,
   type ResponseOf,
@@ -104,6 +105,11 @@ for (const network of ['auto', 'machine'] as const) {
       assert.strictEqual(known.object_meta.uid, lobby_id)
       assert.strictEqual(known.object_meta.labels['agones.dev/sdk-map'], 'cliff')
       await world.comeAndGo(lobby_id, seats, ids)
+      const params = { game_id: world.game.game_id, namespace_id: world.game.namespace_id, lobby_id }
+      await until('developers see the state in the words of Agones', async () => {
+        const { lobby } = await world.platform.client.call(getNamespaceLobby, { params })
+        return lobby.protocol?.name === 'agones' && lobby.protocol.state === 'Allocated'
+      })
       const state = await world.game.player.call(getLobbyState, { params: { lobby_id } })
       assert.match(JSON.stringify(state), /"agones.dev\/sdk-map":"cliff"/)
       await world.ask(seats[0], '/shutdown')

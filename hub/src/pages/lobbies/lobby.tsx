@@ -167,10 +167,33 @@ function StateMark({ lobby }: { lobby: PastLobby }) {
   return <LobbyStates lobby={{ ...live, is_ready: lobby.ready_ts !== undefined }} />
 }
 
+const PROTOCOLS: Record<string, string> = {
+  agones: 'Agones',
+  multiplay: 'Multiplay',
+  gsdk: 'GSDK',
+  gamelift: 'GameLift',
+}
+
+/** Example: Agones: Allocated, last health 2 s ago. */
+function ProtocolFact({ protocol }: { protocol: NonNullable<PastLobby['protocol']> }) {
+  const { name, state, health_ts, is_healthy } = protocol
+  return (
+    <span>
+      {PROTOCOLS[name] ?? name}: {state}
+      {is_healthy === false ? ', not healthy' : null}
+      {health_ts === undefined ? null : (
+        <>
+          , last health <Ago ts={health_ts} />
+        </>
+      )}
+    </span>
+  )
+}
+
 /** `stop_reason`: undefined until the end of the timeline is loaded. */
 function LobbyFacts({ lobby, stop_reason }: { lobby: PastLobby; stop_reason: string | undefined }) {
   const { game } = useNamespace()
-  const { lobby_id, create_ts, start_ts, ready_ts, status } = lobby
+  const { lobby_id, create_ts, start_ts, ready_ts, status, protocol } = lobby
   const facts: [name: string, value: React.ReactNode][] = [
     [
       'Id',
@@ -186,6 +209,7 @@ function LobbyFacts({ lobby, stop_reason }: { lobby: PastLobby; stop_reason: str
   if (start_ts !== undefined && ready_ts !== undefined) {
     facts.push(['Ready after', duration(Date.parse(ready_ts) - Date.parse(create_ts))])
   }
+  if (protocol !== undefined) facts.push(['Speaks', <ProtocolFact key="protocol" protocol={protocol} />])
   if (status.stopped === undefined) facts.push(['Age', <Age key="age" since={create_ts} />])
   else {
     facts.push(

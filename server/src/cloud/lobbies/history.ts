@@ -9,6 +9,7 @@ import {
 } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
+import type { ProtocolReportRow } from '../../database/schema.ts'
 import { idOfName } from '../../ids.ts'
 import { busyCores } from '../../lobby-logs/lobby-metrics.ts'
 import type { Caller } from '../../tokens/caller.ts'
@@ -57,6 +58,13 @@ async function hasOlder(ctx: Context, namespace_id: string, oldest: LobbyRow | u
   return rows.length > 0
 }
 
+type WholeRow = LobbyRow & {
+  is_started: boolean
+  memory_mb: number
+  ray_id: string | null
+  protocol_report: ProtocolReportRow | null
+}
+
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or LOBBY_NOT_FOUND. */
 export async function findNamespaceLobby(
   ctx: Context,
@@ -65,8 +73,8 @@ export async function findNamespaceLobby(
 ): Promise<ResponseOf<typeof getNamespaceLobby>> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
-  const { rows } = await ctx.pool.query<LobbyRow & { is_started: boolean; memory_mb: number; ray_id: string | null }>(
-    `select ${LOBBY_COLUMNS}, r.lobby_id is not null as is_started, l.memory_mb, l.ray_id
+  const { rows } = await ctx.pool.query<WholeRow>(
+    `select ${LOBBY_COLUMNS}, r.lobby_id is not null as is_started, l.memory_mb, l.ray_id, r.protocol_report
       from lobbies l left join lobby_runs r using (lobby_id) where l.lobby_id = $1 and l.namespace_id = $2`,
     [lobby_id, namespace_id],
   )
@@ -74,11 +82,24 @@ export async function findNamespaceLobby(
   if (row === undefined) throw new ApiError('LOBBY_NOT_FOUND')
   const metrics = row.is_started ? await metricsOf(ctx, row) : null
   return {
-    lobby: summaryOf(row),
+    lobby: { ...summaryOf(row), ...protocolOf(row) },
     ...(metrics !== null && { metrics }),
     stdout_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stdout')] : [],
     stderr_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stderr')] : [],
     ...(row.ray_id === null ? { perf_lists: [], is_cut: false } : await startPerf(ctx, row.ray_id)),
+  }
+}
+
+function protocolOf({ protocol_report }: WholeRow): Pick<LogsLobbySummary, 'protocol'> {
+  if (protocol_report === null) return {}
+  const { protocol: name, state, health_ts, is_healthy } = protocol_report
+  return {
+    protocol: {
+      name,
+      state,
+      ...(health_ts !== null && { health_ts: timestamp(new Date(health_ts)) }),
+      ...(is_healthy !== null && { is_healthy }),
+    },
   }
 }
 

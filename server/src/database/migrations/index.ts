@@ -13,6 +13,7 @@ import { statements as processNumbers } from './0110-process-numbers.ts'
 import { statements as spectators } from './0111-spectators.ts'
 import { statements as rollouts } from './0112-rollouts.ts'
 import { statements as matchWaits } from './0113-match-waits.ts'
+import { statements as protocolReports } from './0114-protocol-reports.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0111-spectators', statements: spectators },
   { name: '0112-rollouts', statements: rollouts },
   { name: '0113-match-waits', statements: matchWaits },
+  { name: '0114-protocol-reports', statements: protocolReports },
 ]

@@ -29,6 +29,8 @@ import type { Attachment } from './attachments.ts'
 const CALL_MS_MAX = 10_000
 const PAUSE_MS_MIN = 50
 const PAUSE_MS_MAX = 1_000
+/** How often a report is passed on that says nothing new but a later time. */
+const REPORT_EVERY_MS = 30_000
 /** Lines for the log of the lobby that wait for the runner. Later ones are dropped. */
 const LINES_MAX = 100
 const TEMPORARY: ReadonlySet<string> = new Set(['API_NOT_AVAILABLE', 'API_RATE_LIMIT', 'INTERNAL_ERROR'])
@@ -38,8 +40,6 @@ const ENDED: ReadonlySet<string> = new Set(['MATCHMAKER_LOBBY_STOPPED', 'TOKEN_R
 export class AttachedLobby implements ProtocolLobby {
   readonly facts: LobbyFacts
   view: LobbyView = { seats: [], is_closed: false, is_draining: false }
-  /** As the protocol reported it last. */
-  last_report: ProtocolReport | null = null
   /** The platform did not respond to the last watch. */
   is_unreachable = false
   readonly #client: Client
@@ -47,6 +47,9 @@ export class AttachedLobby implements ProtocolLobby {
   readonly #listeners = new Set<() => void>()
   readonly #closing = new AbortController()
   #lines: string[] = []
+  #report: ProtocolReport | null = null
+  /** The report that was taken last, and when. */
+  #taken: { report: ProtocolReport; ms: number } | null = null
 
   /** `onEnd`: called once, when the lobby has ended. */
   constructor({ facts, api_url, token, options }: Attachment, onEnd: () => void) {
@@ -91,7 +94,7 @@ export class AttachedLobby implements ProtocolLobby {
   }
 
   report(report: ProtocolReport): void {
-    this.last_report = report
+    this.#report = report
   }
 
   unhealthy(reason: string): void {
@@ -107,6 +110,17 @@ export class AttachedLobby implements ProtocolLobby {
 
   log(line: string): void {
     if (this.#lines.length < LINES_MAX) this.#lines.push(line)
+  }
+
+  /** The last report, if it says something else than the one that was taken before, or that one is old. */
+  takeReport(): ProtocolReport | null {
+    const [report, taken] = [this.#report, this.#taken]
+    if (report === null) return null
+    const is_same = report.state === taken?.report.state && report.is_healthy === taken.report.is_healthy
+    const now_ms = performance.now()
+    if (is_same && taken !== null && now_ms - taken.ms < REPORT_EVERY_MS) return null
+    this.#taken = { report, ms: now_ms }
+    return report
   }
 
   /** Each line is returned once. */

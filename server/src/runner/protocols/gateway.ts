@@ -35,7 +35,7 @@ const START_MS_MAX = 120_000
 const LOBBIES_MAX = 4_096
 const LOOPBACK = '127.0.0.1'
 
-/** What the runner reads. `lines`: for the log of the lobby. */
+/** What the runner reads. `report`: null: nothing new. `lines`: for the log of the lobby. */
 export type GatewayNews = { lobby_id: string; protocol: string; report: ProtocolReport | null; lines: string[] }
 
 type Served = {
@@ -103,7 +103,7 @@ class Gateway {
   news(): GatewayNews[] {
     return [...this.#served.values()].map(({ attachment, lobby }) => {
       const { lobby_id } = attachment.facts
-      return { lobby_id, protocol: attachment.protocol, report: lobby.last_report, lines: lobby.takeLines() }
+      return { lobby_id, protocol: attachment.protocol, report: lobby.takeReport(), lines: lobby.takeLines() }
     })
   }
 
