@@ -147,10 +147,16 @@ test('a server that subscribes gets its allocation once', async (t) => {
   assert.equal(events.events.length, 1)
 })
 
-test('several commands share a frame, and each has a reply', async (t) => {
+test('several commands share a frame, and each with an id has a reply', async (t) => {
   const { connect } = await start(t)
   const events = await connect()
-  await events.send({ id: 1, params: {} }, { id: 2, method: 7 }, { id: 3, method: 7 }, { id: 4, method: 2, params: {} })
+  await events.send(
+    { id: 1, params: {} },
+    { id: 0, method: 7 },
+    { id: 2, method: 7 },
+    { id: 3, method: 7 },
+    { id: 4, method: 2, params: {} },
+  )
   assert.deepEqual(
     events.replies.map(({ id }) => id),
     [1, 2, 3, 4],
