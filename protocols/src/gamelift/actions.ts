@@ -21,6 +21,8 @@ export class GameLiftActions {
   #state: GameLiftState = 'Connected'
   #health_ts: number | null = null
   #is_healthy: boolean | null = null
+  /** By the last call of the server. The view shows it later. */
+  #is_closed = false
   /** The ticket of a backfill that the server has asked for. */
   ticket_id: string | null = null
 
@@ -92,13 +94,20 @@ export class GameLiftActions {
     if (policy !== 'DENY_ALL' && policy !== 'ACCEPT_ALL') {
       throw new RequestError(400, 'PlayerSessionPolicy is DENY_ALL or ACCEPT_ALL.')
     }
-    await this.#calls.run(() => this.#lobby.setClosed(policy === 'DENY_ALL'))
+    await this.#setClosed(policy === 'DENY_ALL')
+  }
+
+  #setClosed(is_closed: boolean): Promise<void> {
+    return this.#calls.run(async () => {
+      await this.#lobby.setClosed(is_closed)
+      this.#is_closed = is_closed
+    })
   }
 
   /** An open lobby is filled by each find: the ticket says that the server wants it open. */
   async startBackfill(request: JsonRecord): Promise<JsonRecord> {
     const ticket_id = textOf(request, 'TicketId') ?? randomUUID()
-    if (this.#lobby.view.is_closed) await this.#calls.run(() => this.#lobby.setClosed(false))
+    if (this.#is_closed || this.#lobby.view.is_closed) await this.#setClosed(false)
     this.ticket_id = ticket_id
     return { TicketId: ticket_id }
   }

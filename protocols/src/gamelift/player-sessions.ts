@@ -6,7 +6,7 @@ import type { LobbySeat, LobbyView, ProtocolLobby } from '../lobby.ts'
 import { PLAYER_SESSION_PREFIX } from './game-session.ts'
 
 /** The time in which a call that was accepted shows in the view. */
-const VIEW_MS_MAX = 1_000
+const VIEW_MS_MAX = 5_000
 /** Tokens whose player is known. */
 const TOKENS_MAX = 4_096
 

@@ -248,6 +248,14 @@ test('Go reports that it is ready and unready, with no body in the response', as
   assert.deepEqual(lobby.calls, ['ready', 'setClosed true'])
 })
 
+test('a server that is ready again is opened before the view shows that it was closed', async (t) => {
+  const { lobby, call } = await start(t)
+  lobby.change = () => undefined
+  const path = `/v1/servers/${SERVER_ID}/allocations/${FACTS.lobby_id}`
+  for (const ready of [false, true, true]) assert.equal((await call('PATCH', path, { ready })).status, 204)
+  assert.deepEqual(lobby.calls, ['setClosed true', 'ready', 'setClosed false', 'ready'])
+})
+
 test('a hold lasts as long as its duration says, and ends when it is deleted', async (t) => {
   const { lobby, call } = await start(t)
   lobby.clock_ms = 1_000_000

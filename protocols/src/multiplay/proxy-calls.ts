@@ -26,6 +26,8 @@ export class ProxyCalls {
   readonly #onState: () => void
   readonly #calls = new CallLine()
   #hold_until_ms = 0
+  /** By the last call of the server. The view shows it later. */
+  #is_closed = false
   /** Null: the server has reported neither. */
   is_ready: boolean | null = null
 
@@ -101,13 +103,17 @@ export class ProxyCalls {
   async #ready(): Promise<void> {
     await this.#calls.run(async () => {
       await this.#lobby.ready()
-      if (this.#lobby.view.is_closed) await this.#lobby.setClosed(false)
+      if (this.#is_closed || this.#lobby.view.is_closed) await this.#lobby.setClosed(false)
+      this.#is_closed = false
     })
     this.#enter(true)
   }
 
   async #unready(): Promise<void> {
-    await this.#calls.run(() => this.#lobby.setClosed(true))
+    await this.#calls.run(async () => {
+      await this.#lobby.setClosed(true)
+      this.#is_closed = true
+    })
     this.#enter(false)
   }
 
