@@ -1,5 +1,5 @@
-// Accepts and removes players. A player session is `psess-` and either the player's token, which the player holds, or the
-// id of a player who has a seat, as DescribePlayerSessions lists it.
+// Accepts and removes players. A player session is `psess-` and the player's token, which only the player has. The server may
+// remove a player by the id that DescribePlayerSessions lists, too.
 import type { CallLine } from '../call-line.ts'
 import { RequestError } from '../http-body.ts'
 import type { LobbySeat, LobbyView, ProtocolLobby } from '../lobby.ts'
@@ -7,6 +7,7 @@ import { PLAYER_SESSION_PREFIX } from './game-session.ts'
 
 /** The time in which a call that was accepted shows in the view. */
 const VIEW_MS_MAX = 5_000
+const NEEDS_TOKEN = `PlayerSessionId must be ${PLAYER_SESSION_PREFIX} and the player token, which the player sends. A player id is not accepted.`
 /** Tokens whose player is known. */
 const TOKENS_MAX = 4_096
 
@@ -27,10 +28,9 @@ export class PlayerSessions {
     return this.#change(
       async () => {
         for (const id of this.#connected()) before.add(id)
-        const seat = this.#seat(key)
-        if (seat === undefined) return this.#lobby.connected(key)
-        if (seat.is_connected) throw new RequestError(400, 'The player session is active already.')
-        await this.#setPlayers([...before, key])
+        // Players see the ids of others, so an id does not prove that a seat is its sender's.
+        if (this.#seat(key) !== undefined) throw new RequestError(400, NEEDS_TOKEN)
+        await this.#lobby.connected(key)
       },
       async () => {
         await this.#shows(({ seats }) => seats.some((seat) => isNew(seat, before)))

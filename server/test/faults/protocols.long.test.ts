@@ -24,7 +24,8 @@ import { createRandom } from './random.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
 type Seat = ResponseOf<typeof findLobby>
-type Pair = { name: string; lobby_id: string; seats: [Seat, Seat]; ids: [string, string] }
+/** `names`: how the players name themselves to the server. */
+type Pair = { name: string; lobby_id: string; seats: [Seat, Seat]; ids: [string, string]; names: string[] }
 type Known = { failed: string[] }
 
 const SEED = 30
@@ -63,7 +64,7 @@ test('servers of other platforms run on while the runner and the matchmaker are 
     const { failed = [] } = await ask<Partial<Known>>(pair.seats[0], '/')
     assert.deepEqual(failed, [], pair.name)
     assert.deepEqual(await connections(platform, pair), pair.ids.toSorted(), pair.name)
-    await ask(pair.seats[0], `/go?id=${pair.ids[0]}`)
+    await ask(pair.seats[0], `/go?id=${pair.names[0]}`)
     await until(`the seat at ${pair.name} is given back`, async () => {
       return (await connections(platform, pair)).join() === pair.ids[1]
     })
@@ -95,11 +96,13 @@ async function pairOf(platform: FaultyPlatform, name: string): Promise<Pair> {
     assert.ok(token.kind === 'player')
     return token.player_id
   }
-  return { name, lobby_id, seats: [one, two], ids: [idOf(one), idOf(two)] }
+  const ids: [string, string] = [idOf(one), idOf(two)]
+  const names = name === 'gamelift' ? [one.player.token, two.player.token] : ids
+  return { name, lobby_id, seats: [one, two], ids, names }
 }
 
 async function come(platform: FaultyPlatform, pair: Pair): Promise<void> {
-  for (const [index, seat] of pair.seats.entries()) await ask(seat, `/come?id=${pair.ids[index]}`)
+  for (const [index, seat] of pair.seats.entries()) await ask(seat, `/come?id=${pair.names[index]}`)
   await until(`both players of ${pair.name} are connected`, async () => {
     return (await connections(platform, pair)).join() === pair.ids.toSorted().join()
   })

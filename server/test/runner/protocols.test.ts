@@ -75,15 +75,20 @@ class World {
     return new Map(players.map(({ player_id, connect_ts }) => [player_id, connect_ts !== undefined]))
   }
 
-  /** Both players come, and the first one leaves. */
-  async comeAndGo(lobby_id: string, [one, two]: [Seat, Seat], [first, second]: [string, string]): Promise<void> {
-    await this.ask(one, `/come?id=${first}`)
-    await this.ask(two, `/come?id=${second}`)
+  /** Both players come, and the first one leaves. `names`: how they name themselves to the server. Default: by their ids. */
+  async comeAndGo(
+    lobby_id: string,
+    [one, two]: [Seat, Seat],
+    [first, second]: [string, string],
+    names = [first, second],
+  ): Promise<void> {
+    await this.ask(one, `/come?id=${names[0]}`)
+    await this.ask(two, `/come?id=${names[1]}`)
     await until('both players are connected', async () => {
       const seats = await this.connections(lobby_id)
       return seats.get(first) === true && seats.get(second) === true
     })
-    await this.ask(one, `/go?id=${first}`)
+    await this.ask(one, `/go?id=${names[0]}`)
     await until('the seat is given back', async () => !(await this.connections(lobby_id)).has(first))
     assert.strictEqual((await this.connections(lobby_id)).get(second), true)
   }
@@ -135,7 +140,8 @@ for (const network of ['auto', 'machine'] as const) {
       })
       assert.strictEqual(known.session.MaximumPlayerSessionCount, 4)
       assert.deepStrictEqual(known.players.map(({ PlayerId }) => PlayerId).sort(), [...ids].sort())
-      await world.comeAndGo(lobby_id, seats, ids)
+      const tokens = seats.map(({ player }) => player.token)
+      await world.comeAndGo(lobby_id, seats, ids, tokens)
     })
 
     await t.test('Multiplay: an allocation by its file and its event, with seats of the edge', async () => {
