@@ -23,6 +23,7 @@ const MADE = new Map([
   ['contract/src/registry-image.ts', 'From fixed parts.'],
   ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
   ['contract/src/visible-text.ts', 'From another expression, with other flags.'],
+  ['protocols/src/agones/rest.ts', 'From the paths of the calls.'],
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
   ['server/src/cloud/exports.ts', 'From fixed parts.'],
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],

@@ -1,4 +1,5 @@
 // What a GSDK server starts with: its environment and the file that GSDK_CONFIG_FILE names.
+import { posix } from 'node:path'
 import type { LobbyFacts } from '../lobby.ts'
 import type { Endpoints, ProgramAdditions, ProtocolOptions } from '../protocol.ts'
 
@@ -13,7 +14,7 @@ export function gsdkAdditions(
   options: ProtocolOptions,
   session_host_id: string,
 ): ProgramAdditions {
-  const below = (path: string) => `${facts.home.replace(/\/+$/, '')}/${path}`
+  const below = (path: string) => posix.join(facts.home, path)
   const agent = endpoints.agent
   if (agent === undefined) throw new Error('The endpoint `agent` is missing.')
   const hostname = facts.ports[0]?.public.hostname ?? ''

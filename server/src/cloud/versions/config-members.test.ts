@@ -55,6 +55,8 @@ function configWith(path: readonly string[], value: unknown): VersionConfig {
   const config: Json = { matchmaker: { game_modes: { [NAME]: {} } } }
   let at = config
   for (const name of path.slice(0, -1)) {
+    // Only a server with a protocol has options of one.
+    if (name === 'protocol_options') at.protocol = 'agones'
     at[name] ??= {}
     at = at[name] as Json
   }
