@@ -95,3 +95,40 @@ test('lobbies in containers listen on one number, and each player has an address
     assert.equal(await until('the server responds', from), `from ${player}`)
   }
 })
+
+const AGONES = `
+  import { createServer } from 'node:http'
+  createServer(async (_, response) => {
+    const answer = await fetch('http://127.0.0.1:9358/gameserver')
+    response.end(await answer.text())
+  }).listen(Number(process.env.PORT), process.env.HOST)`
+
+for (const kind of ['docker', 'podman'] as const) {
+  test(`a server in a container finds its protocol on its own loopback interface (${kind})`, async (t) => {
+    const missing = lacking(...needsOf(kind), ...NETWORK_NEEDS)
+    if (missing !== null) return t.skip(missing)
+    const { socket } = await sharedEngine(kind)
+    const fixture = await openRunner(t, 'available', {
+      MUSTER_DRIVER: 'docker',
+      MUSTER_DOCKER_SOCKET: socket,
+      MUSTER_DOCKER_BASE_IMAGE: BASE_IMAGE,
+    })
+    await fixture.start()
+    const version_id = await fixture.version(
+      { 'server.mjs': AGONES },
+      { args: ['node', 'server.mjs'], protocol: 'agones', ports: { game: { protocol: 'http' } } },
+    )
+    const lobbies = await Promise.all([fixture.lobby(version_id), fixture.lobby(version_id)])
+    for (const lobby_id of lobbies) {
+      const run = await fixture.run(lobby_id, 'the run starts', ({ start_ts }) => start_ts !== null)
+      const { hostname = '', port = 0 } = run.ports.game ?? {}
+      const seen = await until('the server responds', () =>
+        fetch(`http://${hostname}:${port}/`).then(
+          (response) => response.json() as Promise<{ object_meta: { uid: string } }>,
+          () => null,
+        ),
+      )
+      assert.equal(seen.object_meta.uid, lobby_id)
+    }
+  })
+}
