@@ -92,8 +92,8 @@ export type ProtocolLobby = {
   /** A player has left. */
   disconnected(player_token: string): Promise<void>
   /**
-   * All players who are in the game now, by player id. A seat whose player is new in the list counts as connected; a
-   * connected seat that is missing is given back. Ids without a seat are returned.
+   * All players who are in the game now, each by its id or by its player token. A seat whose player is new in the list counts as connected; a
+   * connected seat that is missing is given back. Members without a seat are returned.
    */
   setPlayers(player_ids: readonly string[]): Promise<{ unknown: string[] }>
   /** Ends the lobby at the request of its server. */

@@ -62,20 +62,20 @@ export const setLobbyPlayers = operation({
   method: 'PUT',
   path: '/matchmaker/lobbies/players',
   summary:
-    'Reports all players who are in the game now, by player id. For servers that know players by id, and receive no player tokens.',
+    'Reports all players who are in the game now, by player id or player token. For servers that keep a list of players.',
   auth: ['lobby'],
   rate_limit: 'matchmaker',
   repeatable: true,
   body: object({
-    player_ids: Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+    player_ids: Type.Array(Type.String({ minLength: 1, maxLength: 2048 }), {
       maxItems: PLAYER_IDS_MAX,
       description:
-        'All players in the game. A player with a reserved seat is connected by it. A connected player who is missing gives the seat back. Reserved seats that are missing stay.',
+        'All players in the game, each by its id or by the player token that it sent. A player with a reserved seat is connected by it. A connected player who is missing gives the seat back. Reserved seats that are missing stay.',
     }),
   }),
   response: object({
     unknown_player_ids: Type.Array(Type.String(), {
-      description: 'Ids of the list that have no seat in the lobby, or whose seat has expired.',
+      description: 'Members of the list that have no seat in the lobby, or whose seat has expired.',
     }),
   }),
   errors: ['MATCHMAKER_LOBBY_STOPPED', 'MATCHMAKER_LOBBY_NOT_STARTED'],

@@ -6,7 +6,7 @@ export type List = { capacity: number; values: readonly string[] }
 
 /** Maximum capacity of a list, from the definition of Agones. */
 const LIST_CAPACITY_MAX = 1000
-const VALUE_LENGTH_MAX = 1024
+const VALUE_LENGTH_MAX = 2048
 const LIST_FIELDS = ['name', 'capacity', 'values']
 
 /** `count`, `capacity`: undefined leaves it. `diff`: added to the count; 0 leaves it. */

@@ -7,7 +7,7 @@ import { CallError, callErrorOf } from './call-error.ts'
 import { addValue, type Counter, type List, removeValue, updateCounter, updateList } from './counts.ts'
 import { HEALTH_RULES, type Health, type HealthRules, isUnhealthy, look, ping, startHealth } from './health.ts'
 import { type Entries, withAnnotation, withLabel } from './metadata.ts'
-import { createObject, type ObjectParts, type Players, stateOf } from './object.ts'
+import { createObject, type ObjectParts, PLAYERS_LIST, type Players, stateOf } from './object.ts'
 import { SavedState } from './saved-state.ts'
 import { type Effect, isFinal, type State, type StateEvent, step } from './states.ts'
 import { Watchers } from './watchers.ts'
@@ -19,9 +19,7 @@ const WAITING_CALLS_MAX = 64
 const HEALTH_REPORT_INTERVAL_MS = 1000
 const RESERVE_SECONDS_MAX = 10 * 365 * 24 * 3600
 const PLAYERS_MAX = 1000
-const PLAYER_ID_LENGTH_MAX = 256
-/** The list that counts as the players in the game. */
-const PLAYERS_LIST = 'players'
+const PLAYER_ID_LENGTH_MAX = 2048
 const DEFAULT_CAPACITY = 1000
 /** The end of a reservation is tried again after this time, so many times. */
 const REOPEN_RETRY_MS = 5000

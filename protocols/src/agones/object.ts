@@ -63,7 +63,10 @@ export function createObject(facts: LobbyFacts, rules: HealthRules, parts: Objec
   } as Record<string, unknown>)
 }
 
-/** What lists of lobbies show: all that the server can change itself. */
+/** The list whose values are the players in the game. */
+export const PLAYERS_LIST = 'players'
+
+/** What lists of lobbies show: all that the server can change itself. Players may be listed by their tokens, which no other player may see. */
 export function stateOf({ labels, annotations, counters, lists }: ObjectParts) {
   return {
     labels,
@@ -72,7 +75,7 @@ export function stateOf({ labels, annotations, counters, lists }: ObjectParts) {
     counters: Object.fromEntries(
       [...counters].map(([name, { count, capacity }]) => [name, { count: Number(count), capacity: Number(capacity) }]),
     ),
-    lists: Object.fromEntries(lists),
+    lists: Object.fromEntries([...lists].filter(([name]) => name !== PLAYERS_LIST)),
   }
 }
 

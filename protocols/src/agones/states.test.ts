@@ -107,7 +107,7 @@ test('a list is changed in the members of its mask', () => {
   assert.deepEqual(update(0n, []), list)
   assert.throws(() => update(0n, [], 'List.capacity'), { code: 3 })
   assert.throws(() => update(-1n, [], 'values'), { code: 11 })
-  assert.throws(() => addValue(list, 'x'.repeat(1025)), { code: 3 })
+  assert.throws(() => addValue(list, 'x'.repeat(2049)), { code: 3 })
 })
 
 test('keys of labels and annotations are those of Kubernetes, and bounded', () => {

@@ -8,7 +8,7 @@ export type GsdkState = (typeof GSDK_STATES)[number]
 
 /** C++ takes no shorter interval, and Java ends the process when the member is missing. */
 const INTERVAL_MS = 1_000
-const PLAYER_ID_LENGTH_MAX = 256
+const PLAYER_ID_LENGTH_MAX = 2048
 
 /** `player_ids`: null when the server does not report its players. */
 export type Heartbeat = { state: GsdkState; is_healthy: boolean; player_ids: string[] | null }

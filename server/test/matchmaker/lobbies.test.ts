@@ -303,6 +303,8 @@ test('a server sees the seats of its lobby, reports players by id, and ends the 
 
   // The second player has a reserved seat, which a report without the player does not take back.
   const second = await game.join(lobby_id)
+  const by_token = await server.call(setLobbyPlayers, { body: { player_ids: [first.player.token, 'player.forged'] } })
+  assert.deepEqual(by_token, { unknown_player_ids: ['player.forged'] })
   await server.call(setLobbyPlayers, { body: { player_ids: [] } })
   const { seats } = await server.call(watchOwnLobby, {})
   assert.deepEqual(

@@ -109,7 +109,8 @@ for (const network of ['auto', 'machine'] as const) {
       })
       assert.strictEqual(known.object_meta.uid, lobby_id)
       assert.strictEqual(known.object_meta.labels['agones.dev/sdk-map'], 'cliff')
-      await world.comeAndGo(lobby_id, seats, ids)
+      // A server that receives the player's token, and no id, lists the token.
+      await world.comeAndGo(lobby_id, seats, ids, [ids[0], seats[1].player.token])
       const params = { game_id: world.game.game_id, namespace_id: world.game.namespace_id, lobby_id }
       await until('developers see the state in the words of Agones', async () => {
         const { lobby } = await world.platform.client.call(getNamespaceLobby, { params })

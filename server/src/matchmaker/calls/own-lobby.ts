@@ -7,7 +7,10 @@ import { type Lobby, type Player, seatsIn } from '../book/lobby.ts'
 import { setPlayers } from '../book/reported-players.ts'
 import type { Book } from '../book/state.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
+import { readPlayerToken } from './players.ts'
 
+/** The label of player tokens. No id begins so. */
+const TOKEN_LABEL = 'player.'
 /** A watch ends after this, changed or not. */
 const WATCH_MS = 40_000
 
@@ -36,10 +39,17 @@ export async function ownLobby(
 
 export async function reportPlayers(ctx: MatchmakerContext, server: Server, player_ids: readonly string[]) {
   const { namespace_id, lobby_id } = server
-  const unknown_player_ids = await ctx.books.commit(namespace_id, (book, { now_ms }) =>
-    setPlayers(book, { lobby_id, player_ids }, now_ms),
+  const ids = new Map(player_ids.map((sent) => [sent, playerIdOf(ctx, sent)]))
+  const unknown = await ctx.books.commit(namespace_id, (book, { now_ms }) =>
+    setPlayers(book, { lobby_id, player_ids: [...ids.values()] }, now_ms),
   )
-  return { unknown_player_ids }
+  const lost = new Set(unknown)
+  return { unknown_player_ids: [...ids].filter(([, id]) => lost.has(id)).map(([sent]) => sent) }
+}
+
+/** The id in a valid player token. Every other text stands for itself. */
+function playerIdOf(ctx: MatchmakerContext, sent: string): string {
+  return sent.startsWith(TOKEN_LABEL) ? (readPlayerToken(ctx, sent)?.player_id ?? sent) : sent
 }
 
 export async function stopOwn(ctx: MatchmakerContext, { namespace_id, lobby_id }: Server) {

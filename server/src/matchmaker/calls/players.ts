@@ -56,9 +56,15 @@ function playerOf(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, player_toke
 
 /** A player token is data here, not the caller's credential: an invalid one is a bad request. */
 export function playerTokenOf(ctx: MatchmakerContext, player_token: string): Extract<Token, { kind: 'player' }> {
-  const token = verify(ctx, player_token)
-  if (token?.kind !== 'player') throw new ApiError('PLAYER_TOKEN_INVALID')
+  const token = readPlayerToken(ctx, player_token)
+  if (token === null) throw new ApiError('PLAYER_TOKEN_INVALID')
   return token
+}
+
+/** Null: it is no valid player token. */
+export function readPlayerToken(ctx: MatchmakerContext, text: string): Extract<Token, { kind: 'player' }> | null {
+  const token = verify(ctx, text)
+  return token?.kind === 'player' ? token : null
 }
 
 function verify(ctx: MatchmakerContext, player_token: string) {
