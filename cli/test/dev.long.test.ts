@@ -17,6 +17,7 @@ import {
 import { WebSocket } from 'ws'
 import { get } from '../../server/test/edge/get.ts'
 import { handshake, openUdp, PLAIN_SERVER } from '../../server/test/edge/seats-server.ts'
+import { PROTOCOL_SERVERS } from '../../server/test/runner/protocol-servers.ts'
 import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
 import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
 import { unityBrotli } from '../../server/test/support/unity-web.ts'
@@ -56,6 +57,9 @@ test('muster dev', async (t) => {
   )
   await t.test('the lobby has the state, the tags and the config that its server and its players give it', (t) =>
     keepsLobby(t, platform),
+  )
+  await t.test('a server that speaks the protocol of another platform finds it on this machine', (t) =>
+    speaks(t, platform),
   )
   await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
   await t.test('after kill -9 the game server and the platform that it started end too', (t) => killed(t, platform))
@@ -130,7 +134,13 @@ function isSet(config: unknown, names: readonly string[]): boolean {
 }
 
 test('each member of the version config is the same in dev and deployed, or has no equal for a reason', () => {
-  const configs = [{ matchmaker: SHOWING, cdn: CDN }, { matchmaker: ADMITTING }, { matchmaker: KEEPING }]
+  const configs = [
+    { matchmaker: SHOWING, cdn: CDN },
+    { matchmaker: ADMITTING },
+    { matchmaker: KEEPING },
+    SPEAKING,
+    MULTIPLAY,
+  ]
   const members = membersOf(VersionConfig as Schema)
   const compared = new Set(
     members.filter((path) => configs.some((config) => isSet(config, path.split('.')))).map(memberName),
@@ -645,6 +655,60 @@ async function keepsLobby(t: TestContext, platform: Platform): Promise<void> {
   const params = await prodOf(platform, project)
   player = (await platform.client.call(createGameNamespaceTokenPublic, { params })).token
   assert.deepEqual(developed, await play(platform.edge_url))
+}
+
+/** Deployed it runs in server/test/runner/protocols.test.ts, and with all four protocols in dev-protocols.test.ts. */
+const SPEAKING = {
+  matchmaker: {
+    game_modes: { default: { max_players: 4 } },
+    docker: {
+      args: ['node', 'agones.mjs'],
+      protocol: 'agones',
+      protocol_options: {
+        counters: { rooms: { count: 1, capacity: 10 } },
+        lists: { players: { capacity: 4 }, maps: { values: ['cliff'], capacity: 2 } },
+        end_unhealthy: true,
+      },
+      ports: { game: { protocol: 'http' } },
+    },
+  },
+}
+
+/** dev-protocols.test.ts has such a server. */
+const MULTIPLAY = {
+  matchmaker: { docker: { protocol: 'multiplay', protocol_options: { metadata: { map: 'cliff' } } } },
+}
+
+async function speaks(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: PROTOCOL_SERVERS,
+    site: { 'index.html': '' },
+    matchmaker: `matchmaker: ${JSON.stringify(SPEAKING.matchmaker)}\n`,
+  })
+  const dev = await startDev(t, project)
+  await dev.shows(/^Agones: Ready$/m)
+  await dev.shows(/^lobby: ready$/m)
+  const { ports } = await seatOf(dev.url)
+  await dev.shows(/^Agones: Allocated$/m)
+  const { status } = (await (await fetch(ports.game!.url)).json()) as { status: Record<string, unknown> }
+  assert.deepEqual(
+    [status.state, status.counters, status.ports],
+    [
+      'Allocated',
+      { rooms: { count: '1', capacity: '10' } },
+      [{ name: 'game', port: Number(new URL(ports.game!.url).port) }],
+    ],
+  )
+  // Another server is another lobby.
+  project.write('server/agones.mjs', `${PROTOCOL_SERVERS['agones.mjs']}\n// changed`)
+  await dev.shows(/^server starts \(agones\.mjs changed\)[\s\S]*^Agones: Ready$/m)
+  // The server ends itself by its protocol.
+  await fetch(`${ports.game!.url}/shutdown`).catch(() => null)
+  await dev.shows(/^lobby: ended by its server; the next find starts it again$/m)
+  await seatOf(dev.url)
+  await dev.shows(/^server starts \(new lobby\)[\s\S]*^Agones: Ready$/m)
+  assert.equal(await dev.end(), 0, dev.output())
+  assert.deepEqual(processesOf(project.folder), [])
 }
 
 async function keys(t: TestContext, platform: Platform): Promise<void> {

@@ -90,7 +90,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
 
-  cli: ['config', 'contract', 'supervisor', 'backup', 'doctor'],
+  // `muster dev` serves the protocol of its server on this machine.
+  cli: ['config', 'contract', 'protocols', 'supervisor', 'backup', 'doctor'],
   // In the browser: the shapes of the API are types, and pure checks of the contract run in the page.
   hub: ['contract'],
   'examples/arena': ['sdk'],

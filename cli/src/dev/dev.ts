@@ -29,6 +29,7 @@ import { readKeys } from './keys.ts'
 import { DevLobby, FIRST_LOBBY, LOBBY_ID, type LobbyBeginning } from './lobby.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
 import { type ServedPage, servePage } from './page.ts'
+import type { DevProtocol, DevProtocolAround } from './protocol/protocol.ts'
 import { readSecretsFile, saySecrets } from './secrets.ts'
 import { watchFolder } from './watch.ts'
 import { whenEnded } from './when-ended.ts'
@@ -112,7 +113,15 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
 
   const event = (text: string): void => terminal.note(text)
   const { host } = options
-  const edge = await openDevEdge({ mode, numbers: ports, host, lobby_id: LOBBY_ID, namespace_id, event })
+  const edge = await openDevEdge({
+    mode,
+    numbers: ports,
+    host,
+    lobby_id: LOBBY_ID,
+    namespace_id,
+    event,
+    now: () => terminal.now(),
+  })
   parts.push({ stop: () => edge.close() })
   const lobby = new DevLobby({
     ...{ mode, event, game_id: game.game_id },
@@ -136,9 +145,21 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   const place = { api_url: page.lobby_url, token: token.token, ...of_lobby }
   const planOf = (beginning: LobbyBeginning): ServerPlan =>
     planServer(mode, server_folder.folder, place, terminal.env, beginning)
+  const stop = (): void =>
+    void server
+      .stop()
+      .then(() => protocol?.end())
+      .catch((error: unknown) => event(textOf(error)))
+  const protocol = await openProtocol(mode, { ...{ lobby, event, stop }, seats: edge.seats, now: () => terminal.now() })
+  parts.push({ stop: () => protocol?.end() })
   const server = new GameServer(planOf(FIRST_LOBBY), guard, {
     line: (text) => log.is_shown && terminal.note(`  ${text}`),
-    starting: () => lobby.onServerStart(),
+    starting: async (plan) => {
+      lobby.onServerStart()
+      if (protocol !== null) edge.seats.endAll()
+      return (await protocol?.serve({ ...plan.lobby, start_ts: terminal.now() })) ?? { env: {}, files: [] }
+    },
+    ended: () => void protocol?.end(),
     event,
   })
   parts.push(server)
@@ -162,6 +183,13 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   }
   if (terminal.is_interactive) terminal.note(KEYS)
   terminal.note(project.site === null ? `Matchmaker: ${page.url}/matchmaker` : `Play: ${page.url}/`)
+}
+
+/** Null: the server speaks no protocol, and none is loaded. */
+async function openProtocol({ protocol }: GameModeConfig, around: DevProtocolAround): Promise<DevProtocol | null> {
+  if (protocol === null) return null
+  const { openDevProtocol } = await import('./protocol/protocol.ts')
+  return openDevProtocol(protocol, around)
 }
 
 /** Revoked at the end. With it a caller can send players to this machine, and to no other. */

@@ -16,6 +16,7 @@ import {
   type VersionConfig,
 } from '@musterhost/contract'
 import { gameModeId } from '@musterhost/contract/name-ids'
+import type { LobbyFacts, ProgramAdditions } from '@musterhost/protocols'
 import { EXIT, Failure } from '../failure.ts'
 import type { PortNumbers } from './edge/edge.ts'
 import { SERVER_HOST } from './edge/port.ts'
@@ -29,7 +30,7 @@ const FILE_MODE = 0o600
 /** Programs of Windows do not start without these. */
 const WINDOWS_NAMES = ['SystemRoot', 'SystemDrive', 'ComSpec', 'PATHEXT', 'TEMP', 'TMP', 'USERPROFILE', 'APPDATA']
 
-/** `files`: written into `home` before each start. */
+/** `files`: written into `home` before each start. `lobby`: for the protocol of the server, if it speaks one. */
 export type ServerPlan = {
   program: string
   args: readonly string[]
@@ -38,6 +39,7 @@ export type ServerPlan = {
   home: string
   files: readonly LobbyFile[]
   has_terminal: boolean
+  lobby: Omit<LobbyFacts, 'start_ts'>
 }
 
 /** The first game mode, which the lobby of `muster dev` has, with all defaults applied. */
@@ -89,7 +91,8 @@ export function planServer(
     LOBBY_TAGS: Object.keys(beginning.tags).length > 0 ? JSON.stringify(beginning.tags) : null,
   }
   const image = null
-  const started = lobbyProgram(mode, facts, lobbyPorts(mode, place), { home, host: SERVER_HOST, image, secrets })
+  const ports = lobbyPorts(mode, place)
+  const started = lobbyProgram(mode, facts, ports, { home, host: SERVER_HOST, image, secrets })
   const [program, ...args] = started.args
   if (program === undefined) {
     throw new Failure('matchmaker.docker.args of muster.yaml names no program.', { exit_code: EXIT.usage })
@@ -103,6 +106,13 @@ export function planServer(
     home,
     files: started.files,
     has_terminal: mode.terminal && makesTerminals(env),
+    lobby: {
+      ...{ lobby_id: LOBBY_ID, namespace_id: namespace.namespace_id, version_id: namespace.version_id },
+      ...{ game_mode: mode.name, region_id: REGION.id, host: SERVER_HOST, home, tags: beginning.tags },
+      max_players: beginning.max_players ?? mode.max_players_normal,
+      config: beginning.lobby_config === null ? null : (JSON.parse(beginning.lobby_config) as unknown),
+      ports: mode.ports.map(({ name, protocol }) => ({ name, protocol, ...ports[name]! })),
+    },
   }
 }
 
@@ -138,7 +148,7 @@ function temporaryFolderOf(home: string): string {
 }
 
 /** As for a new lobby: the folder has the files of the config, and nothing of the run before. */
-function makeHome({ home, files }: ServerPlan): void {
+function makeHome({ home }: ServerPlan, files: readonly LobbyFile[]): void {
   rmSync(home, { recursive: true, force: true })
   mkdirSync(temporaryFolderOf(home), { recursive: true })
   for (const { path, content } of files) {
@@ -147,8 +157,16 @@ function makeHome({ home, files }: ServerPlan): void {
   }
 }
 
-/** `starting`: called before each start. */
-type Output = { line(text: string): void; event(text: string): void; starting(): void }
+/**
+ * `starting`: called before each start. It returns what the server starts with beside its plan. `ended`: called when the server
+ * ends before it is asked to.
+ */
+type Output = {
+  line(text: string): void
+  event(text: string): void
+  starting(plan: ServerPlan): Promise<ProgramAdditions>
+  ended(): void
+}
 
 /** Starts, restarts and stops the process. Calls wait for each other. */
 export class GameServer {
@@ -173,7 +191,9 @@ export class GameServer {
     return this.#inTurn(async () => {
       await this.#end()
       this.#plan = plan
-      this.#start(reason)
+      await this.#start(reason).catch((error: Error) => {
+        this.#output.event(`server could not be started: ${error.message}`)
+      })
     })
   }
 
@@ -187,15 +207,15 @@ export class GameServer {
     return turn
   }
 
-  #start(reason: string): void {
+  async #start(reason: string): Promise<void> {
+    const added = await this.#output.starting(this.#plan)
     const { program, args, folder, env, has_terminal } = this.#plan
     const [command = '', ...rest] = has_terminal ? inTerminal([program, ...args]) : [program, ...args]
-    this.#output.starting()
     this.#output.event(`server starts (${reason})`)
-    makeHome(this.#plan)
+    makeHome(this.#plan, [...this.#plan.files, ...added.files])
     const child = spawn(command, rest, {
       cwd: folder,
-      env,
+      env: { ...env, ...added.env },
       detached: HAS_GROUPS,
       // The input of a terminal does not end while the server runs.
       stdio: [has_terminal ? 'pipe' : 'ignore', 'pipe', 'pipe'],
@@ -210,6 +230,7 @@ export class GameServer {
       if (this.#child !== child) return
       this.#child = null
       this.#output.event(`server ended with ${signal ?? `exit code ${code}`}; it starts again when a file changes`)
+      this.#output.ended()
     })
   }
 

@@ -51,6 +51,9 @@ export class DevLobby {
   #state = 'null'
   /** Tokens of players whose connection the server has reported. */
   readonly #connected = new Set<string>()
+  readonly #listeners = new Set<() => void>()
+  /** Its server has ended the lobby. */
+  #is_stopped = false
 
   constructor(options: LobbyOptions) {
     this.#options = options
@@ -59,8 +62,45 @@ export class DevLobby {
   /** The server starts again: its state and its players are gone. */
   onServerStart(): void {
     this.#is_closed = false
+    this.#is_stopped = false
     this.#state = 'null'
     this.#connected.clear()
+    this.#changed()
+  }
+
+  /** The server ends the lobby. The next find starts it again, as the platform would start another one. */
+  onServerStop(): void {
+    if (this.#is_stopped) return
+    this.#is_stopped = true
+    this.#connected.clear()
+    this.#options.event('lobby: ended by its server; the next find starts it again')
+  }
+
+  get is_closed(): boolean {
+    return this.#is_closed
+  }
+
+  /** Calls the listener when the lobby is closed or opened. Returns a function that ends it. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  ready(): void {
+    this.#options.event('lobby: ready')
+  }
+
+  setClosed(is_closed: boolean): void {
+    this.#is_closed = is_closed
+    this.#options.event(`lobby: ${is_closed ? 'closed' : 'open'}`)
+    this.#changed()
+  }
+
+  /** `state`: JSON text. */
+  setState(state: string): void {
+    this.#state = state
+    const is_long = state.length > STATE_SHOWN_MAX
+    this.#options.event(`lobby: state ${state.slice(0, STATE_SHOWN_MAX)}${is_long ? '...' : ''}`)
   }
 
   /** Called before the platform gets a call. Throws the refusal that the platform would send for this lobby. */
@@ -83,15 +123,10 @@ export class DevLobby {
 
   #onReport(report: string, text: string): void {
     const { event } = this.#options
-    if (report === 'POST /lobbies/ready') event('lobby: ready')
-    else if (report === 'PUT /lobbies/closed') {
-      this.#is_closed = parsed<{ is_closed: boolean }>(text).is_closed
-      event(`lobby: ${this.#is_closed ? 'closed' : 'open'}`)
-    } else if (report === 'PUT /lobbies/state') {
-      this.#state = text === '' ? 'null' : text
-      const is_long = this.#state.length > STATE_SHOWN_MAX
-      event(`lobby: state ${this.#state.slice(0, STATE_SHOWN_MAX)}${is_long ? '...' : ''}`)
-    } else if (report === 'POST /players/connected') {
+    if (report === 'POST /lobbies/ready') this.ready()
+    else if (report === 'PUT /lobbies/closed') this.setClosed(parsed<{ is_closed: boolean }>(text).is_closed)
+    else if (report === 'PUT /lobbies/state') this.setState(text === '' ? 'null' : text)
+    else if (report === 'POST /players/connected') {
       this.#connected.add(parsed<{ player_token: string }>(text).player_token)
       event(`lobby: a player connected (${this.#connected.size} now)`)
     } else if (report === 'POST /players/disconnected') {
@@ -108,9 +143,15 @@ export class DevLobby {
     this.#requireAllowed(body)
     const { tags } = this.#beginning
     const has_tags = Object.entries(body.tags ?? {}).every(([name, value]) => tags[name] === value)
-    if (has_tags && !this.#is_closed && !this.#is_private) return
+    if (has_tags && !this.#is_closed && !this.#is_private && !this.#is_stopped) return
     if (body.prevent_auto_create_lobby === true) throw new ApiError('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-    const why = this.#is_closed ? 'is closed' : this.#is_private ? 'is private' : 'has other tags'
+    const why = this.#is_stopped
+      ? 'has ended'
+      : this.#is_closed
+        ? 'is closed'
+        : this.#is_private
+          ? 'is private'
+          : 'has other tags'
     await this.#beginAgain(body, null, false, why)
   }
 
@@ -157,6 +198,10 @@ export class DevLobby {
       this.#beginning,
       names.length === 0 ? 'new lobby' : `new lobby with tags ${names.join(', ')}`,
     )
+  }
+
+  #changed(): void {
+    for (const listener of [...this.#listeners]) listener()
   }
 
   /** The game mode of muster.yaml: the platform has only those of the version that is deployed. */

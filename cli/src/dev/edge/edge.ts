@@ -25,14 +25,17 @@ export type DevEdgeOptions = {
   lobby_id: string
   namespace_id: string
   event: (text: string) => void
+  now: () => number
 }
 
 export type DevEdge = { seats: DevSeats; close(): Promise<void> }
 
-export async function openDevEdge({ mode, numbers, host, event, ...lobby }: DevEdgeOptions): Promise<DevEdge> {
+export async function openDevEdge({ mode, numbers, host, event, now, ...lobby }: DevEdgeOptions): Promise<DevEdge> {
   const seats = new DevSeats({
     ...{ ...lobby, hold_ms: mode.seat_hold_ms, player_deadline_ms: mode.player_deadline_ms },
+    has_protocol: mode.protocol !== null,
     event,
+    now,
   })
   const pairs = new SocketPairs()
   const opened: OpenDevPort[] = []
