@@ -1,18 +1,20 @@
 // Servers that speak the protocols of other platforms, started as `muster dev` starts them. There is no platform.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { gameModesOf, type ServerProtocol } from '@musterhost/contract'
+import { type GameModeConfig, gameModesOf, type ServerProtocol } from '@musterhost/contract'
 import { PROTOCOL_SERVERS } from '../../server/test/runner/protocol-servers.ts'
 import { until } from '../../server/test/support/until.ts'
 import { DevSeats } from '../src/dev/edge/seats.ts'
-import { GameServer, planServer } from '../src/dev/game-server.ts'
+import { firstModeOf, GameServer, planServer } from '../src/dev/game-server.ts'
 import { Guard } from '../src/dev/guard.ts'
 import { DevLobby, FIRST_LOBBY, LOBBY_ID, type LobbyBeginning } from '../src/dev/lobby.ts'
 import { freePorts } from '../src/dev/local-platform.ts'
 import { openDevProtocol } from '../src/dev/protocol/protocol.ts'
+import { readProject } from '../src/project/project.ts'
+import { renderTemplate, type TemplateName } from '../src/templates/templates.ts'
 
 const NAMESPACE = { namespace_id: '0190163d-8694-739b-aea5-966c26f8ad92', name_id: 'prod', version_id: LOBBY_ID }
 const FIND = { method: 'POST', path: '/lobbies/find', query: new URLSearchParams(), is_server: false }
@@ -28,13 +30,26 @@ class World {
   #port = 0
   #count = 0
 
-  static async start(t: TestContext, { name, options }: ServerProtocol): Promise<World> {
-    const world = new World()
-    const folder = mkdtempSync(join(tmpdir(), 'dev-protocol-'))
+  static start(t: TestContext, { name, options }: ServerProtocol): Promise<World> {
+    const folder = temporaryFolder(t)
     for (const [file, text] of Object.entries(PROTOCOL_SERVERS)) writeFileSync(join(folder, file), text)
     const docker = { args: ['node', `${name}.mjs`], ports: { game: { protocol: 'http' as const } }, protocol: name }
     const config = { matchmaker: { game_modes: { default: {} }, docker: { ...docker, protocol_options: options } } }
-    const mode = gameModesOf(config).get('default')!
+    return World.of(t, folder, gameModesOf(config).get('default')!)
+  }
+
+  /** With the server of a template of `muster init`. */
+  static template(t: TestContext, name: TemplateName): Promise<World> {
+    const folder = temporaryFolder(t)
+    for (const [path, text] of renderTemplate(name, 'my-game')) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      writeFileSync(join(folder, path), text)
+    }
+    return World.of(t, join(folder, 'server'), firstModeOf(readProject(folder).version))
+  }
+
+  static async of(t: TestContext, folder: string, mode: GameModeConfig): Promise<World> {
+    const world = new World()
     const [port] = await freePorts(1)
     world.#port = port!
     const place = {
@@ -64,7 +79,6 @@ class World {
       await protocol.end()
       await guard.close()
       world.seats.close()
-      rmSync(folder, { recursive: true, force: true })
     })
     await world.server.restart('first')
     return world
@@ -98,6 +112,17 @@ class World {
       const known = (await response.json()) as Known
       return check(known) ? known : null
     })
+  }
+
+  /** The first message of the server to a page. */
+  async firstEvent(query: string, headers: Record<string, string>, t: TestContext): Promise<string> {
+    const leaving = new AbortController()
+    t.after(() => leaving.abort())
+    const url = `http://127.0.0.1:${this.#port}/events${query}`
+    const response = await fetch(url, { headers, signal: leaving.signal })
+    assert.equal(response.status, 200)
+    const { value } = await response.body!.getReader().read()
+    return Buffer.from(value!).toString().split('\n')[0]!
   }
 
   /** The server may end before it responds. */
@@ -182,3 +207,22 @@ test('dev: a server of Multiplay reads its file and its allocation', async (t) =
   await world.shows('lobby: ready')
   await world.shows('Multiplay: Ready')
 })
+
+for (const name of ['agones', 'multiplay', 'gsdk', 'gamelift'] as const) {
+  test(`dev: the template ${name} is ready, and a player enters its game`, async (t) => {
+    const world = await World.template(t, name)
+    await world.shows('lobby: ready')
+    const { player_id, token } = world.seat()
+    // Where the platform checks the seats it names the player. The server of GameLift accepts the token.
+    const message = await world.firstEvent(`?player_token=${token}`, { 'x-player-id': player_id }, t)
+    assert.match(message, /^data: \{"id":1\}$/)
+    await world.shows('player 1 joined, 1 here')
+    if (name === 'gamelift') assert.deepEqual(world.connections(), [true])
+  })
+}
+
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'dev-protocol-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}

@@ -8,7 +8,10 @@ export function addInitCommand(program: Command, terminal: Terminal): void {
   withOutput(program.command('init'))
     .description('Write a small game that works, with its muster.yaml, into a folder.')
     .argument('[folder]', 'default: this folder')
-    .option('-t, --template <name>', 'node-ws, node-socketio, godot, static or program')
+    .option(
+      '-t, --template <name>',
+      'node-ws, node-socketio, godot, static, program, agones, multiplay, gsdk or gamelift',
+    )
     .option('--name <name>', 'name of the game; default: the name of the folder')
     .option('--isolated', 'let the page use threads, as Godot and Unity may need: headers of cross-origin isolation')
     .action(async (folder: string | undefined, options: InitOptions) => {

@@ -47,6 +47,26 @@ export const TEMPLATES = {
     layers: ['game', 'program'],
     sdk: { 'site/sdk': PAGE_SDK },
   },
+  agones: {
+    title: 'a server made for Agones',
+    layers: ['game', 'with-protocol', 'agones'],
+    sdk: { 'site/sdk': PAGE_SDK },
+  },
+  multiplay: {
+    title: 'a server made for Unity Multiplay',
+    layers: ['game', 'with-protocol', 'multiplay'],
+    sdk: { 'site/sdk': PAGE_SDK },
+  },
+  gsdk: {
+    title: 'a server made for PlayFab (GSDK)',
+    layers: ['game', 'with-protocol', 'gsdk'],
+    sdk: { 'site/sdk': PAGE_SDK },
+  },
+  gamelift: {
+    title: 'a server made for GameLift',
+    layers: ['game', 'with-protocol', 'gamelift'],
+    sdk: { 'site/sdk': PAGE_SDK },
+  },
 } as const satisfies Record<string, Template>
 export type TemplateName = keyof typeof TEMPLATES
 export const TEMPLATE_NAMES = Object.keys(TEMPLATES) as readonly TemplateName[]
