@@ -26,6 +26,7 @@ const DOCKERS: Record<string, Docker> = {
   gsdk: { protocol: 'gsdk' },
   gamelift: { protocol: 'gamelift' },
   multiplay: { protocol: 'multiplay', seats: 'edge' },
+  'agones-edge': { protocol: 'agones', seats: 'edge', protocol_options: { lists: { players: {} } } },
 }
 
 class World {
@@ -35,7 +36,7 @@ class World {
   static async open(t: TestContext, env: Record<string, string>): Promise<World> {
     const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge', has_sandboxes: true, env })
     const modes = Object.entries(DOCKERS).map(([name, docker]) => {
-      const args = ['node', `${name}.mjs`]
+      const args = ['node', `${docker.protocol}.mjs`]
       return [name, { max_players: 4, idle_grace_ms: LONG_MS, docker: { ...docker, args } }]
     })
     const game = await platform.game({
@@ -153,6 +154,15 @@ for (const network of ['auto', 'machine'] as const) {
       assert.strictEqual(known.file.allocatedUUID, lobby_id)
       assert.deepStrictEqual([...new Set(known.events.map(({ AllocationID }) => AllocationID))], [lobby_id])
       await until('the edge has connected the player', async () => (await world.connections(lobby_id)).size > 0)
+    })
+
+    await t.test('seats of the edge stay, whatever players the server reports', async () => {
+      const { lobby_id, seats, ids } = await world.pair('agones-edge')
+      const token = `player_token=${seats[0].player.token}`
+      await world.ask(seats[0], `/?${token}`)
+      await until('the edge has connected the player', async () => (await world.connections(lobby_id)).get(ids[0]))
+      await world.ask(seats[0], `/come?id=stranger&${token}`)
+      assert.strictEqual((await world.connections(lobby_id)).get(ids[0]), true)
     })
   })
 }

@@ -55,6 +55,11 @@ export class DevSeats implements SeatHolders {
     this.#options = options
   }
 
+  /** Whether this command checks the seats. What the server reports of players then has no effect. */
+  get are_checked(): boolean {
+    return this.#options.hold_ms !== null
+  }
+
   /** How many players have a connection, or are in the game as the server reports by its protocol. */
   get connected_count(): number {
     return [...this.#seats.values()].filter(isConnected).length
@@ -96,11 +101,11 @@ export class DevSeats implements SeatHolders {
     this.#endReported(seat)
   }
 
-  /** The server reports all players in the game. Returns the ids without a seat. */
+  /** The server reports all players in the game, by id or by token. Returns those without a seat. */
   setPlayers(player_ids: readonly string[]): string[] {
     const wanted = new Set(player_ids)
     for (const seat of [...this.#seats.values()]) {
-      if (!wanted.delete(seat.player_id)) {
+      if (!wanted.delete(seat.player_id) && !wanted.delete(seat.token)) {
         if (isConnected(seat)) this.#endReported(seat)
       } else if (!seat.is_reported) this.#report(seat)
     }

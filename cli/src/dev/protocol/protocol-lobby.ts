@@ -61,15 +61,18 @@ export class DevProtocolLobby implements ProtocolLobby {
   }
 
   async connected(player_token: string): Promise<void> {
-    refusing(() => this.#around.seats.connected(player_token))
+    const { seats } = this.#around
+    if (!seats.are_checked) refusing(() => seats.connected(player_token))
   }
 
   async disconnected(player_token: string): Promise<void> {
-    refusing(() => this.#around.seats.disconnected(player_token))
+    const { seats } = this.#around
+    if (!seats.are_checked) refusing(() => seats.disconnected(player_token))
   }
 
   async setPlayers(player_ids: readonly string[]): Promise<{ unknown: string[] }> {
-    return { unknown: this.#around.seats.setPlayers(player_ids) }
+    const { seats } = this.#around
+    return { unknown: seats.are_checked ? [] : seats.setPlayers(player_ids) }
   }
 
   async stop(): Promise<void> {

@@ -44,6 +44,7 @@ export class AttachedLobby implements ProtocolLobby {
   is_unreachable = false
   readonly #client: Client
   readonly #is_ended_when_unhealthy: boolean
+  readonly #has_edge_seats: boolean
   readonly #listeners = new Set<() => void>()
   readonly #closing = new AbortController()
   #lines: string[] = []
@@ -52,8 +53,9 @@ export class AttachedLobby implements ProtocolLobby {
   #taken: { report: ProtocolReport; ms: number } | null = null
 
   /** `onEnd`: called once, when the lobby has ended. */
-  constructor({ facts, api_url, token, options }: Attachment, onEnd: () => void) {
+  constructor({ facts, api_url, token, options, has_edge_seats }: Attachment, onEnd: () => void) {
     this.facts = facts
+    this.#has_edge_seats = has_edge_seats
     this.#client = createClient({ url: api_url, token, send })
     this.#is_ended_when_unhealthy = options.end_unhealthy ?? false
     void this.#follow(onEnd)
@@ -77,14 +79,15 @@ export class AttachedLobby implements ProtocolLobby {
   }
 
   async connected(player_token: string): Promise<void> {
-    await this.#call(playerConnected, { body: { player_token } })
+    if (!this.#has_edge_seats) await this.#call(playerConnected, { body: { player_token } })
   }
 
   async disconnected(player_token: string): Promise<void> {
-    await this.#call(playerDisconnected, { body: { player_token } })
+    if (!this.#has_edge_seats) await this.#call(playerDisconnected, { body: { player_token } })
   }
 
   async setPlayers(player_ids: readonly string[]): Promise<{ unknown: string[] }> {
+    if (this.#has_edge_seats) return { unknown: [] }
     const { unknown_player_ids } = await this.#call(setLobbyPlayers, { body: { player_ids: [...player_ids] } })
     return { unknown: unknown_player_ids }
   }

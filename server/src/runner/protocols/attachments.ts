@@ -24,6 +24,8 @@ export type Attachment = {
   /** Where the lobby calls the platform, and its token. */
   api_url: string
   token: string
+  /** The edge checks the seats, so what the server reports of players has no effect. */
+  has_edge_seats: boolean
   /** Secret of the protocol: unguessable. */
   secret: string
   /** From where the lobby's connections come; null: it shares the network of the machine, and has a listener of its own. */

@@ -58,6 +58,7 @@ export class Protocols {
       facts,
       api_url: this.#apiUrl(),
       token: start.token,
+      has_edge_seats: mode.seat_hold_ms !== null,
       secret,
       address: network?.address ?? null,
       port: 0,
