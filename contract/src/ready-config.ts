@@ -30,5 +30,5 @@ export function readyCheckOf(ready: Static<typeof ReadyConfig> | undefined): Rea
 /** What the developer of a server changes that never calls ready, as a sentence. Without ports only its output can tell. */
 export function uncalledRemedy(has_ports: boolean): string {
   const otherwise = has_ports ? '`ready: listening`' : 'an expression in `ready: { log: ... }`'
-  return `A server that never calls it needs ${otherwise} in its docker section.`
+  return `A server that never calls it needs ${otherwise} in its docker section, or \`protocol\` where it speaks the SDK of another platform.`
 }

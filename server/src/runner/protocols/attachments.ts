@@ -5,7 +5,7 @@
 //   <lobbies>/.platform/protocols/<version>/<lobby id>.json  a lobby: Attachment, with its token
 //
 // Each version of the program has a folder and a gateway of its own. An earlier one serves its lobbies until they end.
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProtocolName, ProtocolOptions } from '@musterhost/contract'
 import type { LobbyFacts } from '@musterhost/protocols'
@@ -41,6 +41,12 @@ export type GatewayState = { process: ProcessId; control_port: number; port: num
 
 export function gatewayFolder(lobbies_folder: string): string {
   return join(platformFolder(lobbies_folder), 'protocols', platformVersion())
+}
+
+/** Folders of all versions that had lobbies. */
+export function gatewayFolders(lobbies_folder: string): string[] {
+  const all = join(platformFolder(lobbies_folder), 'protocols')
+  return existsSync(all) ? readdirSync(all).map((version) => join(all, version)) : []
 }
 
 export function writeAttachment(folder: string, attachment: Attachment): void {

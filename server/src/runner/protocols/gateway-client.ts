@@ -11,6 +11,7 @@ import {
   type Attachment,
   type GatewayState,
   gatewayFolder,
+  gatewayFolders,
   readAttachment,
   readState,
   removeAttachment,
@@ -25,12 +26,14 @@ const START_MS_MAX = 20_000
 const START_POLL_MS = 10
 
 export class GatewayClient {
+  readonly #lobbies_folder: string
   readonly #folder: string
   readonly #address: string
   #starting: Promise<GatewayState> | null = null
 
   /** `address`: of this machine, where lobbies with networks of their own come to. */
   constructor(lobbies_folder: string, address: string) {
+    this.#lobbies_folder = lobbies_folder
     this.#folder = gatewayFolder(lobbies_folder)
     this.#address = address
   }
@@ -72,16 +75,17 @@ export class GatewayClient {
     return state === null ? [] : ((await this.#ask(state, 'GET', '/news')) as { news: GatewayNews[] }).news
   }
 
-  /** After the last lobby. */
+  /** Ends the gateways of all versions, after the last lobby. */
   async end(): Promise<void> {
-    const state = this.#state()
-    if (state !== null) await this.#ask(state, 'POST', '/end').catch(() => undefined)
+    for (const folder of gatewayFolders(this.#lobbies_folder)) {
+      const state = livingIn(folder)
+      if (state !== null) await this.#ask(state, 'POST', '/end').catch(() => undefined)
+    }
   }
 
   /** Null: none runs. */
   #state(): GatewayState | null {
-    const state = readState(this.#folder)
-    return state !== null && isAlive(state.process) ? state : null
+    return livingIn(this.#folder)
   }
 
   #running(): Promise<GatewayState> {
@@ -121,6 +125,11 @@ export class GatewayClient {
     if (status !== 200) throw new Error(`the gateway of protocols refused: ${text}`)
     return JSON.parse(text)
   }
+}
+
+function livingIn(folder: string): GatewayState | null {
+  const state = readState(folder)
+  return state !== null && isAlive(state.process) ? state : null
 }
 
 function hasEnded({ exitCode, signalCode, pid }: ChildProcess): boolean {

@@ -33,6 +33,8 @@ const LOOK_EVERY_MS = 5_000
 /** An attached lobby whose process was never named is given up after this. */
 const START_MS_MAX = 120_000
 const LOBBIES_MAX = 4_096
+/** Faults in the error file, which nothing shortens. */
+const FAULTS_PRINTED_MAX = 100
 const LOOPBACK = '127.0.0.1'
 
 /** What the runner reads. `report`: null: nothing new. `lines`: for the log of the lobby. */
@@ -208,6 +210,10 @@ async function run(folder: string, address: string): Promise<void> {
   }, LOOK_EVERY_MS)
 }
 
-process.on('uncaughtException', (error) => console.error(error))
+let faults = 0
+// A fault in the requests of one lobby must not end the endpoints of all others.
+process.on('uncaughtException', (error) => {
+  if (faults++ < FAULTS_PRINTED_MAX) console.error(error)
+})
 const [folder = '', address = LOOPBACK] = process.argv.slice(2)
 await run(folder, address)
