@@ -82,6 +82,7 @@ const TABLE = {
   boto3: { words: 'boto3', package: 'python3-boto3', module: 'boto3' },
   patroni: { words: 'Patroni', package: 'patroni' },
   'python3-etcd': { words: 'etcd for Python', package: 'python3-etcd', module: 'etcd' },
+  'python3-grpcio': { words: 'gRPC for Python', package: 'python3-grpcio', module: 'grpc' },
   etcd: { words: 'etcd', package: 'etcd-server' },
   pg_rewind: {
     words: 'PostgreSQL of Debian',

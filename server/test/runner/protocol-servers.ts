@@ -33,7 +33,7 @@ const AGONES = `
     come: (value) => sdk('POST', '/v1beta1/lists/players:addValue', { value }),
     go: (value) => sdk('POST', '/v1beta1/lists/players:removeValue', { value }),
     shutdown: () => sdk('POST', '/shutdown', {}),
-    known: async () => ({ ...(await sdk('GET', '/gameserver')), failed }),
+    known: async () => ({ ...(await sdk('GET', '/gameserver')), failed, grpc_port: process.env.AGONES_SDK_GRPC_PORT }),
   }, async () => {
     setInterval(() => sdk('POST', '/health', {}).catch((error) => failed.push(String(error))), 200)
     await sdk('PUT', '/metadata/label', { key: 'map', value: 'cliff' })
@@ -129,3 +129,28 @@ export const PROTOCOL_SERVERS = {
   'gamelift.mjs': GAMELIFT,
   'multiplay.mjs': MULTIPLAY,
 }
+
+/** Calls the SDK server by gRPC, with messages as bytes. Arguments: the port, the lobby id. */
+export const AGONES_IN_PYTHON = `
+import sys, grpc
+port, lobby_id = sys.argv[1:]
+channel = grpc.insecure_channel('127.0.0.1:' + port)
+raw = {'request_serializer': bytes, 'response_deserializer': bytes}
+path = '/agones.dev.sdk.SDK/'
+def call(name, message=b''):
+    return channel.unary_unary(path + name, **raw)(message, timeout=10)
+assert lobby_id.encode() in call('GetGameServer')
+assert call('SetLabel', b'\\n\\x02by\\x12\\x06python') == b''
+assert channel.stream_unary(path + 'Health', **raw)(iter([b'', b'', b'']), timeout=10) == b''
+first = next(iter(channel.unary_stream(path + 'WatchGameServer', **raw)(b'', timeout=10)))
+assert b'agones.dev/sdk-by' in first and b'python' in first
+try:
+    call('SetLabel', b'\\n\\x01-\\x12\\x01x')
+    sys.exit('a wrong key was taken')
+except grpc.RpcError as error:
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, error
+assert call('Reserve', b'\\x08\\x05') == b''
+assert call('Allocate') == b''
+assert b'Allocated' in call('GetGameServer')
+print('as expected')
+`

@@ -1,6 +1,8 @@
 // Servers that speak the protocol of another platform, on the real platform: they call nothing of this one.
 import assert from 'node:assert'
+import { execFile } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
 import {
   findLobby,
   getLobbyState,
@@ -14,11 +16,12 @@ import { lacking } from '../run/optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 import { NETWORK_NEEDS } from './network-world.ts'
-import { PROTOCOL_SERVERS } from './protocol-servers.ts'
+import { AGONES_IN_PYTHON, PROTOCOL_SERVERS } from './protocol-servers.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
 type Seat = ResponseOf<typeof findLobby>
 
+const run = promisify(execFile)
 const LONG_MS = 3_600_000
 
 const DOCKERS: Record<string, Docker> = {
@@ -123,6 +126,10 @@ for (const network of ['auto', 'machine'] as const) {
       assert.strictEqual(await world.platform.stopReasonOf(lobby_id), 'requested')
     })
 
+    // Elsewhere the port is in the network of the lobby.
+    if (network === 'machine')
+      await t.test('Agones: Python calls the SDK server by gRPC', (t) => callInPython(t, world))
+
     await t.test('GSDK: Active with the first seat, and players by heartbeats', async () => {
       const { lobby_id, seats, ids } = await world.pair('gsdk')
       const { session } = await until('the server is active', async () => {
@@ -165,4 +172,13 @@ for (const network of ['auto', 'machine'] as const) {
       assert.strictEqual((await world.connections(lobby_id)).get(ids[0]), true)
     })
   })
+}
+
+async function callInPython(t: TestContext, world: World): Promise<void> {
+  const missing = lacking('python3-grpcio')
+  if (missing !== null) return t.skip(missing)
+  const { lobby_id, seats } = await world.pair('agones')
+  const { grpc_port } = await world.ask<{ grpc_port: string }>(seats[0], '/')
+  const { stdout } = await run('/usr/bin/python3', ['-c', AGONES_IN_PYTHON, grpc_port, lobby_id])
+  assert.strictEqual(stdout, 'as expected\n')
 }
