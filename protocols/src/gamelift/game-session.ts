@@ -1,6 +1,7 @@
 // A lobby in the words of GameLift: one game session, whose player sessions are the seats.
 import { RequestError } from '../http-body.ts'
 import type { LobbyFacts, LobbySeat } from '../lobby.ts'
+import { teamsOf } from '../teams.ts'
 
 export const PLAYER_SESSION_PREFIX = 'psess-'
 const PAGE_SIZE_MAX = 1_024
@@ -66,7 +67,7 @@ export function gameSession(facts: LobbyFacts, seats: readonly LobbySeat[]) {
 function matchmakerData(facts: LobbyFacts, seats: readonly LobbySeat[]): string {
   const players = seats.filter(({ role }) => role !== 'spectator')
   if (!players.some(({ team, attributes }) => team !== undefined || attributes !== undefined)) return ''
-  const teams = Map.groupBy(players, ({ team }) => team ?? 'players')
+  const teams = teamsOf(players, 'players')
   return JSON.stringify({
     matchId: facts.lobby_id,
     matchmakingConfigurationArn: `arn:aws:gamelift:${facts.region_id}::matchmakingconfiguration/${facts.game_mode}`,

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { asRecord } from '../http-body.ts'
 import type { LobbyFacts, LobbyView } from '../lobby.ts'
+import { teamsOf } from '../teams.ts'
 
 /** The team of players whose game mode has no teams. */
 const ONE_TEAM = 'players'
@@ -10,7 +11,7 @@ const TOKEN_SECONDS = 3_600
 /** Members of a configuration that is an object stand beside those of the match, and win: games read their own payload. */
 export function payload(facts: LobbyFacts, { seats }: LobbyView): object {
   const players = seats.filter(({ role }) => role !== 'spectator')
-  const teams = Map.groupBy(players, ({ team }) => team ?? ONE_TEAM)
+  const teams = teamsOf(players, ONE_TEAM)
   const match = {
     MatchId: facts.lobby_id,
     EnvironmentId: facts.namespace_id,

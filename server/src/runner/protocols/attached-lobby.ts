@@ -162,6 +162,8 @@ export class AttachedLobby implements ProtocolLobby {
         const { watch, is_closed, is_draining, seats } = await this.#client.call(watchOwnLobby, { query, signal })
         failures = 0
         this.is_unreachable = false
+        // A platform that is about to stop responds at once.
+        if (watch.index === watch_index) await pause(PAUSE_MS_MIN, signal)
         if (watch.index === watch_index) continue
         watch_index = watch.index
         const known = seats.map(({ create_ts, ...seat }) => ({ ...seat, create_ts: Date.parse(create_ts) }))
