@@ -48,6 +48,7 @@ const GSDK = `
   let state = 'Initializing'
   let session = null
   let players = []
+  let beating
   const beat = async () => {
     const CurrentPlayers = players.map((PlayerId) => ({ PlayerId }))
     const answer = await call('PATCH', url, { CurrentGameState: state, CurrentGameHealth: 'Healthy', CurrentPlayers })
@@ -56,10 +57,11 @@ const GSDK = `
   play({
     come: (id) => { players.push(id) },
     go: (id) => { players = players.filter((one) => one !== id) },
+    hush: () => clearInterval(beating),
     known: () => ({ state, session, failed }),
   }, () => {
     state = 'StandingBy'
-    setInterval(() => beat().catch((error) => failed.push(String(error))), 200)
+    beating = setInterval(() => beat().catch((error) => failed.push(String(error))), 200)
   })`
 
 const GAMELIFT = `

@@ -27,6 +27,7 @@ const LONG_MS = 3_600_000
 const DOCKERS: Record<string, Docker> = {
   agones: { protocol: 'agones', protocol_options: { lists: { players: { capacity: 4 } } } },
   gsdk: { protocol: 'gsdk' },
+  'gsdk-strict': { protocol: 'gsdk', protocol_options: { end_unhealthy: true } },
   gamelift: { protocol: 'gamelift' },
   multiplay: { protocol: 'multiplay', seats: 'edge' },
   'agones-edge': { protocol: 'agones', seats: 'edge', protocol_options: { lists: { players: {} } } },
@@ -138,6 +139,14 @@ for (const network of ['auto', 'machine'] as const) {
       })
       assert.strictEqual(session.sessionId, lobby_id)
       await world.comeAndGo(lobby_id, seats, ids)
+    })
+
+    await t.test('a server that no longer reports its health is ended only where its game mode says so', async () => {
+      const [patient, strict] = [await world.pair('gsdk'), await world.pair('gsdk-strict')]
+      await Promise.all([patient, strict].map(({ seats }) => world.ask(seats[0], '/hush')))
+      assert.strictEqual(await world.platform.stopReasonOf(strict.lobby_id), 'requested')
+      const { state } = await world.ask<{ state: string }>(patient.seats[0], '/')
+      assert.strictEqual(state, 'Active')
     })
 
     await t.test('GameLift: a game session for the lobby, and player sessions as seats', async () => {
