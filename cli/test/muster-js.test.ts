@@ -26,11 +26,13 @@ const FILES = {
   'cli/src/main.ts': "console.log('the source', process.argv[2])\n",
   'cli/src/deploy/deploy.ts': '\n',
   'contract/src/main.ts': '\n',
+  'protocols/src/index.ts': '\n',
   'server/src/main.ts': '\n',
   'examples/arena/deploy.ts': '\n',
   'scripts/package/packages.ts': '\n',
   'cli/package.json': '{ "type": "module" }',
   'contract/package.json': '{}',
+  'protocols/package.json': '{}',
   'server/package.json': '{}',
   'package-lock.json': '{}',
 }

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../support/until.ts'
 
 export const ROOT = join(import.meta.dirname, '../../..')
-const COPIED = ['contract', 'server', 'sdk', 'cli', 'hub', 'examples', 'package.json']
+const COPIED = ['contract', 'protocols', 'server', 'sdk', 'cli', 'hub', 'examples', 'package.json']
 const NEXT_VERSION = '99.0.0'
 
 /** A player's WebSocket through the edge of a node. The game's server sends to it all the time. */
@@ -52,7 +52,7 @@ export function copyWithVersion(t: TestContext, wire_version: number): string {
     if (name !== '@musterhost' && name !== 'musterhost-sdk')
       symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
   }
-  for (const name of ['contract', 'server', 'cli', 'hub']) {
+  for (const name of ['contract', 'protocols', 'server', 'cli', 'hub']) {
     symlinkSync(join('../..', name), join(modules, '@musterhost', name))
   }
   symlinkSync('../sdk', join(modules, 'musterhost-sdk'))
