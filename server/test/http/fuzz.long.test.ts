@@ -104,7 +104,10 @@ test('whatever is sent, the answer is one that the contract documents', async (t
 /** A call that only a running lobby can make comes before the calls that stop the lobby. */
 function inOrder(): Operation[] {
   const comesFirst = ({ id }: Operation): boolean => id === 'ratings.getPlayers'
-  return [...OPERATIONS.filter(comesFirst), ...OPERATIONS.filter((operation) => !comesFirst(operation))]
+  const stop = OPERATIONS.filter(({ id }) => id === 'lobbies.stop')
+  const others = OPERATIONS.filter((operation) => !comesFirst(operation) && !stop.includes(operation))
+  const index = others.findIndex(({ id }) => id === 'games.matchmaker.deleteMatchmakerLobby')
+  return [...OPERATIONS.filter(comesFirst), ...others.slice(0, index), ...stop, ...others.slice(index)]
 }
 
 function idsOf({ game, other, seat, next_version_id, upload_id, spare_cloud_id }: World): string[] {
