@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import { findLobby, isForLobbies, setLobbyReady, setupIdentity } from '@musterhost/contract'
+import { findLobby, isForLobbies, setLobbyReady, setupIdentity, stopOwnLobby } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
 import { LONG_MS, UNKNOWN_ID } from '../http/steps.ts'
@@ -84,6 +84,8 @@ function lobbyCalls([{ player }, other]: CallerFixture['seats']): Record<
     'lobbies.setClosed': { body: { is_closed: false } },
     'lobbies.setState': { body: { map: 'caves' } },
     'lobbies.getState': {},
+    'lobbies.watchOwn': {},
+    'lobbies.setPlayers': { body: { player_ids: [] } },
     'players.connected': { body: { player_token: player.token } },
     'players.disconnected': { body: { player_token: player.token } },
     'kv.put': { body: { key, value: { score: 7 } } },
@@ -103,7 +105,8 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
   const { platform, game, seats, call } = await startCaller(t)
   const calls = lobbyCalls(seats)
   const callable = OPERATIONS.filter(isForLobbies)
-  assert.deepEqual(callable.map(({ id }) => id).sort(), Object.keys(calls).sort(), 'each has a call above')
+  const called = [...Object.keys(calls), stopOwnLobby.id]
+  assert.deepEqual(callable.map(({ id }) => id).sort(), called.sort(), 'each has a call above, or is the last one')
 
   await t.test('each operation succeeds at each of its paths', async () => {
     for (const [id, { path_end = '', body }] of Object.entries(calls)) {
@@ -178,6 +181,12 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
     const body = JSON.stringify({ key: 'watched', value: 2 })
     assert.equal((await call({ method: 'PUT', path: '/kv/entries', headers: JSON_TYPE, body })).status, 200)
     assert.equal((JSON.parse((await watching).text) as { value: number }).value, 2)
+  })
+
+  await t.test('the lobby ends at its own request', async () => {
+    const { method, path } = stopOwnLobby
+    assert.equal((await call({ method, path })).status, 200)
+    await platform.stopReasonOf(seats[0].lobby.lobby_id)
   })
 })
 
