@@ -157,7 +157,7 @@ export class GameServer {
     return this.#changeList(name, (list) => removeValue(list, value))
   }
 
-  /** Of player tracking, which is apart from the list of players. Of the two, the one that changed last counts. */
+  /** Players of player tracking, which is apart from the list of players. The one of both that changed last counts. */
   players(): Players {
     return this.#parts.players ?? { ids: [], capacity: BigInt(this.#lobby.facts.max_players) }
   }
@@ -204,9 +204,10 @@ export class GameServer {
     return await this.#serial(async () => {
       const before = this.list(name)
       const list = change(before)
-      this.#requireRoom({ lists: new Map(this.#parts.lists).set(name, list) })
       if (!isDeepStrictEqual(before.values, list.values)) await this.#tellPlayers(list.values)
-      return this.#saveList(name, list)
+      // The saved state leaves this list out.
+      this.#change({ lists: new Map(this.#parts.lists).set(name, list) })
+      return list
     })
   }
 
