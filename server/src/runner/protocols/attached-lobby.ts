@@ -1,6 +1,7 @@
 // One lobby as a protocol sees it. It calls the platform as the lobby's server would, with the lobby's token, and follows its
 // seats by one long poll. While the platform restarts, calls are repeated.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ApiError,
   type Operation,
@@ -192,16 +193,6 @@ function lobbyError(error: unknown): LobbyError {
 }
 
 /** Shorter when the lobby closes. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      resolve()
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', end)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', end, { once: true })
-  })
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined)
 }
