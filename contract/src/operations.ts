@@ -168,7 +168,7 @@ import {
   listMatchmakerLobbyPlayers,
   setMatchmakerVersionDraining,
 } from './matchmaker/lobby-admin.ts'
-import { setLobbyPlayers, stopOwnLobby, watchOwnLobby } from './matchmaker/own-lobby.ts'
+import { changeOwnLobby, setLobbyPlayers, stopOwnLobby, watchOwnLobby } from './matchmaker/own-lobby.ts'
 import {
   createParty,
   getParty,
@@ -324,6 +324,7 @@ export const OPERATIONS: readonly Operation[] = [
   setLobbyState,
   watchOwnLobby,
   setLobbyPlayers,
+  changeOwnLobby,
   stopOwnLobby,
   getLobbyState,
   listLobbies,

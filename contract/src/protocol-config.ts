@@ -54,6 +54,13 @@ const ProtocolOptions = object(
           'With `agones`: the lists that the server has, by name. The values of a list `players` are the ids of the players in the game.',
       }),
     ),
+    room: Type.Optional(
+      Type.String({
+        pattern: NAME_PATTERN,
+        description:
+          'With `agones`: the counter or list that says how much room there is. While it is full, find leaves the lobby out. For servers with several sessions. Default: none does.',
+      }),
+    ),
     metadata: Type.Optional(
       Type.Record(Type.String({ minLength: 1, maxLength: 128 }), Type.String({ maxLength: TEXT_LENGTH_MAX }), {
         maxProperties: METADATA_MAX,

@@ -87,6 +87,10 @@ export type ProtocolLobby = {
   setClosed(is_closed: boolean): Promise<void>
   /** The state that lists of lobbies show: any JSON of at most 16 KiB. */
   setState(state: unknown): Promise<void>
+  /** The tags of the lobby, in place of all that it has. */
+  setTags(tags: Readonly<Record<string, string>>): Promise<void>
+  /** For so long, at most a day, the lobby does not end because it is empty. 0: no longer. */
+  keep(keep_ms: number): Promise<void>
   /** A player with this token has come. Throws when the token has no seat in this lobby. */
   connected(player_token: string): Promise<void>
   /** A player has left. */
@@ -98,6 +102,10 @@ export type ProtocolLobby = {
   setPlayers(player_ids: readonly string[]): Promise<{ unknown: string[] }>
   /** Ends the lobby at the request of its server. */
   stop(): Promise<void>
+  /** What an earlier program that served this lobby gave to `remember`; null: there is none. */
+  readonly remembered: unknown
+  /** Keeps a small JSON value for the program that serves this lobby after a crash of this one. Replaces the last one. */
+  remember(value: unknown): void
   /** Replaces the last report. */
   report(report: ProtocolReport): void
   /** The server does not respond or has reported that it is unhealthy: what follows is decided by the game mode. */

@@ -32,6 +32,7 @@ export class TestLobby implements ProtocolLobby {
   readonly reports: ProtocolReport[] = []
   readonly lines: string[] = []
   state: unknown = null
+  remembered: unknown = null
   clock_ms: number | null = null
   /** When set, each call waits for it: a platform that restarts. */
   held: Promise<void> | null = null
@@ -72,6 +73,18 @@ export class TestLobby implements ProtocolLobby {
   async setState(state: unknown): Promise<void> {
     await this.#call('setState')
     this.state = state
+  }
+
+  async setTags(tags: Readonly<Record<string, string>>): Promise<void> {
+    await this.#call(`setTags ${JSON.stringify(tags)}`)
+  }
+
+  async keep(keep_ms: number): Promise<void> {
+    await this.#call(`keep ${keep_ms}`)
+  }
+
+  remember(value: unknown): void {
+    this.remembered = JSON.parse(JSON.stringify(value)) as unknown
   }
 
   async connected(player_token: string): Promise<void> {

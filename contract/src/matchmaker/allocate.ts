@@ -4,6 +4,7 @@ import { IdentityId, NamespaceId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { described, object } from '../records.ts'
 import { createLobby, Seat } from './lobbies.ts'
+import { KeepMs } from './own-lobby.ts'
 
 const { game_mode, region, publicity, with_code, tags, max_players, lobby_config } = createLobby.body.properties
 const { player: _player, ...lobby } = Seat.properties.lobby.properties
@@ -60,6 +61,12 @@ export const allocateLobby = operation({
     tags,
     max_players,
     lobby_config,
+    keep_ms: Type.Optional(
+      described(
+        KeepMs,
+        'For so many milliseconds, at most a day, the lobby does not end because it is empty. For servers that let in players without a seat. Default: the seats keep it, and then `idle_grace_ms`.',
+      ),
+    ),
   }),
   response: object({
     lobby: object(lobby, 'The lobby in which the seats are.'),

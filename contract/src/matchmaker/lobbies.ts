@@ -15,7 +15,7 @@ const GameModeName = Type.String({
   maxLength: 64,
   description: 'Name of a game mode in the version config, or its `game_mode_id`. Example: `default`.',
 })
-const Tags = Type.Record(Type.String(), Type.String(), {
+export const Tags = Type.Record(Type.String(), Type.String(), {
   additionalProperties: false,
   maxProperties: 64,
   description:

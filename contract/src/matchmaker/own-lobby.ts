@@ -4,10 +4,16 @@ import { Id, LobbyId } from '../ids.ts'
 import { Attributes } from '../matching-config.ts'
 import { operation } from '../operation.ts'
 import { described, Empty, object, Timestamp, Watch } from '../records.ts'
+import { Tags } from './lobbies.ts'
 import { SpectatorRole } from './roles.ts'
 
 /** Players in one report. More than a lobby can have. */
 const PLAYER_IDS_MAX = 4_096
+
+/** Longest time for which a server keeps its lobby. */
+const KEEP_MS_MAX = 24 * 3_600_000
+
+export const KeepMs = Type.Integer({ minimum: 0, maximum: KEEP_MS_MAX })
 
 const OwnSeat = object(
   {
@@ -79,6 +85,39 @@ export const setLobbyPlayers = operation({
     }),
   }),
   errors: ['MATCHMAKER_LOBBY_STOPPED', 'MATCHMAKER_LOBBY_NOT_STARTED'],
+})
+
+export const changeOwnLobby = operation({
+  id: 'lobbies.changeOwn',
+  service: 'matchmaker',
+  method: 'PUT',
+  path: '/matchmaker/lobbies/own',
+  summary:
+    'Changes the lobby of the calling server: how long it is kept while empty, and its tags. A member that is absent changes nothing.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  repeatable: true,
+  body: object({
+    keep_ms: Type.Optional(
+      described(
+        KeepMs,
+        'For so many milliseconds from now, at most a day, the lobby does not end because it is empty. For servers whose players the platform does not know. 0: no longer.',
+      ),
+    ),
+    tags: Type.Optional(
+      described(Tags, 'Tags of the lobby, in place of all that it has. Find, create and lists of lobbies use them.'),
+    ),
+  }),
+  response: object({
+    keep_until_ts: Type.Optional(Timestamp('Until when the lobby is kept. Absent: it is not.')),
+  }),
+  errors: [
+    'MATCHMAKER_LOBBY_STOPPED',
+    'MATCHMAKER_TAGS_DISABLED',
+    'MATCHMAKER_TOO_MANY_TAGS',
+    'MATCHMAKER_TAG_NAME_TOO_LONG',
+    'MATCHMAKER_TAG_TOO_LONG',
+  ],
 })
 
 export const stopOwnLobby = operation({

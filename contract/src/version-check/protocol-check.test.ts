@@ -32,6 +32,13 @@ test('what needs a protocol is refused without one', () => {
 })
 
 test('options of another protocol, and values above a capacity, are refused', () => {
+  assert.deepStrictEqual(wrongs({ protocol: 'agones', protocol_options: { lists: { a: {} }, room: 'a' } }), [])
+  assert.deepStrictEqual(wrongs({ protocol: 'agones', protocol_options: { lists: { a: {} }, room: 'b' } }), [
+    'protocol_options.room not_found',
+  ])
+  assert.deepStrictEqual(wrongs({ protocol: 'gsdk', protocol_options: { room: 'b' } }), [
+    'protocol_options.room not_allowed',
+  ])
   assert.deepStrictEqual(wrongs({ protocol: 'gsdk', protocol_options: { lists: {}, counters: {} } }), [
     'protocol_options.counters not_allowed',
     'protocol_options.lists not_allowed',

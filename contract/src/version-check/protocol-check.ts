@@ -27,9 +27,9 @@ export function checkProtocol(
     const message = `The lobbies of this platform run in a Swarm, where a server does not find the platform on its loopback interface. Leave protocol out and call the platform, or use seats: edge.`
     errors.push({ path: [...path, 'protocol'], reason: 'not_available', message })
   }
-  for (const name of ['counters', 'lists'] as const) {
+  for (const name of ['counters', 'lists', 'room'] as const) {
     if (options?.[name] === undefined || protocol === 'agones') continue
-    const message = `Only servers that speak agones have ${name}. Leave them out.`
+    const message = `Only servers that speak agones have ${name}. Leave ${name} out.`
     errors.push({ path: [...path, 'protocol_options', name], reason: 'not_allowed', message })
   }
   if (options?.metadata !== undefined && protocol !== 'gsdk' && protocol !== 'multiplay') {
@@ -41,7 +41,15 @@ export function checkProtocol(
     const message = `A lobby starts with at most ${FILES_MAX} files, and ${protocol} needs one. Leave at most ${files_max}.`
     errors.push({ path: [...path, 'files'], reason: 'too_many', message })
   }
-  return [...errors, ...overfull(docker, path)]
+  return [...errors, ...unknownRoom(docker, path), ...overfull(docker, path)]
+}
+
+function unknownRoom({ protocol, protocol_options: options }: Docker, path: readonly string[]): ErrorDetail[] {
+  const room = options?.room
+  if (room === undefined || protocol !== 'agones') return []
+  if (Object.hasOwn({ ...options?.counters, ...options?.lists }, room)) return []
+  const message = `There is no counter or list ${room}. Declare it in counters or lists.`
+  return [{ path: [...path, 'protocol_options', 'room'], reason: 'not_found', message }]
 }
 
 function withoutProtocol({ seats, ready, protocol_options }: Docker, path: readonly string[]): ErrorDetail[] {

@@ -5,6 +5,7 @@ import { describe } from './describe.ts'
 export const addNamespaceDomain = /* @__PURE__ */ describe<typeof contract.addNamespaceDomain>('games.namespaces.addNamespaceDomain', 'POST', '/cloud/games/{game_id}/namespaces/{namespace_id}/domains', 'developer')
 export const allocateLobby = /* @__PURE__ */ describe<typeof contract.allocateLobby>('lobbies.allocate', 'POST', '/matchmaker/lobbies/allocate', null)
 export const cancelNodeDrain = /* @__PURE__ */ describe<typeof contract.cancelNodeDrain>('nodes.cancelDrain', 'POST', '/nodes/cancel-drain', null)
+export const changeOwnLobby = /* @__PURE__ */ describe<typeof contract.changeOwnLobby>('lobbies.changeOwn', 'PUT', '/matchmaker/lobbies/own', null)
 export const checkMatchmakerVersion = /* @__PURE__ */ describe<typeof contract.checkMatchmakerVersion>('games.matchmaker.checkMatchmakerVersion', 'POST', '/cloud/games/{game_id}/matchmaker/namespaces/{namespace_id}/versions/{version_id}/check', 'developer')
 export const completeAccessTokenVerification = /* @__PURE__ */ describe<typeof contract.completeAccessTokenVerification>('auth.identity.accessToken.completeVerification', 'POST', '/auth/identity/access-token/complete-verification', null)
 export const completeDeviceLink = /* @__PURE__ */ describe<typeof contract.completeDeviceLink>('devices.links.complete', 'POST', '/cloud/devices/links/complete', 'developer')

@@ -63,7 +63,7 @@ test('a server of the SDK becomes ready, is allocated by its first seat, and is 
   await sdk.ready()
   assert.deepEqual(
     lobby.calls.filter((call) => call !== 'setState'),
-    ['ready', 'connected token-anna', 'setPlayers ', 'setClosed false'],
+    ['ready', 'connected token-anna', 'setPlayers ', 'setClosed false', 'keep 0'],
   )
   assert.deepEqual(lobby.view.seats, [])
 
@@ -138,7 +138,7 @@ test('a reservation closes the lobby for its seconds', async (t) => {
   await sdk.allocate()
   assert.deepEqual(
     lobby.calls.filter((call) => call !== 'setState'),
-    ['ready', 'setClosed true', 'setClosed false', 'setClosed true', 'setClosed false'],
+    ['ready', 'setClosed true', 'setClosed false', 'setClosed true', 'setClosed false', 'keep 86400000'],
   )
   const { annotationsMap } = (await sdk.getGameServer()).objectMeta
   assert.match(new Map(annotationsMap).get('agones.dev/last-allocated')!, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)

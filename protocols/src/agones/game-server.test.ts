@@ -1,16 +1,16 @@
 // A game server over a lobby in memory, with a clock of the test: waits, retries, and calls beside each other.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { LobbyError } from '../lobby.ts'
+import { LobbyError, type LobbyFacts } from '../lobby.ts'
 import type { ProtocolOptions } from '../protocol.ts'
 import { TestLobby } from '../test-lobby.ts'
 import { GameServer } from './game-server.ts'
 
-function start(t: TestContext, options: ProtocolOptions = {}) {
+function start(t: TestContext, options: ProtocolOptions = {}, facts: Partial<LobbyFacts> = {}) {
   const now = Date.now()
   t.mock.timers.reset()
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now })
-  const lobby = new TestLobby({ start_ts: now })
+  const lobby = new TestLobby({ start_ts: now, ...facts })
   const server = new GameServer(lobby, options)
   t.after(() => server.close())
   return { lobby, server }
@@ -47,7 +47,105 @@ test('many labels at once are few writes, and the last one has them all', async 
   assert.deepEqual(Object(lobby.state).labels, { 'agones.dev/sdk-turn': '0' })
   await pass(t, server, 2)
   assert.deepEqual(Object(lobby.state).labels, { 'agones.dev/sdk-turn': '99' })
-  assert.deepEqual(lobby.calls, ['setState', 'setState'])
+  const tags = ['0', '99'].map((turn) => `setTags ${JSON.stringify({ turn })}`)
+  assert.deepEqual(lobby.calls, ['setState', tags[0], 'setState', tags[1]])
+})
+
+test('labels are tags of the lobby beside those of its creation, where the game mode has tags', async (t) => {
+  const { lobby, server } = start(t, {}, { tags: { map: 'ice', mood: 'calm' } })
+  server.setLabel('map', 'sand')
+  await settle()
+  assert.equal(lobby.calls.at(-1), 'setTags {"map":"sand","mood":"calm"}')
+
+  const plain = start(t)
+  plain.lobby.setTags = async () => {
+    plain.lobby.calls.push('setTags')
+    throw new LobbyError('MATCHMAKER_TAGS_DISABLED', 'The game mode has no tags.')
+  }
+  for (const turn of ['1', '2', '3']) {
+    plain.server.setLabel('turn', turn)
+    await pass(t, plain.server, 2)
+  }
+  assert.equal(plain.lobby.calls.filter((call) => call === 'setTags').length, 1)
+  assert.deepEqual(plain.lobby.lines, [])
+})
+
+test('a server that allocates itself is kept until it is ready again, and longer than a day', async (t) => {
+  const { lobby, server } = start(t)
+  const keeps = () => lobby.calls.filter((call) => call.startsWith('keep'))
+  await server.ready()
+  lobby.seat('anna')
+  await settle()
+  assert.deepEqual(keeps(), [])
+  await server.allocate()
+  await settle()
+  assert.deepEqual(keeps(), ['keep 86400000'])
+  for (let minute = 0; minute < 13 * 60; minute++) {
+    t.mock.timers.tick(60_000)
+    server.ping()
+  }
+  await settle()
+  assert.deepEqual(keeps(), ['keep 86400000', 'keep 86400000'])
+  await server.ready()
+  await pass(t, server, 1)
+  assert.equal(keeps().at(-1), 'keep 0')
+})
+
+test('find leaves out a lobby whose counter of rooms is full, also after a reservation', async (t) => {
+  const { lobby, server } = start(t, { counters: { rooms: { capacity: 2 } }, room: 'rooms' })
+  const add = (diff: bigint) => server.updateCounter('rooms', { count: undefined, capacity: undefined, diff })
+  await server.ready()
+  add(1n)
+  await pass(t, server, 1)
+  assert.equal(lobby.view.is_closed, false)
+  add(1n)
+  await pass(t, server, 1)
+  assert.equal(lobby.view.is_closed, true)
+  await server.reserve(0n)
+  await server.ready()
+  assert.equal(lobby.view.is_closed, true)
+  add(-1n)
+  await pass(t, server, 1)
+  assert.equal(lobby.view.is_closed, false)
+  await server.reserve(0n)
+  add(1n)
+  add(-1n)
+  await pass(t, server, 1)
+  assert.equal(lobby.view.is_closed, true)
+})
+
+test('a game server goes on after a crash of the program that served it', async (t) => {
+  const options = { counters: { rooms: { capacity: 2 } }, lists: { players: {}, maps: { values: ['ice'] } } }
+  const { lobby, server } = start(t, options)
+  await server.ready()
+  server.setLabel('mode', 'duel')
+  server.updateCounter('rooms', { count: undefined, capacity: 9007199254740993n, diff: 1n })
+  await server.addValue('players', 'anna')
+  await server.connectPlayer('bob')
+  await server.allocate()
+  await settle()
+  server.close()
+
+  const { remembered } = lobby
+  const heir_lobby = Object.assign(new TestLobby(lobby.facts), { remembered })
+  const heir = new GameServer(heir_lobby, options)
+  t.after(() => heir.close())
+  await settle()
+  assert.equal(heir.state, 'Allocated')
+  assert.deepEqual(heir.counter('rooms'), { count: 1n, capacity: 9007199254740993n })
+  assert.deepEqual(heir.list('players').values, ['anna'])
+  assert.deepEqual(heir.players().ids, ['bob'])
+  assert.deepEqual(Object(heir.object()).objectMeta.labels['agones.dev/sdk-mode'], 'duel')
+  assert.deepEqual(heir_lobby.calls, ['keep 86400000'])
+  await heir.addValue('players', 'carl')
+  assert.equal(heir_lobby.calls.at(-1), 'setPlayers anna,carl')
+})
+
+test('the labels and annotations of an allocation are those of the server', (t) => {
+  const agones = { labels: { mode: 'duel', bad: 7 }, annotations: { map: 'ice' } }
+  const { server } = start(t, {}, { config: { agones } })
+  const { labels, annotations } = Object(server.object()).objectMeta
+  assert.deepEqual([labels.mode, labels.bad, annotations.map], ['duel', undefined, 'ice'])
 })
 
 test('a write that failed is repeated with what has changed since', async (t) => {

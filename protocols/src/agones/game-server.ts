@@ -6,9 +6,10 @@ import type { ProtocolOptions } from '../protocol.ts'
 import { CallError, callErrorOf } from './call-error.ts'
 import { addValue, type Counter, type List, removeValue, updateCounter, updateList } from './counts.ts'
 import { HEALTH_RULES, type Health, type HealthRules, isUnhealthy, look, ping, startHealth } from './health.ts'
-import { type Entries, withAnnotation, withLabel } from './metadata.ts'
+import { LaterWrites } from './later-writes.ts'
+import { type Memory, memoryOf, partsOf } from './memory.ts'
+import { type Entries, metadataOf, withAnnotation, withLabel } from './metadata.ts'
 import { createObject, type ObjectParts, PLAYERS_LIST, type Players, stateOf } from './object.ts'
-import { SavedState } from './saved-state.ts'
 import { type Effect, isFinal, type State, type StateEvent, step } from './states.ts'
 import { Watchers } from './watchers.ts'
 
@@ -32,7 +33,9 @@ export class GameServer {
   readonly #lobby: ProtocolLobby
   readonly #rules: HealthRules
   readonly #watchers = new Watchers<Message>()
-  readonly #saved: SavedState
+  readonly #later: LaterWrites
+  /** The counter or list that says how much room there is; null: none does. */
+  readonly #room: string | null
   readonly #forget: () => void
   #parts: ObjectParts
   #health: Health
@@ -47,6 +50,10 @@ export class GameServer {
   #is_seat_waiting = false
   /** Find leaves out the lobby because of a reservation. */
   #has_closed = false
+  /** The server allocated itself, so the platform does not end it while it is empty. */
+  #is_kept = false
+  /** Find leaves out the lobby because there is no room. */
+  #is_full = false
   /** Seats that were given back, which the view can still have for a moment. */
   #given_back: ReadonlySet<string> = new Set()
   #is_closed = false
@@ -54,18 +61,19 @@ export class GameServer {
   constructor(lobby: ProtocolLobby, options: ProtocolOptions, rules: HealthRules = HEALTH_RULES) {
     this.#lobby = lobby
     this.#rules = rules
-    this.#saved = new SavedState(lobby, () => this.#arm())
+    this.#later = new LaterWrites(lobby, { arrangeRoom: () => this.#arrangeRoom(), onDue: () => this.#arm() })
+    this.#room = options.room ?? null
     this.#health = startHealth(rules, lobby.facts.start_ts)
     this.#parts = {
       state: 'Scheduled',
       version: 1,
-      labels: {},
-      annotations: {},
+      ...metadataOf(lobby.facts.config),
       counters: countersOf(options),
       lists: listsOf(options),
       players: null,
       is_draining: lobby.view.is_draining,
     }
+    if (lobby.remembered !== null) this.#restore(lobby.remembered as Memory)
     this.#forget = lobby.onChange(() => this.#viewChanged())
     this.#report()
     this.#arm()
@@ -192,6 +200,18 @@ export class GameServer {
     })
   }
 
+  /** The pings of the time before are not known, so the first look comes later. */
+  #restore(memory: Memory): void {
+    this.#parts = { ...this.#parts, ...partsOf(memory) }
+    this.#health = startHealth(this.#rules, this.#lobby.now())
+    this.#reserve_end_ts = memory.reserve_end_ts
+    this.#has_closed = memory.has_closed
+    this.#is_kept = memory.is_kept
+    this.#is_full = this.#isFull()
+    this.#later.keep(this.#is_kept)
+    if (this.#room !== null) this.#later.saveRoom()
+  }
+
   async #setPlayers(players: Players): Promise<void> {
     await this.#tellPlayers(players.ids)
     this.#change({ players })
@@ -231,6 +251,7 @@ export class GameServer {
       if (this.#has_closed && (state === 'Ready' || state === 'Allocated')) await this.#perform('open')
       // Pings can be missed meanwhile.
       if (isFinal(this.state)) return
+      if (event === 'allocate') this.#is_kept = true
       if (event === 'reserve') this.#reserve_end_ts = reserve_ms === 0 ? null : this.#lobby.now() + reserve_ms
       const is_taken = event === 'seat' && state === 'Allocated' && this.state !== 'Allocated'
       this.#enter(state, event === 'allocate' || is_taken ? this.#allocationNote() : {})
@@ -239,6 +260,10 @@ export class GameServer {
 
   #enter(state: State, note: { annotations?: Entries } = {}): void {
     if (state !== 'Reserved') this.#reserve_end_ts = null
+    const has_left = this.state === 'Allocated' && (state === 'Ready' || state === 'Reserved')
+    if (state !== 'Allocated') this.#is_kept = false
+    if (has_left) this.#later.release()
+    else if (!isFinal(state)) this.#later.keep(this.#is_kept)
     this.#reopen_attempts = 0
     const is_new = state !== this.state
     if (note.annotations !== undefined) this.#save({ state, ...note })
@@ -257,7 +282,7 @@ export class GameServer {
       await lobby.setPlayers([])
     } else {
       if (effect === 'close') this.#has_closed = true
-      await lobby.setClosed(effect === 'close')
+      await lobby.setClosed(effect === 'close' || this.#isFull())
       if (effect === 'open') this.#has_closed = false
     }
   }
@@ -294,7 +319,8 @@ export class GameServer {
   #save(change: Partial<ObjectParts>): void {
     this.#requireRoom(change)
     this.#change(change)
-    this.#saved.set(stateOf(this.#parts))
+    this.#later.saveState(stateOf(this.#parts))
+    if (change.labels !== undefined) this.#later.saveLabels(change.labels)
   }
 
   #requireRoom(change: Partial<ObjectParts>): void {
@@ -307,7 +333,30 @@ export class GameServer {
 
   #change(change: Partial<ObjectParts>): void {
     this.#parts = { ...this.#parts, ...change, version: this.#parts.version + 1 }
+    this.#remember()
+    if (this.#isFull() !== this.#is_full) {
+      this.#is_full = !this.#is_full
+      this.#later.saveRoom()
+    }
     if (this.#watchers.count > 0) this.#watchers.send(this.object())
+  }
+
+  #isFull(): boolean {
+    if (this.#room === null) return false
+    const counter = this.#parts.counters.get(this.#room)
+    if (counter !== undefined) return counter.count >= counter.capacity
+    const list = this.#parts.lists.get(this.#room)
+    return list !== undefined && list.values.length >= list.capacity
+  }
+
+  /** As it is when its turn comes. */
+  async #arrangeRoom(): Promise<void> {
+    await this.#serial(() => this.#lobby.setClosed(this.#has_closed || this.#isFull()))
+  }
+
+  #remember(): void {
+    const rest = { reserve_end_ts: this.#reserve_end_ts, has_closed: this.#has_closed, is_kept: this.#is_kept }
+    this.#lobby.remember(memoryOf(this.#parts, rest))
   }
 
   #report(): void {
@@ -332,7 +381,7 @@ export class GameServer {
     clearTimeout(this.#timer)
     if (this.#is_closed) return
     const looks = isFinal(this.state) ? [] : [this.#health.look_ts]
-    const due = [...looks, this.#reserve_end_ts, this.#saved.due_ts].filter((ts) => ts !== null)
+    const due = [...looks, this.#reserve_end_ts, this.#later.due_ts].filter((ts) => ts !== null)
     if (due.length === 0) return
     const wait_ms = Math.min(Math.max(Math.min(...due) - this.#lobby.now(), 1), TIMER_MS_MAX)
     this.#timer = setTimeout(() => this.#due(), wait_ms).unref()
@@ -340,7 +389,7 @@ export class GameServer {
 
   #due(): void {
     const now = this.#lobby.now()
-    this.#saved.write()
+    this.#later.run()
     this.#look(now)
     if (this.#reserve_end_ts !== null && now >= this.#reserve_end_ts) this.#endReservation(now)
     this.#arm()

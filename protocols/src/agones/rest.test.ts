@@ -159,8 +159,8 @@ test('the calls of the conformance test of Agones have their effects', async (t)
   assert.deepEqual(await call('POST /alpha/player/disconnect', { playerID: '12/34' }), { bool: true })
   assert.deepEqual(await call('POST /shutdown', {}), {})
   assert.deepEqual(
-    lobby.calls.filter((one) => !/setState|setPlayers/.test(one)),
-    ['ready', 'setClosed true', 'setClosed false', 'stop'],
+    lobby.calls.filter((one) => !/setState|setPlayers|setTags/.test(one)),
+    ['ready', 'setClosed true', 'setClosed false', 'keep 86400000', 'stop'],
   )
 })
 

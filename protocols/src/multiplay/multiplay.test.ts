@@ -269,6 +269,8 @@ test('a hold lasts as long as its duration says, and ends when it is deleted', a
   await call('POST', path, { timeout: '1h' })
   assert.equal((await call('DELETE', path)).status, 204)
   assert.deepEqual((await call('GET', path)).body, { expiresAt: 0, held: false })
+  assert.equal((await call('DELETE', path)).status, 204)
+  assert.deepEqual(lobby.calls, ['keep 120000', 'keep 3600000', 'keep 0'])
   for (const timeout of ['25h', '2 minutes', 120]) assert.equal((await call('POST', path, { timeout })).status, 400)
 })
 

@@ -20,6 +20,9 @@ const HOLD_MS_MAX = 24 * 3_600_000
 type ProxyResponse = { status: 200 | 204; body: object | null }
 const NO_CONTENT: ProxyResponse = { status: 204, body: null }
 
+/** What survives a crash of the program that serves the server. */
+type Memory = { is_ready: boolean | null; is_closed: boolean; hold_until_ms: number }
+
 export class ProxyCalls {
   readonly #lobby: ProtocolLobby
   readonly #secret: string
@@ -35,7 +38,18 @@ export class ProxyCalls {
   constructor(lobby: ProtocolLobby, secret: string, onState: () => void) {
     this.#lobby = lobby
     this.#secret = secret
-    this.#onState = onState
+    this.#onState = () => {
+      lobby.remember(this.#memory())
+      onState()
+    }
+    const { is_ready = null, is_closed = false, hold_until_ms = 0 } = (lobby.remembered ?? {}) as Partial<Memory>
+    this.is_ready = is_ready
+    this.#is_closed = is_closed
+    this.#hold_until_ms = hold_until_ms
+  }
+
+  #memory(): Memory {
+    return { is_ready: this.is_ready, is_closed: this.#is_closed, hold_until_ms: this.#hold_until_ms }
   }
 
   async serve(request: HttpRequest, response: HttpResponse): Promise<void> {
@@ -73,8 +87,7 @@ export class ProxyCalls {
       case 'POST v1/servers/{server}/hold':
         return this.#setHold(await readJson(request))
       case 'DELETE v1/servers/{server}/hold':
-        this.#hold_until_ms = 0
-        return NO_CONTENT
+        return this.#endHold()
       case 'POST v1/servers/{server}/reservations':
         return { status: 200, body: this.#reservation() }
       case 'DELETE v1/servers/{server}/reservations':
@@ -122,14 +135,24 @@ export class ProxyCalls {
     this.#onState()
   }
 
-  #setHold(body: unknown): ProxyResponse {
+  async #setHold(body: unknown): Promise<ProxyResponse> {
     const timeout = asRecord(body)?.timeout
     const ms = typeof timeout === 'string' ? parseGoDuration(timeout) : null
     if (ms === null || ms > HOLD_MS_MAX) {
       throw new RequestError(400, 'timeout is a duration of at most 24h. Example: "2m".')
     }
+    await this.#calls.run(() => this.#lobby.keep(Math.ceil(ms)))
     this.#hold_until_ms = this.#lobby.now() + ms
+    this.#onState()
     return { status: 200, body: this.#hold() }
+  }
+
+  async #endHold(): Promise<ProxyResponse> {
+    if (this.#hold_until_ms === 0) return NO_CONTENT
+    await this.#calls.run(() => this.#lobby.keep(0))
+    this.#hold_until_ms = 0
+    this.#onState()
+    return NO_CONTENT
   }
 
   #hold(): { expiresAt: number; held: boolean } {

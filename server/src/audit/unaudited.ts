@@ -40,6 +40,7 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'lobbies.setClosed': PLAYERS,
   'lobbies.setState': PLAYERS,
   'lobbies.setPlayers': PLAYERS,
+  'lobbies.changeOwn': PLAYERS,
   'lobbies.stop': PLAYERS,
   'players.connected': PLAYERS,
   'players.disconnected': PLAYERS,

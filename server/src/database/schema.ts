@@ -706,6 +706,8 @@ type LobbyTable = {
   ready_ts: Date | null
   /** When a lobby that is empty is to be stopped; null while it has players. */
   idle_ts: Date | null
+  /** Its server asked that it does not end as idle before this. */
+  keep_until_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   /** The lobby is no longer wanted from here on; the runner ends what still runs. */
   stop_ts: Date | null
   stop_reason: string | null

@@ -179,6 +179,8 @@ export type Change =
   /** The runner found that the lobby's server stopped responding, or responds again. */
   | { kind: 'lobby_stalled'; lobby_id: string; ms: number; is_stalled: boolean }
   | { kind: 'lobby_state'; lobby_id: string; state: string | null }
+  /** What the lobby's server asked for. `keep_until_ms`: until then the lobby does not count as idle. Absent: unchanged. */
+  | { kind: 'lobby_changed'; lobby_id: string; keep_until_ms?: number | null; tags?: Readonly<Record<string, string>> }
   /** `open_connections`: as the edges last reported; absent: none. */
   | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason; open_connections?: number }
   | { kind: 'player_reserved'; player: PlayerRecord; [LIMITS]?: SeatLimits }

@@ -224,6 +224,7 @@ export const TABLE: Record<string, Row> = {
   'lobbies.setState': LOBBY,
   'lobbies.watchOwn': OWN_LOBBY,
   'lobbies.setPlayers': OWN_LOBBY,
+  'lobbies.changeOwn': OWN_LOBBY,
   'lobbies.stop': OWN_LOBBY,
   'lobbies.getState': {
     ...NAMESPACE,

@@ -199,6 +199,7 @@ function playerCalls(world: World): Record<string, Call> {
     'lobbies.setState': { body: { score: 1 } },
     'lobbies.watchOwn': {},
     'lobbies.setPlayers': { body: { player_ids: [] } },
+    'lobbies.changeOwn': { body: { keep_ms: 0 } },
     'lobbies.getState': { params: { lobby_id: seat.lobby.lobby_id } },
     'lobbies.list': {},
     'players.connected': { body: player },

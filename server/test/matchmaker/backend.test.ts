@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import {
   allocateLobby,
   type BodyOf,
+  changeOwnLobby,
   createCloudToken,
   createGameNamespaceTokenDevelopment,
   createLobby,
@@ -146,7 +147,7 @@ test('an allocation gives each of its players a seat in one new lobby, or does n
   const key = { headers: { 'idempotency-key': randomUUID() } }
   const lobbyCount = async () => (await platform.ctx.db.selectFrom('lobbies').select('lobby_id').execute()).length
 
-  const first = await allocate({ with_code: true, lobby_config: { round: 1 } }, key)
+  const first = await allocate({ with_code: true, lobby_config: { round: 1 }, keep_ms: 3_600_000 }, key)
   await platform.ctx.db
     .selectFrom('lobbies')
     .select(['lobby_config', 'publicity'])
@@ -160,6 +161,8 @@ test('an allocation gives each of its players a seat in one new lobby, or does n
   assert.match(first.lobby.code!, /^[A-Z]{6}$/)
   const server = platform.serverOf(game, first.lobby.lobby_id)
   for (const { token: player_token } of first.players) await server.call(playerConnected, { body: { player_token } })
+  const { keep_until_ts } = await server.call(changeOwnLobby, { body: {} })
+  assert.ok(Date.parse(keep_until_ts!) > Date.now() + 3_000_000)
   const page = platform.as(identity_token)
   const { seats } = await page.call(listOwnSeats, { body: {} })
   assert.deepEqual(

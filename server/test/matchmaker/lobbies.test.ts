@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  changeOwnLobby,
   createLobby,
   type ErrorCode,
   getLobbyState,
@@ -15,7 +16,7 @@ import {
 } from '@musterhost/contract'
 import { idOfName } from '../../src/ids.ts'
 import { ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
-import { MODES, UNKNOWN_ID, unshown } from '../http/steps.ts'
+import { MODES, tooManyTags, UNKNOWN_ID, unshown } from '../http/steps.ts'
 import { startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 
@@ -323,6 +324,60 @@ test('a server sees the seats of its lobby, reports players by id, and ends the 
   assert.deepEqual(await server.call(stopOwnLobby, {}), {})
   assert.deepEqual(unshown(watchOwnLobby, [code]), [])
   assert.deepEqual(unshown(setLobbyPlayers, [code, 'MATCHMAKER_LOBBY_NOT_STARTED']), [])
+})
+
+test('a lobby that its server keeps stays while it is empty, and ends when the server says so', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: 0 } } } })
+  const seat = await game.find()
+  const { lobby_id } = seat.lobby
+  const server = platform.serverOf(game, lobby_id)
+  const { keep_until_ts } = await server.call(changeOwnLobby, { body: { keep_ms: 3_600_000 } })
+  await server.call(playerConnected, { body: { player_token: seat.player.token } })
+  await server.call(setLobbyPlayers, { body: { player_ids: [] } })
+  assert.deepEqual((await server.call(watchOwnLobby, {})).seats, [])
+  assert.deepEqual(await server.call(changeOwnLobby, { body: {} }), { keep_until_ts })
+  const before = await platform.journalEnds()
+  assert.deepEqual(await server.call(changeOwnLobby, { body: { tags: {} } }), { keep_until_ts })
+  assert.equal(await platform.journalEnds(), before)
+
+  assert.deepEqual(await server.call(changeOwnLobby, { body: { keep_ms: 0 } }), {})
+  assert.equal(await platform.stopReasonOf(lobby_id), 'idle')
+  await platform.refuses('MATCHMAKER_LOBBY_STOPPED', () => server.call(changeOwnLobby, { body: { keep_ms: 1 } }))
+})
+
+test('a lobby is found by the tags that its server gave it, and no longer by those of before', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const find = async (tags: Record<string, string>) =>
+    (await game.find({ game_modes: ['tagged'], tags })).lobby.lobby_id
+  const lobby_id = await find({ map: 'ice' })
+  const server = platform.serverOf(game, lobby_id)
+  await server.call(changeOwnLobby, { body: { tags: { map: 'sand' } } })
+  assert.equal(await find({ map: 'sand' }), lobby_id)
+  assert.notEqual(await find({ map: 'ice' }), lobby_id)
+
+  const untagged = platform.serverOf(game, (await game.find()).lobby.lobby_id)
+  for (const [code, asking, tags] of [
+    ['MATCHMAKER_TAGS_DISABLED', untagged, { a: 'b' }],
+    ['MATCHMAKER_TOO_MANY_TAGS', server, tooManyTags()],
+    ['MATCHMAKER_TAG_NAME_TOO_LONG', server, { ['x'.repeat(129)]: 'x' }],
+    ['MATCHMAKER_TAG_TOO_LONG', server, { a: 'x'.repeat(513) }],
+  ] as const) {
+    await platform.refuses(code, () => asking.call(changeOwnLobby, { body: { tags, keep_ms: 1_000 } }))
+  }
+  assert.deepEqual(
+    unshown(changeOwnLobby, [
+      'MATCHMAKER_LOBBY_STOPPED',
+      'MATCHMAKER_TAGS_DISABLED',
+      'MATCHMAKER_TOO_MANY_TAGS',
+      'MATCHMAKER_TAG_NAME_TOO_LONG',
+      'MATCHMAKER_TAG_TOO_LONG',
+    ]),
+    [],
+  )
 })
 
 test('players of a lobby that is starting are not reported yet', async (t) => {

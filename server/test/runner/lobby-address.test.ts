@@ -86,6 +86,7 @@ function lobbyCalls([{ player }, other]: CallerFixture['seats']): Record<
     'lobbies.getState': {},
     'lobbies.watchOwn': {},
     'lobbies.setPlayers': { body: { player_ids: [] } },
+    'lobbies.changeOwn': { body: { keep_ms: 1000 } },
     'players.connected': { body: { player_token: player.token } },
     'players.disconnected': { body: { player_token: player.token } },
     'kv.put': { body: { key, value: { score: 7 } } },

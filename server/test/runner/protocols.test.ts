@@ -1,6 +1,7 @@
 // Servers that speak the protocol of another platform, on the real platform: they call nothing of this one.
 import assert from 'node:assert'
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import {
@@ -12,6 +13,7 @@ import {
   type ResponseOf,
   type VersionConfig,
 } from '@musterhost/contract'
+import { gatewayFolder, readState } from '../../src/runner/protocols/attachments.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { until } from '../support/until.ts'
@@ -130,6 +132,23 @@ for (const network of ['auto', 'machine'] as const) {
     // Elsewhere the port is in the network of the lobby.
     if (network === 'machine')
       await t.test('Agones: Python calls the SDK server by gRPC', (t) => callInPython(t, world))
+
+    if (network === 'machine')
+      await t.test('Agones: a crash of the gateway loses neither labels nor players', async () => {
+        const { lobby_id, seats, ids } = await world.pair('agones')
+        await world.ask(seats[0], `/come?id=${ids[0]}`)
+        const folder = gatewayFolder(join(world.platform.ctx.config.data_dir, 'lobbies'))
+        const killed = readState(folder)!.process
+        process.kill(killed.pid, 'SIGKILL')
+        await until('another gateway runs', () => readState(folder)!.process.pid !== killed.pid)
+        // The server adds its second player to a list that has the first one.
+        await until('the server is served', () => world.ask(seats[1], `/come?id=${ids[1]}`).catch(() => false))
+        type Known = { object_meta: { labels: Record<string, string> }; status: { state: string } }
+        const { object_meta, status } = await world.ask<Known>(seats[0], '/')
+        assert.deepStrictEqual([object_meta.labels['agones.dev/sdk-map'], status.state], ['cliff', 'Allocated'])
+        const connections = await world.connections(lobby_id)
+        assert.deepStrictEqual([connections.get(ids[0]), connections.get(ids[1])], [true, true])
+      })
 
     await t.test('GSDK: Active with the first seat, and players by heartbeats', async () => {
       const { lobby_id, seats, ids } = await world.pair('gsdk')

@@ -31,6 +31,7 @@ export type ProtocolSurroundings = {
 export class DevProtocolLobby implements ProtocolLobby {
   readonly facts: LobbyFacts
   view: LobbyView
+  readonly remembered = null
   readonly #around: ProtocolSurroundings
   readonly #listeners = new Set<() => void>()
   readonly #forgets: readonly (() => void)[]
@@ -59,6 +60,15 @@ export class DevProtocolLobby implements ProtocolLobby {
   async setState(state: unknown): Promise<void> {
     this.#around.lobby.setState(JSON.stringify(state) ?? 'null')
   }
+
+  /** Find of `muster dev` gives the one lobby, which has no tags. */
+  async setTags(): Promise<void> {}
+
+  /** The lobby of `muster dev` does not end because it is empty. */
+  async keep(): Promise<void> {}
+
+  /** The endpoint lives as long as the server. */
+  remember(): void {}
 
   async connected(player_token: string): Promise<void> {
     const { seats } = this.#around

@@ -14,6 +14,7 @@ import { statements as spectators } from './0111-spectators.ts'
 import { statements as rollouts } from './0112-rollouts.ts'
 import { statements as matchWaits } from './0113-match-waits.ts'
 import { statements as protocolReports } from './0114-protocol-reports.ts'
+import { statements as keptLobbies } from './0115-kept-lobbies.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -36,4 +37,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0112-rollouts', statements: rollouts },
   { name: '0113-match-waits', statements: matchWaits },
   { name: '0114-protocol-reports', statements: protocolReports },
+  { name: '0115-kept-lobbies', statements: keptLobbies },
 ]

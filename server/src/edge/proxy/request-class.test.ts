@@ -21,6 +21,7 @@ test('finds, joins, creates and calls of lobbies are of class seat', () => {
     'lobbies.setClosed',
     'lobbies.setState',
     'lobbies.setPlayers',
+    'lobbies.changeOwn',
     'lobbies.stop',
     'lobbies.result',
     'players.connected',

@@ -19,6 +19,7 @@ import * as decide from './decide.ts'
 import { CONNECTED_MS_MAX } from './decide.ts'
 import { apply, dropHolds, forget, load, postpone, setIdleRules } from './evolve.ts'
 import { BrokenLaw } from './laws.ts'
+import { changeOwn } from './own-lobby.ts'
 import { Book, MEMORY_MS } from './state.ts'
 
 const refused = (code: string) => ({ refused: code })
@@ -145,9 +146,11 @@ test('the time in which the platform was away moves every deadline by exactly th
   const starting = grantIn(book, decide.create(book, { ...requestedSeat(), plan: lobbyPlan() }, ids(), at(START_MS)))
   const empty = runningLobby(book, ids, START_MS)
   grantIn(book, decide.release(book, empty.player_id, START_MS))
+  grantIn(book, changeOwn(book, { lobby_id: empty.lobby_id, keep_ms: 3_600 * SECOND }, START_MS))
   const deadlines = () => ({
     seat: book.players.get(reserved.player_id)!.deadline_ms,
     idle: book.lobbies.get(empty.lobby_id)!.idle_ms!,
+    keep: book.lobbies.get(empty.lobby_id)!.keep_until_ms!,
     ready: book.lobbies.get(starting.lobby_id)!.ready_deadline_ms,
   })
   const before = deadlines()
@@ -157,6 +160,7 @@ test('the time in which the platform was away moves every deadline by exactly th
   assert.deepEqual(deadlines(), {
     seat: before.seat + moved_ms,
     idle: before.idle + moved_ms,
+    keep: before.keep + moved_ms,
     ready: before.ready + moved_ms,
   })
   assert.equal(book.nextDueMs(), due_ms + moved_ms)
@@ -209,6 +213,7 @@ test('an undo restores exactly what was there, for every kind of change', () => 
     decide.setClosed(book, seat.lobby_id, true),
     decide.setStalled(book, seat.lobby_id, true, START_MS + 1),
     decide.setState(book, seat.lobby_id, '{}'),
+    changeOwn(book, { lobby_id: seat.lobby_id, keep_ms: 5, tags: { map: 'ice' } }, START_MS + 1),
     decide.connected(book, { ...seat, connect_key: 'key' }, START_MS + 1),
     decide.disconnected(book, { ...seat, disconnect_key: 'key' }, START_MS + 1),
     decide.release(book, starting.player_id, START_MS + 1),

@@ -11,7 +11,7 @@ import {
 import type { VerifiedClient } from './captcha-memory.ts'
 import type { HeldIds, Undo } from './commands.ts'
 import type { IdleRules } from './idle.ts'
-import { arrange, countLive, enter, exit, forgetLobby, forgetPlayer, remember, schedule } from './indexes.ts'
+import { arrange, countLive, enter, exit, forgetLobby, forgetPlayer, leaveTags, remember, schedule } from './indexes.ts'
 import { requireLaw } from './laws.ts'
 import {
   endOf,
@@ -32,6 +32,7 @@ import { type Book, MEMORY_MS } from './state.ts'
 const FORGOTTEN_MAX = 10_000
 
 type LobbyStopped = Extract<Change, { kind: 'lobby_stopped' }>
+type LobbyChanged = Extract<Change, { kind: 'lobby_changed' }>
 
 /** Makes a change true. The change must come from a decision on this very state. */
 export function apply(book: Book, change: Change): Undo {
@@ -48,6 +49,8 @@ export function apply(book: Book, change: Change): Undo {
       return stall(book, book.lobby(change.lobby_id), change.ms, change.is_stalled)
     case 'lobby_state':
       return patchLobby(book, book.lobby(change.lobby_id), { state: change.state })
+    case 'lobby_changed':
+      return changeLobby(book, book.lobby(change.lobby_id), change)
     case 'lobby_stopped':
       return stopLobby(book, book.lobby(change.lobby_id), change)
     case 'player_reserved':
@@ -125,6 +128,7 @@ export function postpone(book: Book, by_ms: number): void {
     if (lobby.stop_ms !== null) continue
     lobby.ready_deadline_ms += by_ms
     if (lobby.idle_ms !== null) lobby.idle_ms += by_ms
+    if (lobby.keep_until_ms !== null) lobby.keep_until_ms += by_ms
     arrange(book, lobby)
   }
   for (const player of book.players.values()) {
@@ -220,6 +224,18 @@ function stall(book: Book, lobby: Lobby, ms: number, is_stalled: boolean): Undo 
   const { idle_ms } = lobby
   if (!is_stalled || idle_ms === null) return patchLobby(book, lobby, { is_stalled })
   return patchLobby(book, lobby, { is_stalled, idle_ms: Math.max(idle_ms, ms + lobby.idle_grace_ms) })
+}
+
+/** The indexes find a lobby by its tags, so it leaves them before its tags change. */
+function changeLobby(book: Book, lobby: Lobby, { keep_until_ms, tags }: LobbyChanged): Undo {
+  const kept = keep_until_ms === undefined ? {} : { keep_until_ms }
+  if (tags === undefined) return patchLobby(book, lobby, kept)
+  leaveTags(book, lobby)
+  const undo = patchLobby(book, lobby, { ...kept, tags })
+  return () => {
+    leaveTags(book, lobby)
+    undo()
+  }
 }
 
 function stopLobby(book: Book, lobby: Lobby, { ms, reason, open_connections }: LobbyStopped): Undo {

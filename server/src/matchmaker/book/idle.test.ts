@@ -13,6 +13,7 @@ import type { LobbyPlan } from './commands.ts'
 import * as decide from './decide.ts'
 import { setConnections, setIdleRules, setReported } from './evolve.ts'
 import { NONE_REPORTED_MS } from './idle.ts'
+import { changeOwn } from './own-lobby.ts'
 import { Book } from './state.ts'
 
 const GRACE_MS = 15_000
@@ -50,6 +51,33 @@ test('a lobby whose server never reports players is idle from when its last conn
     ms: LATE_MS + GRACE_MS,
     reason: 'idle',
   })
+})
+
+test('a lobby that its server keeps outlives its grace and its version, waits for no players, and ends after that time', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id, ...seat } = runningLobby(book, ids, START_MS)
+  grantIn(book, changeOwn(book, { lobby_id, keep_ms: 3_600_000 }, START_MS))
+  grantIn(book, decide.connected(book, { ...seat, lobby_id, player_id, connect_key: null }, START_MS))
+  grantIn(book, decide.disconnected(book, { lobby_id, player_id, disconnect_key: null }, START_MS))
+  setIdleRules(book, { version_id: 'another', idle_max: () => 1 })
+  assert.deepEqual(expireAll(book, LATE_MS - 1), [])
+  const { version_id, region, game_mode } = book.lobby(lobby_id)
+  assert.equal(book.idle.count({ version_id, region, game_mode }), 0)
+  const decision = changeOwn(book, { lobby_id }, LATE_MS - 1)
+  assert.deepEqual(decision, { changes: [], result: { keep_until_ms: LATE_MS } })
+  assert.equal(expireAll(book, LATE_MS).length, 1)
+  assert.deepEqual(changeOwn(book, { lobby_id, keep_ms: 1 }, LATE_MS), { refused: 'MATCHMAKER_LOBBY_STOPPED' })
+})
+
+test('a lobby that its server no longer keeps is idle as any other', () => {
+  const book = new Book()
+  const { lobby_id, player_id } = runningLobby(book, idSource(), START_MS)
+  grantIn(book, changeOwn(book, { lobby_id, keep_ms: 3_600_000 }, START_MS))
+  grantIn(book, decide.release(book, player_id, START_MS))
+  grantIn(book, changeOwn(book, { lobby_id, keep_ms: 0 }, START_MS))
+  assert.deepEqual(expireAll(book, START_MS + GRACE_MS - 1), [])
+  assert.equal(expireAll(book, START_MS + GRACE_MS).length, 1)
 })
 
 test('a missing report ends no lobby whose server never reports players, and keeps no other', () => {

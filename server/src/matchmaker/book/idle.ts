@@ -5,6 +5,8 @@
 //
 // A server that never calls `connected` may have players that the book does not know. Its lobby is idle only while the edges
 // report no open connection to it, and it is stopped only after such a report. So a missing report never stops a lobby.
+//
+// A server may ask that its lobby is kept. Such a lobby is not counted, and is stopped after its grace and that time.
 
 import { createHeap, type Heap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
@@ -32,7 +34,9 @@ export const NONE_REPORTED_MS = Number.NEGATIVE_INFINITY
 /** `by_grace`, `by_empty`: the same lobbies by the end and by the begin of their grace. `next`: is stopped at `due_ms`. */
 type Lobbies = { by_grace: Heap<Lobby>; by_empty: Heap<Lobby>; next: Lobby | undefined; due_ms: number }
 /** `reporting`: lobbies whose server has reported players. `silent`: all others. */
-type IdleGroup = { key: LobbyKey; is_counted: boolean; reporting: Lobbies; silent: Lobbies }
+type IdleGroup = { key: LobbyKey; kind: IdleKind; reporting: Lobbies; silent: Lobbies }
+/** `counted`: a find can get the lobby. `kept`: its server asked for it. */
+type IdleKind = 'counted' | 'uncounted' | 'kept'
 
 export class Idle {
   readonly #mayStay: (key: LobbyKey) => number | null
@@ -55,9 +59,9 @@ export class Idle {
       if (before !== undefined) this.#leave(lobby, before)
       return
     }
-    const is_counted = isCounted(lobby)
-    if (before !== undefined && before.is_counted !== is_counted) this.#leave(lobby, before)
-    const group = this.#groupFor(lobby, is_counted)
+    const kind = kindOf(lobby)
+    if (before !== undefined && before.kind !== kind) this.#leave(lobby, before)
+    const group = this.#groupFor(lobby, kind)
     const { reporting, silent } = group
     const into = lobby.has_reported_players ? reporting : silent
     const from = lobby.has_reported_players ? silent : reporting
@@ -85,13 +89,13 @@ export class Idle {
 
   /** Lobbies that wait for players under a key. */
   count(key: LobbyKey): number {
-    const group = this.#groups.get(textOf(key, true))
+    const group = this.#groups.get(textOf(key, 'counted'))
     return group === undefined ? 0 : sizeOf(group)
   }
 
   /** A ready lobby of a key without players, which a find can get. */
   emptyLobby(key: LobbyKey): Lobby | undefined {
-    const group = this.#groups.get(textOf(key, true))
+    const group = this.#groups.get(textOf(key, 'counted'))
     const lobby = group?.reporting.by_empty.peek() ?? group?.silent.by_empty.peek()
     return lobby === undefined || lobby.held_count > 0 || lobby.ready_ms === null ? undefined : lobby
   }
@@ -111,8 +115,8 @@ export class Idle {
     this.#reported_ms = reported_ms
   }
 
-  #groupFor(lobby: Lobby, is_counted: boolean): IdleGroup {
-    const text = textOf(lobby, is_counted)
+  #groupFor(lobby: Lobby, kind: IdleKind): IdleGroup {
+    const text = textOf(lobby, kind)
     let group = this.#groups.get(text)
     if (group === undefined) {
       const { version_id, region, game_mode } = lobby
@@ -120,7 +124,7 @@ export class Idle {
         ...{ by_grace: createHeap(isSooner), by_empty: createHeap(isEmptyLonger), next: undefined, due_ms: 0 },
       })
       const key = { version_id, region, game_mode }
-      group = { key, is_counted, reporting: newLobbies(), silent: newLobbies() }
+      group = { key, kind, reporting: newLobbies(), silent: newLobbies() }
       this.#groups.set(text, group)
     }
     return group
@@ -135,16 +139,17 @@ export class Idle {
 
   #setNext(group: IdleGroup, lobbies: Lobbies): void {
     const stay_max = this.#mayStay(group.key)
-    const is_silent = lobbies === group.silent
-    lobbies.next = stay_max === null && is_silent ? lobbies.by_empty.peek() : lobbies.by_grace.peek()
+    const ends_at_once = stay_max === null && group.kind !== 'kept'
+    lobbies.next = ends_at_once && lobbies === group.silent ? lobbies.by_empty.peek() : lobbies.by_grace.peek()
     lobbies.due_ms = this.#dueOf(group, lobbies.next, stay_max)
   }
 
-  /** Lobbies of a key that is ending get no grace. */
+  /** Lobbies of a key that is ending get no grace, but are kept. */
   #dueOf(group: IdleGroup, next: Lobby | undefined, stay_max: number | null): number {
     if (next === undefined) return Number.POSITIVE_INFINITY
+    if (group.kind === 'kept') return graceEnd(next)
     if (stay_max === null) return next.has_reported_players ? 0 : emptySince(next)
-    if (group.is_counted && sizeOf(group) <= stay_max) return Number.POSITIVE_INFINITY
+    if (group.kind === 'counted' && sizeOf(group) <= stay_max) return Number.POSITIVE_INFINITY
     return graceEnd(next)
   }
 
@@ -158,7 +163,7 @@ export class Idle {
     }
     this.#due.remove(group)
     this.#silent_due.remove(group)
-    this.#groups.delete(textOf(group.key, group.is_counted))
+    this.#groups.delete(textOf(group.key, group.kind))
   }
 
   /** A silent lobby is stopped only when a report from after its grace shows no connection. */
@@ -185,9 +190,9 @@ function isIdle(lobby: Lobby): boolean {
   return lobby.has_reported_players || lobby.connection_count === 0
 }
 
-/** The end of an idle lobby's grace. */
-function graceEnd({ idle_ms, quiet_ms, has_reported_players }: Lobby): number {
-  return has_reported_players ? idle_ms! : Math.max(idle_ms!, quiet_ms ?? 0)
+/** The end of an idle lobby's grace, and of the time for which it is kept. */
+function graceEnd({ idle_ms, quiet_ms, keep_until_ms, has_reported_players }: Lobby): number {
+  return Math.max(idle_ms!, keep_until_ms ?? 0, has_reported_players ? 0 : (quiet_ms ?? 0))
 }
 
 function emptySince(lobby: Lobby): number {
@@ -195,12 +200,14 @@ function emptySince(lobby: Lobby): number {
 }
 
 /** Only a lobby that a find can get waits for players. */
-function isCounted(lobby: Lobby): boolean {
-  return !lobby.is_custom && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
+function kindOf(lobby: Lobby): IdleKind {
+  if (lobby.keep_until_ms !== null) return 'kept'
+  const is_found = !lobby.is_custom && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
+  return is_found ? 'counted' : 'uncounted'
 }
 
-function textOf({ version_id, region, game_mode }: LobbyKey, is_counted: boolean): string {
-  return `${version_id}\n${region}\n${game_mode}\n${is_counted}`
+function textOf({ version_id, region, game_mode }: LobbyKey, kind: IdleKind): string {
+  return `${version_id}\n${region}\n${game_mode}\n${kind}`
 }
 
 function isEmptyLonger(a: Lobby, b: Lobby): boolean {

@@ -13,6 +13,13 @@ export function arrange(book: Book, lobby: Lobby): void {
   schedule(book, lobby)
 }
 
+/** To be called before the tags of a lobby change; `arrange` after it. */
+export function leaveTags(book: Book, lobby: Lobby): void {
+  book.open_lobbies.remove(lobby)
+  book.matching.remove(lobby)
+  book.spectating?.remove(lobby)
+}
+
 /** To be called at once after a change of an end: a heap tolerates one item out of its place, but not two. */
 export function schedule({ due, ended }: Book, timed: Lobby | Player): void {
   const has_ended = hasEnded(timed)
@@ -83,9 +90,7 @@ export function forgetPlayer(book: Book, player: Player): void {
 export function forgetLobby(book: Book, lobby: Lobby): void {
   book.lobbies.delete(lobby.lobby_id)
   if (lobby.code != null && book.lobby_codes.get(lobby.code) === lobby) book.lobby_codes.delete(lobby.code)
-  book.open_lobbies.remove(lobby)
-  book.matching.remove(lobby)
-  book.spectating?.remove(lobby)
+  leaveTags(book, lobby)
   book.listing.remove(lobby)
   book.idle.remove(lobby)
   book.due.remove(lobby)

@@ -14,6 +14,8 @@ export type Lobby = LobbyRecord & {
   has_reported_players: boolean
   /** When an empty lobby may be stopped; null while it has players. */
   idle_ms: number | null
+  /** Its server asked that it does not end as idle before this. Null: it did not. */
+  keep_until_ms: number | null
   stop_ms: number | null
   stop_reason: StopReason | null
   /** Seats that expired while the edge held open connections to the lobby. */
@@ -88,6 +90,7 @@ export function newLobby(record: LobbyRecord): Lobby {
     ready_ms: null,
     has_reported_players: false,
     idle_ms: record.create_ms + record.idle_grace_ms,
+    keep_until_ms: null,
     stop_ms: null,
     stop_reason: null,
     seats_expired_while_connected: 0,

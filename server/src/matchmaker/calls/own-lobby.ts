@@ -1,12 +1,13 @@
 // What the server of a lobby asks and does about its own lobby, beside what lobbies.ts has.
 import { createHash } from 'node:crypto'
-import { ApiError, type ResponseOf, type watchOwnLobby } from '@musterhost/contract'
+import { ApiError, type BodyOf, type changeOwnLobby, type ResponseOf, type watchOwnLobby } from '@musterhost/contract'
 import type { CallerOf } from '../../tokens/caller.ts'
 import * as decide from '../book/decide.ts'
 import { type Lobby, type Player, seatsIn } from '../book/lobby.ts'
-import { setPlayers } from '../book/reported-players.ts'
+import { changeOwn, setPlayers } from '../book/own-lobby.ts'
 import type { Book } from '../book/state.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
+import { checkTags } from '../seats/request.ts'
 import { readPlayerToken } from './players.ts'
 
 /** The label of player tokens. No id begins so. */
@@ -50,6 +51,28 @@ export async function reportPlayers(ctx: MatchmakerContext, server: Server, play
 /** The id in a valid player token. Every other text stands for itself. */
 function playerIdOf(ctx: MatchmakerContext, sent: string): string {
   return sent.startsWith(TOKEN_LABEL) ? (readPlayerToken(ctx, sent)?.player_id ?? sent) : sent
+}
+
+export async function changeOwnLobbyOf(
+  ctx: MatchmakerContext,
+  { namespace_id, lobby_id }: Server,
+  { keep_ms, tags }: BodyOf<typeof changeOwnLobby>,
+): Promise<ResponseOf<typeof changeOwnLobby>> {
+  if (tags !== undefined) await requireTags(ctx, { namespace_id, lobby_id }, tags)
+  const asked = { lobby_id, ...(keep_ms !== undefined && { keep_ms }), ...(tags !== undefined && { tags }) }
+  const { keep_until_ms } = await ctx.books.commit(namespace_id, (book, { now_ms }) => changeOwn(book, asked, now_ms))
+  return keep_until_ms === null ? {} : { keep_until_ts: new Date(keep_until_ms).toISOString() }
+}
+
+async function requireTags(
+  ctx: MatchmakerContext,
+  { namespace_id, lobby_id }: Pick<Server, 'namespace_id' | 'lobby_id'>,
+  tags: Readonly<Record<string, string>>,
+): Promise<void> {
+  const lobby = ctx.books.book(namespace_id)?.lobbies.get(lobby_id)
+  const mode = lobby && (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
+  if (mode === undefined) throw new ApiError('MATCHMAKER_LOBBY_STOPPED')
+  checkTags([mode], tags)
 }
 
 export async function stopOwn(ctx: MatchmakerContext, { namespace_id, lobby_id }: Server) {

@@ -5,6 +5,7 @@ import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
 import { type Prepared, prepare, preparedText } from '../../text/json-text.ts'
 import type { AllocatedPlayer, LobbyPlan } from '../book/commands.ts'
 import type { Player } from '../book/lobby.ts'
+import { changeOwn } from '../book/own-lobby.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import { playerTokenFor, seatAnswer } from './answer.ts'
 import type { MatchmakerContext, Seat } from './context.ts'
@@ -106,8 +107,20 @@ function allocatedPlayer({ address, identity_id }: Body['players'][number]): All
   return { client_ip, client_key: client_ip === null ? null : clientKey(client_ip), identity_id: identity_id ?? null }
 }
 
+/** With `keep_ms` the lobby is kept from now on, when it is ready. After a hang-up there is no answer, so it is not kept. */
+export function allocationAnswerFor({ keep_ms }: Body) {
+  return async (ctx: MatchmakerContext, request: SeatRequest, seat: Seat): Promise<Prepared<Answer>> => {
+    if (keep_ms !== undefined) {
+      const { lobby_id } = seat
+      const { namespace_id } = request.requester
+      await ctx.books.commit(namespace_id, (book, { now_ms }) => changeOwn(book, { lobby_id, keep_ms }, now_ms))
+    }
+    return allocationAnswer(ctx, request, seat)
+  }
+}
+
 /** The lobby as in the seat of its first player, and the tokens of all players. */
-export async function allocationAnswer(
+async function allocationAnswer(
   ctx: MatchmakerContext,
   { requester: { namespace_id }, asked }: SeatRequest,
   seat: Seat,

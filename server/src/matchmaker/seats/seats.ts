@@ -20,7 +20,7 @@ import type { WaitEnd } from '../shards/seat-waiters.ts'
 import { continuesElsewhere } from '../shards/shard-moved.ts'
 import type { Patience } from '../shards/waiters.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
-import { allocateRequest, allocationAnswer, callOfFirstPlayer } from './allocate.ts'
+import { allocateRequest, allocationAnswerFor, callOfFirstPlayer } from './allocate.ts'
 import { seatAnswer } from './answer.ts'
 import { type CaptchaGate, checkCaptcha } from './captcha/captcha.ts'
 import { commitSeat } from './commit-seat.ts'
@@ -56,7 +56,7 @@ export const createSeat = (service: SeatService, call: Call<typeof createLobby>)
   requestSeat(service, createLobby, call, createRequest, answerSeat)
 
 export const allocateSeats = async (service: SeatService, call: SeatCall<BodyOf<typeof allocateLobby>>) =>
-  requestSeat(service, allocateLobby, callOfFirstPlayer(call), allocateRequest, allocationAnswer)
+  requestSeat(service, allocateLobby, callOfFirstPlayer(call), allocateRequest, allocationAnswerFor(call.body))
 
 const answerSeat: AnswerWith<ResponseOf<typeof findLobby>> = (ctx, { requester, latencies_ms }, seat) =>
   seatAnswer(ctx, requester.namespace_id, seat, latencies_ms)

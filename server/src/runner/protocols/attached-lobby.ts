@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ApiError,
+  changeOwnLobby,
   type Operation,
   playerConnected,
   playerDisconnected,
@@ -32,11 +33,16 @@ const PAUSE_MS_MIN = 50
 const PAUSE_MS_MAX = 1_000
 /** How often a report is passed on that says nothing new but a later time. */
 const REPORT_EVERY_MS = 30_000
+/** Between two writes of what is remembered. A crash loses at most the changes of this time. */
+const REMEMBER_EVERY_MS = 50
 /** Lines for the log of the lobby that wait for the runner. Later ones are dropped. */
 const LINES_MAX = 100
 const TEMPORARY: ReadonlySet<string> = new Set(['API_NOT_AVAILABLE', 'API_RATE_LIMIT', 'INTERNAL_ERROR'])
 /** The lobby has ended, as the platform says. */
 const ENDED: ReadonlySet<string> = new Set(['MATCHMAKER_LOBBY_STOPPED', 'TOKEN_REVOKED', 'TOKEN_INVALID'])
+
+/** `write`: writes what a later gateway gets as `remembered`. `onEnd`: called once, when the lobby has ended. */
+type Surroundings = { remembered: unknown; write: (value: unknown) => void; onEnd: () => void }
 
 export class AttachedLobby implements ProtocolLobby {
   readonly facts: LobbyFacts
@@ -53,9 +59,19 @@ export class AttachedLobby implements ProtocolLobby {
   /** The report that was taken last, and when. */
   #taken: { report: ProtocolReport; ms: number } | null = null
 
-  /** `onEnd`: called once, when the lobby has ended. */
-  constructor({ facts, api_url, token, options, has_edge_seats }: Attachment, onEnd: () => void) {
+  readonly remembered: unknown
+  readonly #write: (value: unknown) => void
+  #to_write: { value: unknown } | null = null
+  #written_ms = Number.NEGATIVE_INFINITY
+  #write_timer: NodeJS.Timeout | undefined
+
+  constructor(
+    { facts, api_url, token, options, has_edge_seats }: Attachment,
+    { remembered, write, onEnd }: Surroundings,
+  ) {
     this.facts = facts
+    this.remembered = remembered
+    this.#write = write
     this.#has_edge_seats = has_edge_seats
     this.#client = createClient({ url: api_url, token, send })
     this.#is_ended_when_unhealthy = options.end_unhealthy ?? false
@@ -79,6 +95,14 @@ export class AttachedLobby implements ProtocolLobby {
     await this.#call(setLobbyState, { body: state })
   }
 
+  async setTags(tags: Readonly<Record<string, string>>): Promise<void> {
+    await this.#call(changeOwnLobby, { body: { tags } })
+  }
+
+  async keep(keep_ms: number): Promise<void> {
+    await this.#call(changeOwnLobby, { body: { keep_ms } })
+  }
+
   async connected(player_token: string): Promise<void> {
     if (!this.#has_edge_seats) await this.#call(playerConnected, { body: { player_token } })
   }
@@ -95,6 +119,14 @@ export class AttachedLobby implements ProtocolLobby {
 
   async stop(): Promise<void> {
     await this.#call(stopOwnLobby, {})
+  }
+
+  remember(value: unknown): void {
+    this.#to_write = { value }
+    if (this.#write_timer !== undefined) return
+    const wait_ms = this.#written_ms + REMEMBER_EVERY_MS - performance.now()
+    if (wait_ms <= 0) this.#writeNow()
+    else this.#write_timer = setTimeout(() => this.#writeNow(), wait_ms)
   }
 
   report(report: ProtocolReport): void {
@@ -135,8 +167,18 @@ export class AttachedLobby implements ProtocolLobby {
   }
 
   close(): void {
+    clearTimeout(this.#write_timer)
     this.#closing.abort()
     this.#listeners.clear()
+  }
+
+  #writeNow(): void {
+    this.#write_timer = undefined
+    const waiting = this.#to_write
+    if (waiting === null) return
+    this.#to_write = null
+    this.#written_ms = performance.now()
+    this.#write(waiting.value)
   }
 
   async #call<O extends Operation>(operation: O, input: CallInput<O>): Promise<ResponseOf<O>> {

@@ -3,6 +3,7 @@
 //
 //   <lobbies>/.platform/protocols/<version>/gateway.json     the gateway that runs: GatewayState
 //   <lobbies>/.platform/protocols/<version>/<lobby id>.json  a lobby: Attachment, with its token
+//   <lobbies>/.platform/protocols/<version>/<lobby id>.memory.json  what its protocol needs after a crash of the gateway
 //
 // Each version of the program has a folder and a gateway of its own. An earlier one serves its lobbies until they end.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -55,6 +56,20 @@ export function writeAttachment(folder: string, attachment: Attachment): void {
 
 export function removeAttachment(folder: string, lobby_id: string): void {
   rmSync(join(folder, `${lobby_id}.json`), { force: true })
+  rmSync(memoryFile(folder, lobby_id), { force: true })
+}
+
+export function writeMemory(folder: string, lobby_id: string, value: unknown): void {
+  writeWhole(memoryFile(folder, lobby_id), value)
+}
+
+/** Null: there is none. */
+export function readMemory(folder: string, lobby_id: string): unknown {
+  return readWhole(memoryFile(folder, lobby_id))
+}
+
+function memoryFile(folder: string, lobby_id: string): string {
+  return join(folder, `${lobby_id}.memory.json`)
 }
 
 /** Null: there is none. */

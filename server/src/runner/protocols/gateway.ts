@@ -19,9 +19,11 @@ import {
   type Attachment,
   attachedLobbies,
   readAttachment,
+  readMemory,
   readState,
   removeAttachment,
   writeAttachment,
+  writeMemory,
   writeState,
 } from './attachments.ts'
 
@@ -79,7 +81,11 @@ class Gateway {
     if (attachment === null) throw new Error('there is no such attachment')
     if (this.#served.size >= LOBBIES_MAX) throw new Error('the gateway serves as many lobbies as it can')
     const protocol = await loadProtocol(attachment.protocol)
-    const lobby = new AttachedLobby(attachment, () => this.#markEnded(lobby_id))
+    const lobby = new AttachedLobby(attachment, {
+      remembered: readMemory(this.#folder, lobby_id),
+      write: (value) => writeMemory(this.#folder, lobby_id, value),
+      onEnd: () => this.#markEnded(lobby_id),
+    })
     const endpoint = protocol.open(lobby, attachment.options, attachment.secret)
     const served: Served = { attachment, lobby, endpoint, server: null, since_ms: performance.now(), ended_ms: null }
     this.#served.set(lobby_id, served)

@@ -65,6 +65,7 @@ function assertSameLobbies(book: Book, reference: PlainBook): number {
         seats.length,
       ],
     )
+    assert.deepEqual([lobby.keep_until_ms, lobby.tags], [expected.kept_until, expected.plan.tags])
     assert.deepEqual(
       [lobby.has_reported_players, lobby.seats_expired_while_connected, lobby.connections_at_stop],
       [expected.has_reported_players, expected.expired_while_connected, expected.connections_at_stop],

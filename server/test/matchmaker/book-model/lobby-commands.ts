@@ -1,9 +1,10 @@
 // What lobby servers and the platform report about lobbies.
 import * as decide from '../../../src/matchmaker/book/decide.ts'
+import { changeOwn } from '../../../src/matchmaker/book/own-lobby.ts'
 import * as plain from '../plain-book/lobbies.ts'
 import { at, VERSION } from '../plain-requests.ts'
 import { type Command, withoutResult } from './draw.ts'
-import { pick } from './steps.ts'
+import { pick, TAGS } from './steps.ts'
 
 export const LOBBY_COMMANDS = {
   ready({ book, reference, lobby, now_ms }) {
@@ -15,6 +16,16 @@ export const LOBBY_COMMANDS = {
     return {
       decision: decide.setClosed(book, lobby, closed),
       expected: plain.patchLobby(reference, lobby, { closed }),
+    }
+  },
+
+  changed({ book, reference, lobby, actor, choice, now_ms }) {
+    const keep = pick([undefined, 0, 500, 60_000, 600_000], choice)
+    const tags = pick([undefined, ...TAGS], actor)
+    const asked = { lobby_id: lobby, ...(keep !== undefined && { keep_ms: keep }), ...(tags !== undefined && { tags }) }
+    return {
+      decision: withoutResult(changeOwn(book, asked, now_ms)),
+      expected: plain.changeOwn(reference, lobby, { keep, tags }, now_ms),
     }
   },
 

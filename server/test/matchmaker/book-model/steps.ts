@@ -51,6 +51,7 @@ export const KINDS = [
     'look_at_party',
   ],
   ...['connections', 'connections', 'connections', 'edge_report', 'edge_report'],
+  ...['changed', 'changed'],
 ] as const
 export const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 export const IDENTITIES = ['ada', 'grace', 'joan', 'mary']

@@ -9,7 +9,8 @@ export const isOutdated = (book: PlainBook): boolean => book.idle.version !== nu
 export const isEnding = (book: PlainBook): boolean => book.draining.includes(VERSION) || isOutdated(book)
 const emptySince = ({ empty_since, closed_since, has_reported_players }: PlainLobby): number =>
   has_reported_players ? empty_since! : Math.max(empty_since!, closed_since ?? 0)
-const graceEnd = (lobby: PlainLobby): number => emptySince(lobby) + lobby.plan.idle_grace_ms
+const graceEnd = (lobby: PlainLobby): number =>
+  Math.max(emptySince(lobby) + lobby.plan.idle_grace_ms, lobby.kept_until ?? 0)
 
 /** The empty lobbies that a find can match, of the same game mode and region as the given one. */
 export function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: PlainLobby): PlainLobby[] {
@@ -20,6 +21,7 @@ export function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: 
       lobby.plan.region === region &&
       !lobby.closed &&
       !lobby.stalled &&
+      lobby.kept_until === null &&
       !lobby.plan.is_custom &&
       lobby.plan.publicity === 'public',
   )
@@ -33,6 +35,7 @@ export function idleDueOf(book: PlainBook, lobby: PlainLobby): number {
 
 function emptyDueOf(book: PlainBook, lobby: PlainLobby): number {
   if (!isEmpty(book, lobby)) return Number.POSITIVE_INFINITY
+  if (lobby.kept_until !== null) return graceEnd(lobby)
   if (isEnding(book)) return lobby.has_reported_players ? 0 : emptySince(lobby)
   const waiting = waitingBeside(book, lobby)
   if (!waiting.includes(lobby)) return graceEnd(lobby)

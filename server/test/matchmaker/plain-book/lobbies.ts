@@ -39,6 +39,20 @@ export function patchLobby(book: PlainBook, id: string, what: { closed?: boolean
   return null
 }
 
+/** `keep`: for how long; 0: no longer. */
+export function changeOwn(
+  book: PlainBook,
+  id: string,
+  { keep, tags }: { keep: number | undefined; tags: Record<string, string> | undefined },
+  now: number,
+): Outcome {
+  const lobby = lobbyOf(book, id)
+  if (lobby === undefined || lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
+  if (keep !== undefined) lobby.kept_until = keep === 0 ? null : now + keep
+  if (tags !== undefined) lobby.plan = { ...lobby.plan, tags }
+  return null
+}
+
 export function stall(book: PlainBook, id: string, stalled: boolean, now: number): Outcome {
   const lobby = lobbyOf(book, id)
   if (lobby === undefined || lobby.stopped !== null || lobby.stalled === stalled) return null

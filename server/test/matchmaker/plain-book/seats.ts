@@ -109,6 +109,7 @@ export function newLobby(plan: LobbyPlan, id: string, now: number): PlainLobby {
     stalled: false,
     state: null,
     empty_since: now,
+    kept_until: null,
     stopped: null,
     reason: null,
     has_reported_players: false,

@@ -15,6 +15,8 @@ export type PlainLobby = {
   state: string | null
   /** Since when the lobby has no players; starts again when an empty lobby stalls. */
   empty_since: number | null
+  /** Its server asked that it does not end as idle before this. */
+  kept_until: number | null
   stopped: number | null
   reason: StopReason | null
   /** The server of the lobby has reported a player as connected. */

@@ -26,7 +26,7 @@ export const lobbies: ProjectedTable<LobbyRow, Lobby, Selected, StoredLobby> = {
     max_players_direct: ['integer', 'fixed'],
     max_players_party: ['integer', 'fixed'],
     max_spectators: ['integer', 'fixed'],
-    tags: ['jsonb', 'fixed'],
+    tags: ['jsonb', 'updated'],
     lobby_config: ['text', 'fixed'],
     state: ['text', 'updated'],
     player_count: ['integer', 'updated'],
@@ -38,6 +38,7 @@ export const lobbies: ProjectedTable<LobbyRow, Lobby, Selected, StoredLobby> = {
     ready_deadline_ts: ['time', 'updated'],
     ready_ts: ['time', 'updated'],
     idle_ts: ['time', 'updated'],
+    keep_until_ts: ['time', 'updated'],
     stop_ts: ['time', 'updated'],
     stop_reason: ['text', 'updated'],
     has_reported_players: ['boolean', 'updated'],
@@ -60,6 +61,7 @@ export const lobbies: ProjectedTable<LobbyRow, Lobby, Selected, StoredLobby> = {
       case 'lobby_closed':
       case 'lobby_stalled':
       case 'lobby_state':
+      case 'lobby_changed':
       case 'lobby_stopped':
         ids.add(change.lobby_id)
         break
@@ -120,6 +122,7 @@ function rowOf(namespace_id: string, lobby: Lobby) {
     ready_deadline_ts: lobby.ready_deadline_ms,
     ready_ts: lobby.ready_ms,
     idle_ts: lobby.idle_ms,
+    keep_until_ts: lobby.keep_until_ms,
     stop_ts: lobby.stop_ms,
     stop_reason: lobby.stop_reason,
     has_reported_players: lobby.has_reported_players,
@@ -166,6 +169,7 @@ function storedOf(row: Selected): StoredLobby {
     ready_deadline_ms: row.ready_deadline_ts.getTime(),
     ready_ms: row.ready_ts?.getTime() ?? null,
     idle_ms: row.idle_ts?.getTime() ?? null,
+    keep_until_ms: row.keep_until_ts?.getTime() ?? null,
     stop_ms: row.stop_ts?.getTime() ?? null,
     stop_reason: row.stop_reason as StopReason | null,
     has_reported_players: row.has_reported_players,

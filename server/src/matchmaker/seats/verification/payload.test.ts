@@ -22,6 +22,7 @@ const LOBBY: Lobby = {
   state: '{"round":3}',
   ready_ms: START_MS,
   idle_ms: null,
+  keep_until_ms: null,
   stop_ms: null,
   stop_reason: null,
   players: new Map(),
