@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { didYouMean } from '@musterhost/contract/suggestion'
 import { Command } from 'commander'
+import { addAllocatorCommand } from './commands/allocator.ts'
 import { addCompletionCommand } from './commands/completion.ts'
 import { addConfigCommands, addMatchingCommands } from './commands/config.ts'
 import { addDeployCommands } from './commands/deploy.ts'
@@ -65,6 +66,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addJoinCommand,
     addNodeCommands,
     addPlatformCommands,
+    addAllocatorCommand,
     addDoctorCommand,
     addCompletionCommand,
   ],

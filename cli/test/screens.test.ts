@@ -14,6 +14,7 @@ import { WATCH_STEPS } from './screens-watch.ts'
 const DEPLOY_SCREENS = ['deploy', 'deploy-changed', 'versions', 'diff', 'rollback']
 
 const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
+  allocator: 'It serves until it is ended. allocator.test.ts calls it.',
   'config-schema': 'It prints a file for editors. project.test.ts compares the file with the contract.',
   'matching-import': 'It prints JSON for a version config. matching-import.test.ts reads what it makes.',
   'matching-try': 'It plays a file of players. contract/src/matching/play.test.ts compares the matches.',

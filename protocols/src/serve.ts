@@ -17,10 +17,11 @@ const HEADER_BYTES_MAX = 16 * 1024
  */
 const IDLE_MS_MAX = 600_000
 /** Connections that the server of one lobby may have open. An SDK has at most four. */
-const CONNECTIONS_PER_LOBBY_MAX = 32
+const CONNECTIONS_MAX = 32
 
 /** Serves connections of the servers of many lobbies, each by the endpoint of its lobby. */
 export class ProtocolSockets {
+  readonly #connections_max: number
   readonly #http: HttpServer
   readonly #http2: Http2Server
   readonly #by_socket = new WeakMap<Socket, ProtocolEndpoint>()
@@ -29,7 +30,9 @@ export class ProtocolSockets {
   /** While a session is made, which happens within one call. */
   #making: ProtocolEndpoint | null = null
 
-  constructor() {
+  /** `connections_max`: of one endpoint. */
+  constructor(connections_max = CONNECTIONS_MAX) {
+    this.#connections_max = connections_max
     const http = {
       maxHeaderSize: HEADER_BYTES_MAX,
       keepAliveTimeout: IDLE_MS_MAX,
@@ -61,7 +64,7 @@ export class ProtocolSockets {
     const open = this.#sockets.get(endpoint) ?? new Set()
     this.#sockets.set(endpoint, open)
     socket.on('error', () => undefined)
-    if (open.size >= CONNECTIONS_PER_LOBBY_MAX) {
+    if (open.size >= this.#connections_max) {
       socket.destroy()
       return
     }

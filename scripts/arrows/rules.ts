@@ -136,6 +136,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'failure',
       'login',
       'manage',
+      'allocator',
       'matching',
       'mcp',
       'options',
@@ -169,6 +170,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     manage: ['failure', 'local-url', 'open-browser', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
     login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
     // It reads a file, and calls no platform.
+    allocator: ['failure', 'options', 'session', 'terminal'],
     matching: ['failure', 'table', 'terminal'],
     mcp: ['failure', 'options', 'session', 'terminal'],
     swarm: ['failure', 'options', 'session', 'table', 'temporary-token', 'terminal'],

@@ -6,12 +6,14 @@ const CODES = {
   INVALID_ARGUMENT: { code: 3, status: 400 },
   NOT_FOUND: { code: 5, status: 404 },
   ALREADY_EXISTS: { code: 6, status: 409 },
+  PERMISSION_DENIED: { code: 7, status: 403 },
   RESOURCE_EXHAUSTED: { code: 8, status: 429 },
   FAILED_PRECONDITION: { code: 9, status: 400 },
   OUT_OF_RANGE: { code: 11, status: 400 },
   UNIMPLEMENTED: { code: 12, status: 501 },
   INTERNAL: { code: 13, status: 500 },
   UNAVAILABLE: { code: 14, status: 503 },
+  UNAUTHENTICATED: { code: 16, status: 401 },
 } as const
 
 /** Codes of the platform's public interface after which the same call can succeed later. Every other one is final. */

@@ -60,6 +60,33 @@ export function removeValue(list: List, value: string): List {
   return { ...list, values: list.values.filter((one) => one !== value) }
 }
 
+/** What an allocation changes before the server starts. `amount`, `capacity`: decimal text. */
+export type StartChange = { amount?: string; capacity?: string; addValues?: string[]; deleteValues?: string[] }
+
+/** A change that is out of range leaves the counter as it is. */
+export function startCounter(counter: Counter, { amount = '0', capacity }: StartChange): Counter {
+  try {
+    return updateCounter(counter, {
+      count: undefined,
+      capacity: capacity === undefined ? undefined : BigInt(capacity),
+      diff: BigInt(amount),
+    })
+  } catch {
+    return counter
+  }
+}
+
+/** Values beyond the capacity are cut off, and so are repeated ones. */
+export function startList(list: List, { capacity, addValues = [], deleteValues = [] }: StartChange): List {
+  try {
+    const new_capacity = capacity === undefined ? list.capacity : Number(capacity)
+    const values = [...list.values.filter((value) => !deleteValues.includes(value)), ...addValues]
+    return updateList(list, { capacity: BigInt(new_capacity), values }, ['capacity', 'values'])
+  } catch {
+    return list
+  }
+}
+
 function requireLength(value: string): void {
   if (value.length > VALUE_LENGTH_MAX)
     throw new CallError('INVALID_ARGUMENT', `a value has more than ${VALUE_LENGTH_MAX} characters`)

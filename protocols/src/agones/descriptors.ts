@@ -1,34 +1,6 @@
-// The messages and services of the Agones SDK, described at run time from their field numbers.
-import {
-  create,
-  createFileRegistry,
-  type DescFile,
-  type DescMessage,
-  type DescService,
-  type MessageInitShape,
-} from '@bufbuild/protobuf'
-import {
-  type DescriptorProtoSchema,
-  FieldDescriptorProtoSchema,
-  FileDescriptorProtoSchema,
-  file_google_protobuf_field_mask,
-  file_google_protobuf_wrappers,
-  FieldDescriptorProto_Label as Label,
-  FieldDescriptorProto_Type as Type,
-} from '@bufbuild/protobuf/wkt'
-
-/** `type`: a scalar, or the whole name of a message, after `repeated ` or `map `, whose keys are strings. */
-type Fields = Readonly<Record<string, readonly [number: number, type: string]>>
-/** The names of the messages of a call. Before that of a stream: `stream `. */
-type Methods = Readonly<Record<string, readonly [input: string, output: string]>>
-
-const SCALARS: Readonly<Record<string, Type>> = {
-  string: Type.STRING,
-  int64: Type.INT64,
-  int32: Type.INT32,
-  bool: Type.BOOL,
-}
-const WELL_KNOWN = [file_google_protobuf_field_mask, file_google_protobuf_wrappers]
+// The messages and services of the Agones SDK.
+import type { DescMessage } from '@bufbuild/protobuf'
+import { describeService, type Fields, type Methods } from './describe.ts'
 
 const CORE_MESSAGES: Record<string, Fields> = {
   Empty: {},
@@ -129,80 +101,11 @@ const ALPHA_METHODS: Methods = {
   GetConnectedPlayers: ['Empty', 'PlayerIDList'],
 }
 
-export const CORE = describeService('agones.dev.sdk', CORE_MESSAGES, CORE_METHODS)
-export const BETA = describeService('agones.dev.sdk.beta', BETA_MESSAGES, BETA_METHODS)
-export const ALPHA = describeService('agones.dev.sdk.alpha', ALPHA_MESSAGES, ALPHA_METHODS)
+export const CORE = sdkOf('agones.dev.sdk', CORE_MESSAGES, CORE_METHODS)
+export const BETA = sdkOf('agones.dev.sdk.beta', BETA_MESSAGES, BETA_METHODS)
+export const ALPHA = sdkOf('agones.dev.sdk.alpha', ALPHA_MESSAGES, ALPHA_METHODS)
 export const GAME_SERVER: DescMessage = CORE.method.getGameServer!.output
 
-type MessageInit = MessageInitShape<typeof DescriptorProtoSchema>
-
-function describeService(proto_package: string, messages: Record<string, Fields>, methods: Methods): DescService {
-  const typeOf = (name: string) => `.${proto_package}.${name.replace('stream ', '')}`
-  const file = create(FileDescriptorProtoSchema, {
-    name: `${proto_package}.proto`,
-    package: proto_package,
-    syntax: 'proto3',
-    dependency: WELL_KNOWN.map(({ proto }) => proto.name),
-    messageType: nested('', messages, proto_package),
-    service: [
-      {
-        name: 'SDK',
-        method: Object.entries(methods).map(([name, [input, output]]) => ({
-          name,
-          inputType: typeOf(input),
-          outputType: typeOf(output),
-          clientStreaming: input.startsWith('stream '),
-          serverStreaming: output.startsWith('stream '),
-        })),
-      },
-    ],
-  })
-  const resolve = (name: string): DescFile | undefined => WELL_KNOWN.find(({ proto }) => proto.name === name)
-  return createFileRegistry(file, resolve).getService(`${proto_package}.SDK`)!
-}
-
-/** The messages directly within another one. `outer`: its name with a dot; empty: those of the file. */
-function nested(outer: string, messages: Record<string, Fields>, proto_package: string): MessageInit[] {
-  return Object.entries(messages)
-    .filter(([name]) => name.startsWith(outer) && !name.slice(outer.length).includes('.'))
-    .map(([name, fields]) => ({
-      name: name.slice(outer.length),
-      field: Object.entries(fields).map(([field, [number, type]]) =>
-        describeField(field, number, type, `${proto_package}.${name}`),
-      ),
-      nestedType: [...nested(`${name}.`, messages, proto_package), ...mapEntries(fields)],
-    }))
-}
-
-function describeField(name: string, number: number, type: string, message: string) {
-  if (type.startsWith('map ')) return describeField(name, number, `repeated ${message}.${entryName(name)}`, message)
-  const is_repeated = type.startsWith('repeated ')
-  const of = is_repeated ? type.slice('repeated '.length) : type
-  const scalar = SCALARS[of]
-  return create(FieldDescriptorProtoSchema, {
-    name,
-    number,
-    jsonName: camelCase(name),
-    label: is_repeated ? Label.REPEATED : Label.OPTIONAL,
-    ...(scalar === undefined ? { type: Type.MESSAGE, typeName: `.${of}` } : { type: scalar }),
-  })
-}
-
-/** A map is a repeated message of a key and a value. */
-function mapEntries(fields: Fields): MessageInit[] {
-  return Object.entries(fields)
-    .filter(([, [, type]]) => type.startsWith('map '))
-    .map(([name, [, type]]) => ({
-      name: entryName(name),
-      field: [describeField('key', 1, 'string', ''), describeField('value', 2, type.slice('map '.length), '')],
-      options: { mapEntry: true },
-    }))
-}
-
-function entryName(field: string): string {
-  return `${field[0]!.toUpperCase()}${camelCase(field).slice(1)}Entry`
-}
-
-function camelCase(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+function sdkOf(proto_package: string, messages: Record<string, Fields>, methods: Methods) {
+  return describeService({ proto_package, service: 'SDK', messages, methods })
 }

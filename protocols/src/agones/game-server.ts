@@ -8,8 +8,9 @@ import { addValue, type Counter, type List, removeValue, updateCounter, updateLi
 import { HEALTH_RULES, type Health, type HealthRules, isUnhealthy, look, ping, startHealth } from './health.ts'
 import { LaterWrites } from './later-writes.ts'
 import { type Memory, memoryOf, partsOf } from './memory.ts'
-import { type Entries, metadataOf, withAnnotation, withLabel } from './metadata.ts'
+import { type Entries, withAnnotation, withLabel } from './metadata.ts'
 import { createObject, type ObjectParts, PLAYERS_LIST, type Players, stateOf } from './object.ts'
+import { countersOf, listsOf, metadataOf } from './start-parts.ts'
 import { type Effect, isFinal, type State, type StateEvent, step } from './states.ts'
 import { Watchers } from './watchers.ts'
 
@@ -21,7 +22,6 @@ const HEALTH_REPORT_INTERVAL_MS = 1000
 const RESERVE_SECONDS_MAX = 10 * 365 * 24 * 3600
 const PLAYERS_MAX = 1000
 const PLAYER_ID_LENGTH_MAX = 2048
-const DEFAULT_CAPACITY = 1000
 /** The end of a reservation is tried again after this time, so many times. */
 const REOPEN_RETRY_MS = 5000
 const REOPEN_ATTEMPTS_MAX = 60
@@ -68,8 +68,8 @@ export class GameServer {
       state: 'Scheduled',
       version: 1,
       ...metadataOf(lobby.facts.config),
-      counters: countersOf(options),
-      lists: listsOf(options),
+      counters: countersOf(options, lobby.facts.config),
+      lists: listsOf(options, lobby.facts.config),
       players: null,
       is_draining: lobby.view.is_draining,
     }
@@ -430,19 +430,4 @@ function declared<T>(all: ReadonlyMap<string, T>, name: string, kind: string): T
   if (one === undefined)
     throw new CallError('NOT_FOUND', `${kind} not found: ${name.slice(0, 64)}; declare it in the version config`)
   return one
-}
-
-function countersOf({ counters = {} }: ProtocolOptions): Map<string, Counter> {
-  return new Map(
-    Object.entries(counters).map(([name, { count = 0, capacity = DEFAULT_CAPACITY }]) => [
-      name,
-      { count: BigInt(count), capacity: BigInt(capacity) },
-    ]),
-  )
-}
-
-function listsOf({ lists = {} }: ProtocolOptions): Map<string, List> {
-  return new Map(
-    Object.entries(lists).map(([name, { values = [], capacity = DEFAULT_CAPACITY }]) => [name, { values, capacity }]),
-  )
 }

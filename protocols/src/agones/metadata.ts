@@ -1,11 +1,10 @@
 // Labels and annotations that the server sets: the rules of Kubernetes for their keys and values.
-import { asRecord } from '../http-body.ts'
 import { CallError } from './call-error.ts'
 
 /** Keys of the server are stored below this prefix, like those of Agones. */
 const KEY_PREFIX = 'agones.dev/sdk-'
 /** Labels, and annotations, that a server can set. */
-const ENTRIES_MAX = 256
+export const ENTRIES_MAX = 256
 const NAME_LENGTH_MAX = 63
 const LABEL_VALUE_LENGTH_MAX = 63
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
@@ -24,19 +23,6 @@ export function withLabel(labels: Entries, key: string, value: string): Entries 
 
 export function withAnnotation(annotations: Entries, key: string, value: string): Entries {
   return withEntry(annotations, key, value)
-}
-
-/** The labels and annotations of the allocation, which stand in the configuration of its lobby. */
-export function metadataOf(config: unknown): { labels: Entries; annotations: Entries } {
-  const { labels, annotations } = asRecord(asRecord(config)?.agones) ?? {}
-  return { labels: textsOf(labels), annotations: textsOf(annotations) }
-}
-
-function textsOf(value: unknown): Entries {
-  const texts = Object.entries(asRecord(value) ?? {}).filter((entry): entry is [string, string] => {
-    return typeof entry[1] === 'string'
-  })
-  return Object.fromEntries(texts.slice(0, ENTRIES_MAX))
 }
 
 /** The server's labels by the keys that it gave, for the tags of the lobby. */

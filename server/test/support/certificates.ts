@@ -56,7 +56,7 @@ export async function makeAuthority(): Promise<TestAuthority> {
         new SubjectAlternativeNameExtension(
           names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })),
         ),
-        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
       ],
     })
     return `${made.toString('pem')}\n`
