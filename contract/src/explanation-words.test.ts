@@ -110,6 +110,7 @@ test('a lobby that failed says how its server ended and where it listened', () =
     exit_code: 1,
     exit_reason: 'exit',
     listening: { open: [], shut: ['game'], others: ['tcp 127.0.0.1:3000'] },
+    protocol: { name: 'agones', state: 'Scheduled', health_ts: '2026-11-30T12:00:00.000Z', is_healthy: false },
     log_lines: [],
     warnings: ['A warning.'],
   })
@@ -119,6 +120,7 @@ test('a lobby that failed says how its server ended and where it listened', () =
     'Its server ended with exit code 1 (exit).',
     'It does not listen at game.',
     'It also listens at tcp 127.0.0.1:3000, which the version does not name.',
+    'Its server reported to Agones: Scheduled, not healthy, last health 2026-11-30T12:00:00.000Z.',
     'A warning.',
   ])
 })

@@ -1,7 +1,9 @@
 // The explanation of a request for a seat as sentences. The command line and the hub show the same ones. This module loads no
 // schema, so that a page stays small.
+import type { ReportedProtocol } from './cloud/logs.ts'
 import { ERROR_HELP } from './error-help.ts'
 import type { Attempt, Explanation, MatchWait, Verdict, Wait } from './matchmaker/explanations.ts'
+import { reportedText } from './protocol-words.ts'
 
 const US_PER_MS = 1_000
 const MS_PER_S = 1_000
@@ -201,7 +203,14 @@ export function lobbySentences(lobby: Explanation['lobbies'][number]): string[] 
     if (others.length > 0) sentences.push(`It also listens at ${others.join(', ')}, which the version does not name.`)
     if (remedy !== undefined) sentences.push(remedy)
   }
+  if (lobby.protocol !== undefined) sentences.push(protocolSentence(lobby.protocol))
   return [...sentences, ...lobby.warnings]
+}
+
+function protocolSentence(protocol: ReportedProtocol): string {
+  const { health_ts } = protocol
+  const health = health_ts === undefined ? '' : `, last health ${health_ts}`
+  return `Its server reported to ${reportedText(protocol)}${health}.`
 }
 
 function shortened(id: string): string {

@@ -102,6 +102,23 @@ export const exportMatchmakerLobbyHistory = operation({
   errors: ['GAME_NOT_FOUND'],
 })
 
+export const ReportedProtocol = object(
+  {
+    name: Type.String({ description: 'Protocol of the version config. Example: `agones`.' }),
+    state: Type.String({
+      description: 'State of the server in the words of the protocol. Example: `Allocated`.',
+    }),
+    health_ts: Type.Optional(
+      Timestamp('When the server last reported its health, within 30 s. Absent when it never did.'),
+    ),
+    is_healthy: Type.Optional(
+      Type.Boolean({ description: 'What the server reported of its health. Absent when it never did.' }),
+    ),
+  },
+  'What the server reported in the protocol of another platform. Absent in lists, and where its server speaks none.',
+)
+export type ReportedProtocol = Static<typeof ReportedProtocol>
+
 export const LogsLobbySummary = object(
   {
     lobby_id: LobbyId,
@@ -111,23 +128,7 @@ export const LogsLobbySummary = object(
     create_ts: Timestamp('When the lobby was created.'),
     start_ts: Type.Optional(Timestamp('When the server was started. Absent before.')),
     ready_ts: Type.Optional(Timestamp('When the server called ready. Absent before.')),
-    protocol: Type.Optional(
-      object(
-        {
-          name: Type.String({ description: 'Protocol of the version config. Example: `agones`.' }),
-          state: Type.String({
-            description: 'State of the server in the words of the protocol. Example: `Allocated`.',
-          }),
-          health_ts: Type.Optional(
-            Timestamp('When the server last reported its health, within 30 s. Absent when it never did.'),
-          ),
-          is_healthy: Type.Optional(
-            Type.Boolean({ description: 'What the server reported of its health. Absent when it never did.' }),
-          ),
-        },
-        'What the server reported in the protocol of another platform. Only of one lobby, and only where its server speaks one.',
-      ),
-    ),
+    protocol: Type.Optional(ReportedProtocol),
     status: object(
       {
         live: Type.Optional(

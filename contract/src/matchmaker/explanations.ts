@@ -1,6 +1,7 @@
 // Explanations: why a request for a seat ended as it did. The matchmaker keeps them for all requests that failed, were slow
 // or started a lobby, and for a sample of the others. They never contain who plays.
 import Type, { type Static } from 'typebox'
+import { ReportedProtocol } from '../cloud/logs.ts'
 import { Id, LobbyId, NamespaceId, RayId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Microseconds, object, Timestamp } from '../records.ts'
@@ -145,6 +146,7 @@ const LobbyEnd = object(
         'Where the server listened at the last check before it was ready. Absent when it was ready, or ended, within seconds.',
       ),
     ),
+    protocol: Type.Optional(ReportedProtocol),
     log_lines: Type.Array(Type.String(), { description: 'Last lines of the log, when the server failed.' }),
     warnings: Type.Array(Type.String(), {
       description:

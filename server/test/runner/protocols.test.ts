@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import {
+  explainRay,
   findLobby,
   getLobbyState,
   getNamespaceLobby,
@@ -13,6 +14,7 @@ import {
   type ResponseOf,
   type VersionConfig,
 } from '@musterhost/contract'
+import { lobbySentences } from '@musterhost/contract/explanation-words'
 import { gatewayFolder, readState } from '../../src/runner/protocols/attachments.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
@@ -123,9 +125,17 @@ for (const network of ['auto', 'machine'] as const) {
         const { lobby } = await world.platform.client.call(getNamespaceLobby, { params })
         return lobby.protocol?.name === 'agones' && lobby.protocol.state === 'Allocated'
       })
+      const of_lobby = world.platform.ctx.db.selectFrom('lobbies').where('lobby_id', '=', lobby_id).select('ray_id')
+      const { ray_id } = await of_lobby.executeTakeFirstOrThrow()
+      const { explanation } = await world.platform.client.call(explainRay, { params: { ray_id: ray_id! } })
+      assert.match(
+        explanation.lobbies.flatMap(lobbySentences).join(' '),
+        /reported to Agones: Allocated, last health 2/,
+      )
       const state = await world.game.player.call(getLobbyState, { params: { lobby_id } })
       assert.match(JSON.stringify(state), /"agones.dev\/sdk-map":"cliff"/)
-      await world.ask(seats[0], '/shutdown')
+      // The signal may end the server before it responds.
+      await fetch(`${seats[0].ports.game!.url}/shutdown`)
       assert.strictEqual(await world.platform.stopReasonOf(lobby_id), 'requested')
     })
 

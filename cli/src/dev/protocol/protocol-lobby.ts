@@ -1,5 +1,6 @@
 // The lobby of `muster dev` as the protocol of its server sees it. One object for each start of the server.
 import { ApiError, type ProtocolName } from '@musterhost/contract'
+import { protocolTitle } from '@musterhost/contract/protocol-words'
 import {
   LobbyError,
   type LobbyFacts,
@@ -9,13 +10,6 @@ import {
 } from '@musterhost/protocols/lobby'
 import type { DevSeats } from '../edge/seats.ts'
 import type { DevLobby } from '../lobby.ts'
-
-export const PROTOCOL_TITLES: Readonly<Record<ProtocolName, string>> = {
-  agones: 'Agones',
-  multiplay: 'Multiplay',
-  gsdk: 'GSDK',
-  gamelift: 'GameLift',
-}
 
 /** `stop`: ends the server. */
 export type ProtocolSurroundings = {
@@ -97,12 +91,12 @@ export class DevProtocolLobby implements ProtocolLobby {
     const shown = is_healthy === false ? `${state}, not healthy` : state
     if (shown === this.#state) return
     this.#state = shown
-    this.#around.event(`${PROTOCOL_TITLES[this.#around.name]}: ${shown}`)
+    this.#around.event(`${protocolTitle(this.#around.name)}: ${shown}`)
   }
 
   unhealthy(reason: string): void {
     const { end_unhealthy, event } = this.#around
-    event(`${PROTOCOL_TITLES[this.#around.name]}: the server is not healthy: ${reason}`)
+    event(`${protocolTitle(this.#around.name)}: the server is not healthy: ${reason}`)
     if (!end_unhealthy) return
     event('the lobby ends, because protocol_options has end_unhealthy')
     void this.stop()

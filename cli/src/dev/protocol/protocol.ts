@@ -4,9 +4,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:net'
 import type { ServerProtocol } from '@musterhost/contract'
+import { protocolTitle } from '@musterhost/contract/protocol-words'
 import { type LobbyFacts, loadProtocol, type ProgramAdditions } from '@musterhost/protocols'
 import { listenForOne, ProtocolSockets } from '@musterhost/protocols/serve'
-import { DevProtocolLobby, PROTOCOL_TITLES, type ProtocolSurroundings } from './protocol-lobby.ts'
+import { DevProtocolLobby, type ProtocolSurroundings } from './protocol-lobby.ts'
 
 const LOOPBACK = '127.0.0.1'
 const SECRET_BYTES = 24
@@ -52,7 +53,7 @@ export async function openDevProtocol(
       try {
         const { server, port } = await listenForOne(sockets, endpoint, { host: LOOPBACK, port: 0 })
         served = { server, close }
-        around.event(`${PROTOCOL_TITLES[name]}: served at ${LOOPBACK}:${port}`)
+        around.event(`${protocolTitle(name)}: served at ${LOOPBACK}:${port}`)
         const names = Object.keys(protocol.listeners)
         const endpoints = Object.fromEntries(names.map((listener) => [listener, { host: LOOPBACK, port }]))
         return protocol.additions(facts, endpoints, options, secret)

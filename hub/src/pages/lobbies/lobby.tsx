@@ -1,4 +1,5 @@
 // One lobby: what it is, what happened to it, its players, what it uses, its log at any of these moments, and its console.
+import { reportedText } from '@musterhost/contract/protocol-words'
 import { useParams } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import {
@@ -167,20 +168,12 @@ function StateMark({ lobby }: { lobby: PastLobby }) {
   return <LobbyStates lobby={{ ...live, is_ready: lobby.ready_ts !== undefined }} />
 }
 
-const PROTOCOLS: Record<string, string> = {
-  agones: 'Agones',
-  multiplay: 'Multiplay',
-  gsdk: 'GSDK',
-  gamelift: 'GameLift',
-}
-
 /** Example: Agones: Allocated, last health 2 s ago. */
 function ProtocolFact({ protocol }: { protocol: NonNullable<PastLobby['protocol']> }) {
-  const { name, state, health_ts, is_healthy } = protocol
+  const { health_ts } = protocol
   return (
     <span>
-      {PROTOCOLS[name] ?? name}: {state}
-      {is_healthy === false ? ', not healthy' : null}
+      {reportedText(protocol)}
       {health_ts === undefined ? null : (
         <>
           , last health <Ago ts={health_ts} />

@@ -12,6 +12,7 @@ import { exitCodeOf } from '../../database/exit-code.ts'
 import type { ProtocolReportRow } from '../../database/schema.ts'
 import { idOfName } from '../../ids.ts'
 import { busyCores } from '../../lobby-logs/lobby-metrics.ts'
+import { reportedProtocol } from '../../lobby-logs/reported-protocol.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { historyUrl, logUrl } from '../export-urls.ts'
@@ -82,24 +83,11 @@ export async function findNamespaceLobby(
   if (row === undefined) throw new ApiError('LOBBY_NOT_FOUND')
   const metrics = row.is_started ? await metricsOf(ctx, row) : null
   return {
-    lobby: { ...summaryOf(row), ...protocolOf(row) },
+    lobby: { ...summaryOf(row), ...reportedProtocol(row.protocol_report) },
     ...(metrics !== null && { metrics }),
     stdout_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stdout')] : [],
     stderr_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stderr')] : [],
     ...(row.ray_id === null ? { perf_lists: [], is_cut: false } : await startPerf(ctx, row.ray_id)),
-  }
-}
-
-function protocolOf({ protocol_report }: WholeRow): Pick<LogsLobbySummary, 'protocol'> {
-  if (protocol_report === null) return {}
-  const { protocol: name, state, health_ts, is_healthy } = protocol_report
-  return {
-    protocol: {
-      name,
-      state,
-      ...(health_ts !== null && { health_ts: timestamp(new Date(health_ts)) }),
-      ...(is_healthy !== null && { is_healthy }),
-    },
   }
 }
 

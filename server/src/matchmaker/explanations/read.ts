@@ -4,6 +4,7 @@ import { ApiError, type ErrorCode, type Explanation } from '@musterhost/contract
 import { unnamedProxies } from '../../addresses/unnamed-proxies.ts'
 import type { Context } from '../../context.ts'
 import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
+import { reportedProtocol } from '../../lobby-logs/reported-protocol.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import type { ExplanationStore } from './store.ts'
 
@@ -75,6 +76,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
     .where('lobbies.lobby_id', 'in', lobby_ids)
     .orderBy('lobbies.create_ts')
     .select(['lobbies.lobby_id', 'ready_ts', 'stop_reason', 'exit_code', 'exit_reason', 'log_tail', 'listening'])
+    .select('protocol_report')
     .select(['seats_expired_while_connected', 'connections_at_stop', 'refused_count', 'refused_client'])
     .execute()
   return rows.map(
@@ -86,6 +88,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
       exit_reason,
       log_tail,
       listening,
+      protocol_report,
       refused_count,
       ...connections
     }) => {
@@ -97,6 +100,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
         ...(stop_reason === null ? {} : { stop_reason }),
         ...(exit_code === null ? {} : { exit_code }),
         ...(reason === null ? {} : { exit_reason: reason }),
+        ...reportedProtocol(protocol_report),
         ...(listening === null ? {} : { listening: { ...listening, others: listening.others ?? undefined } }),
         log_lines: log_tail ?? [],
         warnings: connectionWarnings({ stop_reason, refused_count: Number(refused_count ?? 0), ...connections }),
