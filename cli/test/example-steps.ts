@@ -1,4 +1,4 @@
-// Examples of the folder examples/, deployed by their muster.yaml alone.
+// Examples of the folder examples/, and other folders, deployed by their muster.yaml alone.
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -31,14 +31,26 @@ export async function deployExample(
   name: string,
   { game: game_name = name, prepare }: { game?: string; prepare?: (folder: string) => void } = {},
 ): Promise<DeployedExample> {
+  return deployFolder(t, platform, game_name, (folder) => {
+    cpSync(join(import.meta.dirname, '../../examples', name), folder, {
+      recursive: true,
+      filter: (path) => !path.includes('node_modules'),
+    })
+    prepare?.(folder)
+  })
+}
+
+/** `fill` writes muster.yaml and all that it names. */
+export async function deployFolder(
+  t: TestContext,
+  platform: Platform,
+  game_name: string,
+  fill: (folder: string) => void,
+): Promise<DeployedExample> {
   const { client, edge_url } = platform
   const { folder, game_id, run } = await createProject(t, platform, { game: game_name, server: {} })
-  cpSync(join(import.meta.dirname, '../../examples', name), folder, {
-    recursive: true,
-    filter: (path) => !path.includes('node_modules'),
-  })
-  prepare?.(folder)
-  const { code, stdout, stderr } = await run(['deploy', '--json'], {
+  fill(folder)
+  const { code, stdout, stderr } = await run(['deploy', '--game', game_name, '--json'], {
     npm_config_offline: 'true',
     npm_config_update_notifier: 'false',
   })

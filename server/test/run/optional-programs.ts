@@ -74,6 +74,26 @@ const TABLE = {
     package: 'teeworlds-server',
     names: ['/usr/games/teeworlds-server'],
   },
+  'ddnet-server': {
+    words: 'DDNet',
+    package: 'ddnet-server',
+    names: ['/usr/games/DDNet-Server'],
+  },
+  'openarena-server': {
+    words: 'OpenArena',
+    package: 'openarena-server',
+    names: ['/usr/games/openarena-server'],
+  },
+  'minetest-server': {
+    words: 'Minetest',
+    package: 'minetest-server',
+    names: ['/usr/lib/minetest/minetestserver'],
+  },
+  'armagetronad-dedicated': {
+    words: 'Armagetron',
+    package: 'armagetronad-dedicated',
+    names: ['/usr/games/armagetronad-dedicated.real'],
+  },
   'swift-proxy-server': { words: 'Swift', package: 'swift-proxy' },
   'swift-account-server': { words: 'Swift', package: 'swift-account' },
   'swift-container-server': { words: 'Swift', package: 'swift-container' },

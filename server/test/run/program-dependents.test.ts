@@ -22,7 +22,7 @@ test('files that ask for a program, that start lobbies, and that start the whole
     'server/test/end-to-end/browser.test.ts',
     'server/test/runner/driver.test.ts',
     'server/test/database/pgbouncer.test.ts',
-    'cli/test/freeciv.test.ts',
+    'cli/test/debian-servers.test.ts',
     // Red on a bare machine before.
     'cli/test/doctor.test.ts',
     'cli/test/screens-operate.test.ts',
