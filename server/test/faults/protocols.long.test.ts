@@ -33,11 +33,13 @@ const RUNNER_KILLS = 10
 const MATCHMAKER_KILLS = 2
 const BETWEEN_MS_MAX = 1_000
 const LONG_MS = 3_600_000
+const LONGEST_HOLD_MS = 300_000
 const PLAYER_LISTS = { lists: { players: { capacity: 4 } } }
 const DOCKERS: Record<string, Docker> = {
   agones: { protocol: 'agones', protocol_options: PLAYER_LISTS },
   gsdk: { protocol: 'gsdk' },
   gamelift: { protocol: 'gamelift' },
+  multiplay: { protocol: 'multiplay', seats: 'edge', hold_ms: LONGEST_HOLD_MS },
 }
 
 test('servers of other platforms run on while the runner and the matchmaker are killed', async (t) => {
@@ -64,6 +66,8 @@ test('servers of other platforms run on while the runner and the matchmaker are 
     const { failed = [] } = await ask<Partial<Known>>(pair.seats[0], '/')
     assert.deepEqual(failed, [], pair.name)
     assert.deepEqual(await connections(platform, pair), pair.ids.toSorted(), pair.name)
+    // The edge gives a seat back, after the time of the hold.
+    if (pair.name === 'multiplay') continue
     await ask(pair.seats[0], `/go?id=${pair.names[0]}`)
     await until(`the seat at ${pair.name} is given back`, async () => {
       return (await connections(platform, pair)).join() === pair.ids[1]
@@ -108,8 +112,11 @@ async function come(platform: FaultyPlatform, pair: Pair): Promise<void> {
   })
 }
 
-async function ask<T>(seat: Seat, path: string): Promise<T> {
-  const response = await fetch(`${seat.ports.game!.url}${path}`)
+async function ask<T>({ ports, player }: Seat, path: string): Promise<T> {
+  const url = new URL(`${ports.game!.url}${path}`)
+  // The edge reads it where it checks the seats.
+  url.searchParams.set('player_token', player.token)
+  const response = await fetch(url)
   const text = await response.text()
   assert.equal(response.status, 200, text)
   return JSON.parse(text) as T

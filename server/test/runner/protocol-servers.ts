@@ -110,6 +110,13 @@ const MULTIPLAY = `
   const socket = new WebSocket(file.localProxyUrl.replace('http', 'ws') + '/v1/connection/websocket')
   const send = (command) => socket.send(JSON.stringify(command))
   const events = []
+  const failed = []
+  const path = '/v1/servers/' + file.serverID + '/allocations/' + file.allocatedUUID
+  const report = () => Promise.all([
+    call('GET', file.localProxyUrl + '/v1/payload/allocations/' + file.allocatedUUID),
+    call('PATCH', file.localProxyUrl + path, { ready: true }),
+  ])
+  socket.onclose = ({ code }) => failed.push('closed with ' + code)
   socket.onopen = () => send({ id: 1, params: { token: 'x' } })
   socket.onmessage = ({ data }) => {
     for (const line of data.split('\\n')) {
@@ -117,12 +124,14 @@ const MULTIPLAY = `
       if (id === 1) send({ id: 2, method: 1, params: { channel: 'server#' + file.serverID, token: 'x' } })
       const event = result?.data?.data
       if (event?.EventType !== 'AllocateEventType') continue
-      events.push(event)
+      if (events.push(event) > 1) failed.push('allocated again')
       const path = '/v1/server/' + file.serverID + '/allocation/' + event.AllocationID + '/ready-for-players'
       call('POST', file.localProxyUrl + path).catch(console.error)
     }
   }
-  play({ known: () => ({ file, events }) })`
+  play({ known: () => ({ file, events, failed }) }, () => {
+    setInterval(() => report().catch((error) => failed.push(String(error))), 500)
+  })`
 
 export const PROTOCOL_SERVERS = {
   'game.mjs': GAME,
