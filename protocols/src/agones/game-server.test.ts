@@ -68,6 +68,16 @@ test('labels are tags of the lobby beside those of its creation, where the game 
   }
   assert.equal(plain.lobby.calls.filter((call) => call === 'setTags').length, 1)
   assert.deepEqual(plain.lobby.lines, [])
+
+  const many = start(t)
+  many.lobby.setTags = async () => {
+    throw new LobbyError('MATCHMAKER_TOO_MANY_TAGS', 'A lobby has at most 8 tags.')
+  }
+  for (const turn of ['1', '2', '3']) {
+    many.server.setLabel('turn', turn)
+    await pass(t, many.server, 2)
+  }
+  assert.deepEqual(many.lobby.lines, ['agones: labels are no longer tags: A lobby has at most 8 tags.'])
 })
 
 test('a server that allocates itself is kept until it is ready again, and longer than a day', async (t) => {

@@ -8,6 +8,12 @@ import { type Entries, tagsOf } from './metadata.ts'
 /** The longest time for which the platform keeps a lobby. */
 const KEEP_MS = 24 * 3600 * 1000
 const RENEW_MS = 12 * 3600 * 1000
+const TAG_REFUSALS: ReadonlySet<string> = new Set([
+  'MATCHMAKER_TAGS_DISABLED',
+  'MATCHMAKER_TOO_MANY_TAGS',
+  'MATCHMAKER_TAG_NAME_TOO_LONG',
+  'MATCHMAKER_TAG_TOO_LONG',
+])
 
 export class LaterWrites {
   readonly #lobby: ProtocolLobby
@@ -16,7 +22,7 @@ export class LaterWrites {
   readonly #room: LatestWrite<void>
   readonly #keep: LatestWrite<number>
   #saved_tags: Entries
-  /** The game mode has tags. */
+  /** The game mode has tags, and took the last ones. */
   #has_tags = true
   /** When the time is renewed; null: the lobby is not kept. */
   #renew_ts: number | null = null
@@ -83,11 +89,14 @@ export class LaterWrites {
     for (const write of this.#writes()) write.write()
   }
 
+  /** A game mode without tags has none, and labels that are too many or too long are none from then on. */
   async #writeTags(tags: Entries): Promise<void> {
     if (!this.#has_tags) return
     await this.#lobby.setTags(tags).catch((error: unknown) => {
-      if (!(error instanceof LobbyError) || error.code !== 'MATCHMAKER_TAGS_DISABLED') throw error
+      if (!(error instanceof LobbyError) || !TAG_REFUSALS.has(error.code)) throw error
       this.#has_tags = false
+      if (error.code !== 'MATCHMAKER_TAGS_DISABLED')
+        this.#lobby.log(`agones: labels are no longer tags: ${error.message}`)
     })
   }
 

@@ -178,7 +178,11 @@ export class AttachedLobby implements ProtocolLobby {
     if (waiting === null) return
     this.#to_write = null
     this.#written_ms = performance.now()
-    this.#write(waiting.value)
+    try {
+      this.#write(waiting.value)
+    } catch (error) {
+      this.log(`What the server set cannot be kept for a crash of the platform: ${String(error)}`)
+    }
   }
 
   async #call<O extends Operation>(operation: O, input: CallInput<O>): Promise<ResponseOf<O>> {
