@@ -45,6 +45,7 @@ const SHOW_NAMESPACE = get(NAMESPACE)
 const SHOW_VERSION = get(`${GAME}/versions/$VERSION_ID`)
 const LIST_LOBBIES = get(`${NAMESPACE}/logs/lobbies`)
 const SHOW_LOBBY = get(`${NAMESPACE}/logs/lobbies/$LOBBY_ID`)
+const LIST_NOTICE_TARGETS = get('/cloud/notices/targets?game_id=$GAME_ID')
 const LIST_SECRETS = get(`${GAME}/secrets`)
 const LIST_BUILDS = get(`${GAME}/builds`)
 const LIST_SITES = get(`${GAME}/cdn/sites`)
@@ -404,6 +405,16 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     cause: 'The namespace has as many custom domains as `metadata.limit` allows.',
     remedy: 'Remove a domain that is no longer used, then add the new one.',
     command: lines(SHOW_NAMESPACE, del(`${NAMESPACE}/domains/$DOMAIN`)),
+  },
+  NOTICE_TARGET_NOT_FOUND: {
+    cause: 'No target has this id, or it belongs to a group or game that the caller is no member of.',
+    remedy: 'List the targets of the group, the game or the platform, and use an id of the list.',
+    command: LIST_NOTICE_TARGETS,
+  },
+  NOTICE_NOT_FOUND: {
+    cause: 'The target has no notice with this id, or it is no longer kept.',
+    remedy: 'List the last deliveries of the target, and use an id of the list.',
+    command: LIST_NOTICE_TARGETS,
   },
   SECRET_NOT_FOUND: {
     cause:

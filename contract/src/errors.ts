@@ -82,6 +82,8 @@ export const ERRORS = {
   NODE_INVITATION_NOT_FOUND: { status: 404, message: 'There is no such invitation that could be revoked.' },
   CDN_INVALID_DOMAIN: { status: 400, message: 'A site cannot have this domain name.' },
   CDN_TOO_MANY_DOMAINS: { status: 400, message: 'The namespace has the maximum number of domains.' },
+  NOTICE_TARGET_NOT_FOUND: { status: 404, message: 'There is no such target of notices.' },
+  NOTICE_NOT_FOUND: { status: 404, message: 'The target has no such notice.' },
   SECRET_NOT_FOUND: { status: 404, message: 'There is no such secret.' },
   CDN_DOMAIN_NOT_FOUND: { status: 404, message: 'The namespace has no such domain.' },
   CLOUD_HOSTNAME_TAKEN: { status: 409, message: 'This domain is taken.' },

@@ -92,6 +92,14 @@ import {
 } from './cloud/namespaces.ts'
 import { createNodeInvitation, listNodeInvitations, revokeNodeInvitation } from './cloud/node-invitations.ts'
 import { cancelNodeDrain, drainNode, getNodeUse, listNodes, removeNode } from './cloud/nodes.ts'
+import {
+  deleteNoticeTarget,
+  listNoticeDeliveries,
+  listNoticeTargets,
+  putNoticeTarget,
+  resendNotice,
+  testNoticeTarget,
+} from './cloud/notices.ts'
 import { getOverview } from './cloud/overview.ts'
 import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
@@ -229,6 +237,12 @@ export const OPERATIONS: readonly Operation[] = [
   getGroupInvite,
   consumeGroupInvite,
   getOverview,
+  listNoticeTargets,
+  putNoticeTarget,
+  deleteNoticeTarget,
+  testNoticeTarget,
+  listNoticeDeliveries,
+  resendNotice,
   getUsage,
   listGroupAuditEvents,
   exportGroupAuditEvents,

@@ -28,6 +28,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
       'Credentials for programs without a browser: the program shows a link, and a person opens it and chooses a game.',
   },
   overview: { name: 'Overview', description: 'What is wrong and what runs, over all groups and games of a person.' },
+  notices: {
+    name: 'Notices',
+    description: 'Messages about what happens, to a chat, a phone, a mailbox or a program.',
+  },
   groups: {
     name: 'Groups',
     description: 'Developers of games. Each group has members with roles, and is visible to its members only.',

@@ -64,6 +64,7 @@ const MEMBERS = {
     events_ms: 'MUSTER_RETENTION_EVENTS_DAYS?',
     analytics_ms: 'MUSTER_RETENTION_ANALYTICS_DAYS?',
     results_ms: 'MUSTER_RETENTION_RESULTS_DAYS?',
+    notices_ms: 'MUSTER_RETENTION_NOTICES_DAYS?',
     tokens_ms: 'MUSTER_RETENTION_TOKENS_DAYS?',
     sessions_ms: 'MUSTER_RETENTION_SESSIONS_DAYS?',
     login_codes_ms: 'MUSTER_RETENTION_LOGIN_CODES_HOURS?',

@@ -379,6 +379,7 @@ export const SETTINGS = {
   MUSTER_RETENTION_RESULTS_DAYS: days(7, {
     doc: 'Results of matches, after they were reported. A result that is reported again later is rated again.',
   }),
+  MUSTER_RETENTION_NOTICES_DAYS: days(14, { doc: 'Notices, after they were delivered or refused.' }),
   MUSTER_RETENTION_TOKENS_DAYS: days(30, { doc: 'Tokens, after they expired.' }),
   MUSTER_RETENTION_SESSIONS_DAYS: days(30, { doc: 'Sessions, after they ended.' }),
   MUSTER_RETENTION_LOGIN_CODES_HOURS: hours(24, { doc: 'Login codes, after they were sent.' }),

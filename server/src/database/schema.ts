@@ -2,7 +2,16 @@
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
 
-import type { Admission, AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@musterhost/contract'
+import type {
+  Admission,
+  AuditChange,
+  AuditOutcome,
+  GroupRole,
+  NoticeEvent,
+  NoticeKind,
+  PortProtocol,
+  ReadyCheck,
+} from '@musterhost/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */
@@ -33,6 +42,10 @@ export type Schema = {
   game_images: GameImageTable
   tokens: TokenTable
   audit_events: AuditEventTable
+  notice_targets: NoticeTargetTable
+  notices: NoticeTable
+  notice_states: NoticeStateTable
+  notice_reader: NoticeReaderTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
   damaged_objects: DamagedObjectTable
@@ -222,6 +235,59 @@ type AuditEventTable = {
   changes: JsonColumn<AuditChange[]>
   dropped_count: number
 }
+
+/** Group and game null: of the platform. `secrets`: sealed JSON. `owner`: the process that sends to it, until `owner_until`. */
+type NoticeTargetTable = {
+  target_id: string
+  group_id: string | null
+  game_id: string | null
+  name: string
+  kind: NoticeKind
+  hint: string | null
+  secrets: string
+  settings: JsonColumn<NoticeSettings>
+  create_ts: CreateTime
+  paused_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  pause_reason: ColumnType<string | null, string | null | undefined, string | null>
+  dropped_count: Generated<number>
+  delivery_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  next_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  owner: ColumnType<string | null, string | null | undefined, string | null>
+  owner_until: ColumnType<Date | null, Date | null | undefined, Date | null>
+}
+
+/** `by_admin`: the addresses were set by an administrator, and need not be those of members. */
+export type NoticeSettings = {
+  events: NoticeEvent[]
+  game_ids?: string[]
+  namespace_ids?: string[]
+  chat_id?: string
+  addresses?: string[]
+  by_admin: boolean
+}
+
+/** `source`: what it is about, unique for a target. `number`: the order. `end_ts` null: it waits. */
+type NoticeTable = {
+  notice_id: string
+  target_id: string
+  number: Generated<number>
+  source: string
+  event: string
+  notice: JsonColumn<Record<string, unknown>>
+  create_ts: Date
+  state: ColumnType<'waiting' | 'delivered' | 'failed', 'waiting' | 'delivered' | 'failed' | undefined, string>
+  end_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  attempt_count: Generated<number>
+  last_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  status: ColumnType<number | null, number | null | undefined, number | null>
+  response: ColumnType<string | null, string | null | undefined, string | null>
+}
+
+/** What was already noticed. `value`: of the kind of state. */
+type NoticeStateTable = { state_key: string; value: JsonColumn<Record<string, unknown>>; seen_ts: Date }
+
+/** One row while there is a target: up to where the audit log was read. */
+type NoticeReaderTable = { reader: number; audit_ts: Date; states_ts: Date | null; begin_ts: Date }
 
 type RatingTable = {
   namespace_id: string

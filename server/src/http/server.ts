@@ -31,6 +31,7 @@ import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { nodeInvitations } from './cloud/node-invitations.ts'
 import { nodes } from './cloud/nodes.ts'
+import { notices } from './cloud/notices.ts'
 import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
@@ -71,6 +72,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...devices(device_links),
     ...groups(records),
     ...overview,
+    ...notices,
     ...billing,
     ...audit,
     ...admin(runChecks),

@@ -18,6 +18,7 @@ import { openLogReaders } from '../cloud/lobbies/logs.ts'
 import { createFeeds } from '../cloud/lobbies/shared-feeds.ts'
 import { startExpiry } from '../cloud/namespaces/expiry.ts'
 import { startNodeUse } from '../cloud/nodes/node-use.ts'
+import { startNotices } from '../cloud/notices/start.ts'
 import { watchRollouts } from '../cloud/rollouts/watch.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
@@ -134,6 +135,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   background.defer(() => expiry.stop())
   const rollouts = watchRollouts(ctx)
   background.defer(() => rollouts.close())
+  const notices = startNotices(ctx)
+  background.defer(() => notices.close())
   const sweeper = startSweeping(ctx)
   background.defer(() => sweeper.stop())
   waiting.defer(startOrdering(ctx))

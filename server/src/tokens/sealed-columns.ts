@@ -2,7 +2,7 @@
 // purpose from here. The sweep after a rotation and `muster verify` go through the list.
 
 export type SealedColumn = {
-  table: 'versions' | 'certificates' | 'acme_accounts' | 'game_secrets'
+  table: 'versions' | 'certificates' | 'acme_accounts' | 'game_secrets' | 'notice_targets'
   /** The primary key of the table, from which the purpose is derived. */
   id: string
   column: string
@@ -37,9 +37,17 @@ export const GAME_SECRETS: SealedColumn = {
   purposeOf: (secret_id) => `game secret ${secret_id}`,
 }
 
+export const NOTICE_SECRETS: SealedColumn = {
+  table: 'notice_targets',
+  id: 'target_id',
+  column: 'secrets',
+  purposeOf: (target_id) => `notice target ${target_id}`,
+}
+
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   VERSION_SECRETS,
   CERTIFICATE_KEYS,
   ACME_ACCOUNT_KEYS,
   GAME_SECRETS,
+  NOTICE_SECRETS,
 ]

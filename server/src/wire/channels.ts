@@ -35,6 +35,8 @@ export const CHANNELS = {
   log_answers: 'log_answers',
   /** The id of a namespace whose settings or version changed; or empty. */
   namespaces: 'namespaces',
+  /** Empty: a target of notices was made, changed or deleted, or a notice is to be sent again. */
+  notices: 'notices',
   /** The id of a node that was drained, opened or removed; or empty. */
   nodes: 'nodes',
   /** Empty: a reader waits for rays that are still in memory. */

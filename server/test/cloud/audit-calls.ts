@@ -10,23 +10,25 @@ import {
   createSignInLink,
   gameBannerUploadPrepare,
   gameLogoUploadPrepare,
+  listNoticeDeliveries,
   listSessions,
 } from '@musterhost/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 
-import { personOf, type World } from '../http/world.ts'
+import { noticeTargetOf, personOf, type World } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
 /** What the calls send that no log may show, beside tokens and codes. */
-const [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE] = [
+const [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE, NOTICE_TOPIC] = [
   'planted-captcha-secret',
   'planted-header-secret',
   'planted-game-secret',
   'ABCDEFGH',
+  'planted-notice-topic',
 ] as const
-export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE]
+export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE, NOTICE_TOPIC]
 
 /** `token`: another caller than the first of the contract. */
 export type AuditCall = Call & { token?: string | null; headers?: Record<string, string> }
@@ -53,6 +55,7 @@ const ORDER = [
   'games.namespaces.updateGameNamespaceExpiry',
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
   ...['games.secrets.setGameSecret', 'games.secrets.removeGameSecret'],
+  ...['notices.putTarget', 'notices.testTarget', 'notices.resend', 'notices.deleteTarget'],
   ...['games.namespaces.createGameNamespaceTokenPublic', 'games.namespaces.revokeGameNamespaceTokenPublic'],
   'games.namespaces.createGameNamespaceTokenDevelopment',
   'games.namespaces.revokeGameNamespaceTokenDevelopment',
@@ -138,6 +141,18 @@ export async function auditCallsOf(
       params: { ...params, name: SECRET_NAME },
       body: { value: GAME_SECRET },
     }),
+    'notices.putTarget': () => ({ body: { ...noticeTargetOf(game_id), topic: NOTICE_TOPIC } }),
+    // Nothing is sent: without a mail server a mail fails at once.
+    'notices.testTarget': async () => {
+      await platform.ctx.db.updateTable('notice_targets').set({ kind: 'email' }).execute()
+      return { params: { target_id: world.notice_target_id } }
+    },
+    'notices.resend': async () => {
+      const query = { params: { target_id: world.notice_target_id } }
+      const { deliveries } = await client.call(listNoticeDeliveries, query)
+      return { params: { target_id: world.notice_target_id, notice_id: deliveries[0]!.notice_id } }
+    },
+    'notices.deleteTarget': () => ({ params: { target_id: world.notice_target_id } }),
     'games.secrets.removeGameSecret': () => ({ params: { ...params, name: SECRET_NAME } }),
     'games.namespaces.deleteGameNamespace': () => ({
       params: { game_id, namespace_id: spare_namespace.namespace_id },

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCloudToken, createGame, endRollout, getGameById, type Operation, setRollout } from '@musterhost/contract'
+import {
+  createCloudToken,
+  createGame,
+  endRollout,
+  getGameById,
+  type Operation,
+  putNoticeTarget,
+  setRollout,
+} from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { newBuild, newSite } from '../cloud/steps.ts'
 import { startPlatform, type TestGame } from '../support/platform.ts'
@@ -9,7 +17,7 @@ import { type Cell, cellOf, FORMER, IN_THE_WAY, TABLE } from './authorisation-ta
 import { askFor, type Call, callBy, callOf } from './calls.ts'
 import { dump } from './dump.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { CALLERS, type CallerName, createWorld, type World } from './world.ts'
+import { CALLERS, type CallerName, createWorld, noticeTargetOf, type World } from './world.ts'
 
 /** A member who has left may do nothing any more, and a lobby that has ended neither. */
 const LAST = ['groups.leave', 'lobbies.stop']
@@ -83,8 +91,8 @@ test('an Authorization header that is no bearer token is refused unchanged', asy
 /** The operator may use every group and game; a development token gets the same answer whatever id it names. */
 const UNBOUND = ['admin', 'development', 'stranger', ...FORMER]
 const BOUND = CALLERS.filter((caller) => !UNBOUND.includes(caller) && !caller.startsWith('other_'))
-/** A caller needs both this id and the code of the mail; the id alone reveals nothing. */
-const UNBOUND_IDS = new Set(['verification_id', 'invitation_id'])
+/** A caller needs both this id and the code of the mail, or the target of the notice; the id alone reveals nothing. */
+const UNBOUND_IDS = new Set(['verification_id', 'invitation_id', 'notice_id'])
 /** Who is not in the lobby is out of it already. */
 const IDEMPOTENT = new Set(['games.matchmaker.deleteMatchmakerLobbyPlayer player_id'])
 /** What a member is, a user is: there is no page of users. */
@@ -113,6 +121,7 @@ test('what is not there and what is not yours get one answer', async (t) => {
     new_owner_identity_id: stranger.user_id,
     token_id: tokenOf(world.tokens.other_cloud).token_id,
     session_id: stranger.session_id,
+    target_id: (await platform.client.call(putNoticeTarget, { body: noticeTargetOf(other.game_id) })).target_id,
   }
   for (const { id, params, body } of OPERATIONS) {
     for (const name of [params, body].flatMap(idsOf)) {

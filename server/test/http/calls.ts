@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { type CallerName, deviceLinkOf, type World } from './world.ts'
+import { type CallerName, deviceLinkOf, noticeTargetOf, type World } from './world.ts'
 
 export type Call = {
   params?: Record<string, string>
@@ -28,6 +28,12 @@ function peopleCalls(world: World): Record<string, Call> {
     'groups.listSuggested': {},
     'groups.getSummary': { params: { group_id } },
     'overview.get': {},
+    'notices.listTargets': { query: { game_id } },
+    'notices.putTarget': { body: noticeTargetOf(game_id) },
+    'notices.deleteTarget': { params: { target_id: UNKNOWN_ID } },
+    'notices.testTarget': { params: { target_id: UNKNOWN_ID } },
+    'notices.listDeliveries': { params: { target_id: world.notice_target_id } },
+    'notices.resend': { params: { target_id: world.notice_target_id, notice_id: UNKNOWN_ID } },
     'groups.billing.getUsage': { params: { group_id } },
     'groups.listGroupAuditEvents': { params: { group_id } },
     'groups.exportGroupAuditEvents': { params: { group_id }, body: { query_start: 0, query_end: 1 } },

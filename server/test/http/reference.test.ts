@@ -215,6 +215,8 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     GROUP_ID: game.group_id,
     DEVELOPER_GROUP_ID: game.group_id,
     GAME_ID: game.game_id,
+    TARGET_ID: world.notice_target_id,
+    NOTICE_ID: unknown,
     NAMESPACE_ID: game.namespace_id,
     VERSION_ID: game.version_id,
     LOBBY_ID: seat.lobby.lobby_id,

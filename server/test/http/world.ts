@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import {
+  type BodyOf,
   createCloudToken,
   createGameCdnSite,
   createGameNamespaceTokenDevelopment,
@@ -12,6 +13,7 @@ import {
   type GroupRole,
   kickGroupMember,
   leaveGroup,
+  putNoticeTarget,
   revokeGameCloudToken,
   setupIdentity,
 } from '@musterhost/contract'
@@ -38,6 +40,8 @@ export type World = {
   spare_public_id: string
   spare_development_id: string
   invite_code: string
+  /** A target of notices of the game, which is paused. */
+  notice_target_id: string
   /** The party that the identity leads, and who that is. */
   party_code: string
   identity_id: string
@@ -72,6 +76,11 @@ export const CALLERS = [
 ] as const
 export type CallerName = (typeof CALLERS)[number]
 
+/** It sends nothing. */
+export function noticeTargetOf(game_id: string): BodyOf<typeof putNoticeTarget> {
+  return { game_id, name: 'team', kind: 'ntfy', topic: 'planted-topic', events: ['players_record'], is_paused: true }
+}
+
 export async function createWorld(platform: Platform): Promise<World> {
   platform.playServers()
   const { ctx, client } = platform
@@ -102,6 +111,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     body: { use_count: 256 },
   })
   const revoked = await cloudToken(game.game_id)
+  const target = await client.call(putNoticeTarget, { body: noticeTargetOf(game.game_id) })
   const identity = await identityOf(game)
   const { party } = await platform.as(identity).call(createParty, {})
   const now_ms = ctx.now()
@@ -121,6 +131,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     spare_public_id: idOf(spare.token),
     spare_development_id: idOf(spare_development.token),
     invite_code: invite.code,
+    notice_target_id: target.target_id,
     party_code: party.code,
     identity_id: party.leader_identity_id,
     tokens: {

@@ -247,6 +247,11 @@ test('no removal reads a table that is filled from end to end', async (t) => {
       from namespaces, generate_series(1, ${ROWS}) as number;
     insert into rating_results select gen_random_uuid(), 'm', namespace_id, '', '', ${times}
       from namespaces, generate_series(1, ${ROWS}) as number;
+    insert into notice_targets (target_id, game_id, name, kind, secrets, settings)
+      select gen_random_uuid(), game_id, 't', 'email', '', '{}' from games;
+    insert into notices (notice_id, target_id, source, event, notice, create_ts, state, end_ts)
+      select gen_random_uuid(), target_id, number::text, 'test', '{}', now(), 'delivered', ${times}
+      from notice_targets, generate_series(1, ${ROWS}) as number;
     insert into tokens select gen_random_uuid(), 'cloud', game_id, null, now(), ${times} from games, generate_series(1, ${ROWS}) as number;
     insert into device_links select gen_random_uuid(), game_id, ${times} from games, generate_series(1, ${ROWS}) as number;
     analyze`)

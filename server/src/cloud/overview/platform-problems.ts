@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { DISK_LOW_FACTOR } from '../../observe/disk.ts'
 import { isFreshSql } from '../nodes/freshness.ts'
 import { timestamp } from '../times.ts'
-import { platformCertificateProblems } from './problems.ts'
+import { pausedTargetProblems, platformCertificateProblems } from './problems.ts'
 
 /** Runners that are read. */
 const RUNNERS_MAX = 1_000
@@ -20,7 +20,7 @@ const BYTES_PER_GB = 1_000_000_000
 export async function platformProblems(ctx: Context): Promise<Problem[]> {
   const kinds = [
     ...[roleProblems(ctx), platformCertificateProblems(ctx), backupProblems(ctx), jobProblems(ctx)],
-    proxyProblems(ctx),
+    ...[proxyProblems(ctx), pausedTargetProblems(ctx, null)],
   ]
   return (await Promise.all(kinds)).flat()
 }

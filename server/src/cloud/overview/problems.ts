@@ -1,5 +1,5 @@
 // What is wrong in the groups and games of an overview. One query reads each kind of problem, over all namespaces.
-import type { Problem } from '@musterhost/contract'
+import type { ErrorCode, Problem } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 import { QUOTAS, usageOfGroups } from '../quotas.ts'
 import { timestamp } from '../times.ts'
@@ -14,8 +14,8 @@ const CERTIFICATE_LEFT_MS = 14 * 86_400_000
 const RENEWAL_OVERDUE_MS = 86_400_000
 /** Failed orders of a first certificate. */
 const ORDER_FAILURES_MIN = 2
-/** Requests that a failing captcha provider made fail. */
-const CAPTCHA_WINDOW_MS = 600_000
+/** Requests that were refused. */
+const REFUSALS_WINDOW_MS = 600_000
 /** Share of a quota or limit that is nearly all. */
 const NEAR = 0.8
 
@@ -30,6 +30,7 @@ export async function gameProblems(
     domainProblems(ctx, scope),
     certificateProblems(ctx, scope),
     quotaProblems(ctx, scope),
+    pausedTargetProblems(ctx, scope.group_ids),
   ])
   return [...kinds.flat(), ...stalledProblems(scope, counts), ...lobbyLimitProblems(scope, counts)]
 }
@@ -67,13 +68,32 @@ function lobbyLimitProblems(scope: OverviewScope, counts: ReadonlyMap<string, No
   })
 }
 
-async function captchaProblems({ pool, now }: Context, scope: OverviewScope): Promise<Problem[]> {
-  const { rows } = await pool.query<{ namespace_id: string; count: number; last_ts: Date }>(
-    `select namespace_id, count(*)::integer as count, max(create_ts) as last_ts from explanations
-      where namespace_id = any($1) and create_ts >= $2 and code = 'CAPTCHA_PROVIDER_FAILED'
-      group by namespace_id order by count desc limit ${ROWS_MAX}`,
-    [scope.namespace_ids, new Date(now() - CAPTCHA_WINDOW_MS)],
+export type RefusedRequests = {
+  namespace_id: string
+  code: ErrorCode
+  count: number
+  last_ts: Date
+  last_ray_id: string
+}
+
+/** Requests of the last ten minutes that were refused with one of these codes. */
+export async function countRefusals(
+  { pool, now }: Context,
+  namespace_ids: readonly string[],
+  codes: readonly ErrorCode[],
+): Promise<RefusedRequests[]> {
+  const { rows } = await pool.query<RefusedRequests>(
+    `select namespace_id, code, count(*)::integer as count, max(create_ts) as last_ts,
+        (array_agg(ray_id order by create_ts desc))[1] as last_ray_id
+      from explanations where namespace_id = any($1) and create_ts >= $2 and code = any($3)
+      group by namespace_id, code order by count desc limit ${ROWS_MAX}`,
+    [namespace_ids, new Date(now() - REFUSALS_WINDOW_MS), codes],
   )
+  return rows
+}
+
+async function captchaProblems(ctx: Context, scope: OverviewScope): Promise<Problem[]> {
+  const rows = await countRefusals(ctx, scope.namespace_ids, ['CAPTCHA_PROVIDER_FAILED'])
   return rows.map(({ namespace_id, count, last_ts }) => {
     const { game_id, name_id } = namespaceOf(scope, namespace_id)
     return {
@@ -197,6 +217,34 @@ async function quotaProblems(ctx: Context, scope: OverviewScope): Promise<Proble
       ]
     }),
   )
+}
+
+/** `group_ids`: null: targets of the platform. */
+export async function pausedTargetProblems({ pool }: Context, group_ids: readonly string[] | null): Promise<Problem[]> {
+  const { rows } = await pool.query<{
+    name: string
+    group_id: string | null
+    game_id: string | null
+    paused_ts: Date
+    pause_reason: string
+  }>(
+    `select name, coalesce(t.group_id, developer_group_id) as group_id, t.game_id, paused_ts, pause_reason
+      from notice_targets t left join games on games.game_id = t.game_id
+      where pause_reason is not null and case when $1::uuid[] is null then t.group_id is null and t.game_id is null
+        else coalesce(t.group_id, developer_group_id) = any($1) end
+      order by paused_ts desc limit ${ROWS_MAX}`,
+    [group_ids],
+  )
+  return rows.map(({ name, group_id, game_id, paused_ts, pause_reason }) => ({
+    kind: 'notice_target_paused',
+    severity: 'warning',
+    title: `The target ${name} of notices is paused`,
+    text: pause_reason,
+    ...(group_id === null ? {} : { group_id }),
+    ...(game_id === null ? {} : { game_id }),
+    since_ts: timestamp(paused_ts),
+    remedy: { kind: 'open_page', page: 'notices', ...(game_id === null ? {} : { game_id }) },
+  }))
 }
 
 function namespaceOf(scope: OverviewScope, namespace_id: string): OverviewScope['namespaces'][number] {

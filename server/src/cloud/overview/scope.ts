@@ -27,7 +27,21 @@ export type OverviewScope = {
 
 /** `group_id`: only this group, whose access was checked before; null: all groups of the caller. */
 export async function scopeOf(ctx: Context, caller: Caller, group_id: string | null): Promise<OverviewScope> {
-  const groups = cut(await readGroups(ctx, caller, group_id), OVERVIEW_GROUPS_MAX)
+  return scopeOfRows(ctx, await readGroups(ctx, caller, group_id))
+}
+
+/** The same of these groups, without a caller; null: of all. */
+export async function scopeOfGroups(ctx: Context, group_ids: readonly string[] | null): Promise<OverviewScope> {
+  const { rows } = await ctx.pool.query<ScopeGroup>(
+    `select group_id, display_name, null as role from groups where $1::uuid[] is null or group_id = any($1)
+      order by create_ts desc, group_id desc limit ${OVERVIEW_GROUPS_MAX + 1}`,
+    [group_ids],
+  )
+  return scopeOfRows(ctx, rows)
+}
+
+async function scopeOfRows(ctx: Context, found: readonly ScopeGroup[]): Promise<OverviewScope> {
+  const groups = cut(found, OVERVIEW_GROUPS_MAX)
   const group_ids = groups.rows.map((group) => group.group_id)
   const games = cut(await readGames(ctx, group_ids), OVERVIEW_GAMES_MAX)
   const game_ids = games.rows.map((game) => game.game_id)

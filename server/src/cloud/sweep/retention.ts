@@ -9,6 +9,7 @@ import type { SweepStep } from '../../database/sweeper.ts'
 type Setting =
   | 'audit_ms'
   | 'results_ms'
+  | 'notices_ms'
   | 'tokens_ms'
   | 'sessions_ms'
   | 'login_codes_ms'
@@ -18,6 +19,8 @@ type Setting =
 export const OLD_ROWS: readonly (OldRows & { setting: Setting })[] = [
   { table: 'audit_events', ended: 'create_ts', setting: 'audit_ms' },
   { table: 'rating_results', ended: 'create_ts', setting: 'results_ms' },
+  // A notice that waits has no end.
+  { table: 'notices', ended: 'end_ts', setting: 'notices_ms' },
   { table: 'tokens', ended: 'expire_ts', setting: 'tokens_ms' },
   // A token that does not expire stays revoked for ever: its row has no such time.
   { table: 'revoked_tokens', ended: 'expire_ts', setting: 'tokens_ms' },

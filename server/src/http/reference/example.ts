@@ -7,7 +7,9 @@ import { type OpenApiSchema, resolve, type Schemas } from './schema.ts'
 const VALUES: Readonly<Record<string, unknown>> = {
   access_token: '$MUSTER_TOKEN',
   account_number: 4711,
+  addresses: ['ada@example.com'],
   args: ['node', 'server.mjs'],
+  chat_id: '-1001234567890',
   code: 'K3F7QX9A',
   byte_offset: 0,
   cname_record: 'b9c1f0a4.cdn.example.com',

@@ -35,6 +35,15 @@ async function fill({ ctx }: Platform, game_id: string): Promise<void> {
     [game_id, now],
   )
   await ctx.pool.query(
+    `with target as (
+        insert into notice_targets (target_id, game_id, name, kind, secrets, settings)
+        values (gen_random_uuid(), $1, 'old', 'email', '', '{"events":[],"by_admin":true}') returning target_id
+      )
+      insert into notices (notice_id, target_id, source, event, notice, create_ts, state, end_ts)
+      select gen_random_uuid(), target_id, 's', 'test', '{}', $2, 'delivered', $2 from target`,
+    [game_id, now],
+  )
+  await ctx.pool.query(
     `select graphile_worker.add_job('nothing', max_attempts := 1, run_at := now() + interval '1 day')`,
   )
   await ctx.pool.query(
@@ -60,6 +69,7 @@ const FULL = {
   device_links: 1,
   group_invites: 1,
   rating_results: 1,
+  notices: 1,
   'graphile_worker._private_jobs': 1,
 }
 
@@ -88,6 +98,7 @@ test('where nothing is to be removed nothing is', async (t) => {
     'INVITES_DAYS',
     'JOBS_DAYS',
     'RESULTS_DAYS',
+    'NOTICES_DAYS',
   ]
   const env = Object.fromEntries(names.map((name) => [`MUSTER_RETENTION_${name}`, '0']))
   const platform = await startPlatform(t, { roles: 'api', env })
