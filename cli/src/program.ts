@@ -13,6 +13,7 @@ import { addInitCommand } from './commands/init.ts'
 import { addLoginCommands } from './commands/login.ts'
 import { addMcpCommand } from './commands/mcp.ts'
 import { addJoinCommand, addNodeCommands } from './commands/nodes.ts'
+import { addNoticeCommands } from './commands/notices.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
 import {
   addAuditCommand,
@@ -55,6 +56,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addTokenCommands,
     addDomainCommands,
     addSecretCommands,
+    addNoticeCommands,
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,

@@ -202,6 +202,23 @@ const SETTINGS: readonly ManageStep[] = [
     types: agrees,
     piped: () => ['secrets', 'remove', 'PAYMENT_KEY', '--namespace', 'prod', '--yes'],
   },
+  {
+    name: 'notices-set',
+    args: () => [
+      'notices',
+      'set',
+      'phone',
+      '--kind',
+      'ntfy',
+      '--topic',
+      'muster-team',
+      '--events',
+      'players_record',
+      '--pause',
+    ],
+  },
+  reads('notices-list', 'notices', 'list'),
+  { name: 'notices-remove', args: () => ['notices', 'remove', 'phone', '--yes'] },
   reads('open', 'open', '--no-browser'),
 ]
 

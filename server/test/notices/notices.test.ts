@@ -1,5 +1,6 @@
 // Notices: each kind of target against a strict stand-in of its service, from what happens on a platform to the message.
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import {
   type BodyOf,
@@ -37,7 +38,7 @@ import {
 
 type Put = BodyOf<typeof putNoticeTarget>
 
-/** More than the collector waits between two looks at what is wrong. */
+/** More than the collector waits between two reads of what is wrong. */
 const STATES_MS = 20_000
 const DAY_MS = 86_400_000
 
@@ -218,6 +219,19 @@ test('notices', async (t) => {
     assert.equal(await statusOf({ body: own.body.replace('deploy_begun', 'deploy_live!') }), 400)
     assert.equal(await statusOf({}, { 'webhook-timestamp': String(Number(own.headers['webhook-timestamp']) + 1) }), 400)
     assert.equal(await statusOf({}, { 'webhook-id': UNKNOWN_ID }), 400)
+  })
+
+  await t.test('the example of the documentation verifies what a webhook gets, and nothing else', async () => {
+    const own = services.received.find(({ path }) => path === '/hook')!
+    const guide = await readFile(new URL('../../../docs/notices.md', import.meta.url), 'utf8')
+    const [, example] = /```js\n([\s\S]*?)```/.exec(guide) ?? []
+    const source = `data:text/javascript,${encodeURIComponent(example!)}`
+    const { isGenuine } = (await import(source)) as { isGenuine: (...of: [object, string, string]) => boolean }
+    assert.equal(isGenuine(own.headers, own.body, services.signing_key), true)
+    assert.equal(isGenuine(own.headers, `${own.body} `, services.signing_key), false)
+    assert.equal(isGenuine(own.headers, own.body, `whsec_${'A'.repeat(44)}`), false)
+    assert.equal(isGenuine({ ...own.headers, 'webhook-timestamp': '1' }, own.body, services.signing_key), false)
+    assert.equal(isGenuine({}, own.body, services.signing_key), false)
   })
 
   await t.test('a target only gets the events, games and namespaces that it names, after it was made', async () => {

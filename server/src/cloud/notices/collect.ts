@@ -13,7 +13,7 @@ import { findStateNotices } from './state-notices.ts'
 
 /** Notices that wait for one target. Later ones are dropped and counted. */
 const WAITING_MAX = 20_000
-/** Between two looks at what is wrong now; the audit log is read in every pass. */
+/** Pause between two checks of what is wrong now; the audit log is read in every pass. */
 const STATES_EVERY_MS = 15_000
 
 /** `away`: another process collects now. `none`: there is no target. */

@@ -14,7 +14,7 @@ import { auditScope, openSecrets, ownerGroupOf } from './targets.ts'
 
 /** Notices that are read at once. */
 const BATCH_MAX = 100
-/** Notices that were sent are recorded when there are so many, or after this time: at most these are sent twice. */
+/** A process that dies has sent at most these, or those of this time, without a record. */
 const RECORDS_MAX = 50
 const RECORD_MS_MAX = 250
 /** A shorter pause is waited for with the lease held. */
@@ -36,7 +36,7 @@ export type Delivery = {
 }
 
 type Claimed = SendTarget & { name: string; group_id: string | null; game_id: string | null }
-type Waiting = { notice_id: string; attempt_count: number; notice: Notice }
+type WaitingNotice = { notice_id: string; attempt_count: number; notice: Notice }
 type Attempt = { notice_id: string; attempt_count: number; ts_ms: number; sent: Sent; is_over: boolean }
 
 /** Takes the targets that have something to send and no other owner, at most `count_max`. */
@@ -97,8 +97,8 @@ export async function deliverTarget(delivery: Delivery, target: Claimed): Promis
 }
 
 /** Empty when nothing waits, and when another process has taken the target. */
-async function readWaiting({ ctx, owner, times }: Delivery, target_id: string): Promise<Waiting[]> {
-  const { rows } = await sql<Waiting>`
+async function readWaiting({ ctx, owner, times }: Delivery, target_id: string): Promise<WaitingNotice[]> {
+  const { rows } = await sql<WaitingNotice>`
     with held as (
       update notice_targets set owner_until = now() + make_interval(secs => ${times.lease_ms / 1_000})
       where target_id = ${target_id} and owner = ${owner} returning target_id
@@ -111,7 +111,7 @@ async function readWaiting({ ctx, owner, times }: Delivery, target_id: string): 
 /** A number: the pause before the next notice. `lost`: another process has the target. `stopped`: it was paused. */
 type BatchEnd = number | 'sent' | 'lost' | 'stopped'
 
-async function deliverBatch(delivery: Delivery, target: Claimed, waiting: readonly Waiting[]): Promise<BatchEnd> {
+async function deliverBatch(delivery: Delivery, target: Claimed, waiting: readonly WaitingNotice[]): Promise<BatchEnd> {
   const { ctx, signal } = delivery
   /** The last attempt of each notice that is not recorded yet. */
   const attempts = new Map<string, Attempt>()
@@ -215,7 +215,7 @@ async function release({ ctx: { db, log }, owner }: Delivery, target_id: string,
   }
 }
 
-/** The audit event says why; other targets are noticed of it, and the overview shows it. */
+/** The audit event says why; other targets get a notice, and the overview shows the pause. */
 async function pause({ ctx, owner }: Delivery, target: Claimed, reason: string): Promise<void> {
   const { target_id, name, kind } = target
   await changes(asPlatform(ctx, putNoticeTarget.id), auditScope(target), async (trx) => {

@@ -88,7 +88,7 @@ test('the first players after a quiet hour and a record are noticed, and growing
   assert.deepEqual(events, [['players_first'], ['players_record'], [], [], [], ['players_first'], ['players_record']])
 })
 
-test('a target asks to wait with a body or a header, and other responses are told apart', () => {
+test('a target asks to wait with a body or a header, and each other response has its outcome', () => {
   const kindOf = (status: number) => outcomeOf(status, {}, '', 0).kind
   const waitOf = (headers: Record<string, string>, body: string) => outcomeOf(429, headers, body, 1_000)
   assert.deepEqual(waitOf({}, '{"retry_after":0.65}'), { kind: 'wait', wait_ms: 650 })

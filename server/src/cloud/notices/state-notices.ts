@@ -13,7 +13,7 @@ import { gameConditions, placeOf, platformConditions } from './conditions.ts'
 import type { FoundNotice } from './notice.ts'
 import { comparePlayers, type PlayerState } from './player-notices.ts'
 
-/** Deploys that are looked at, and for how long after they began. */
+/** Deploys that are read, and for how long after they began. */
 const DEPLOYS_MAX = 20
 const DEPLOY_MS_MAX = 86_400_000
 const BACKUPS_MAX = 20
