@@ -13,5 +13,6 @@ export const gamePages: readonly PageEntry[] = [
   { path: '/sites', load: () => import('../uploads/sites.tsx') },
   { path: '/tokens', load: () => import('./tokens.tsx') },
   { path: '/secrets', load: () => import('./secrets.tsx') },
+  { path: '/notices', load: () => import('../notices/game-notices.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
 ]

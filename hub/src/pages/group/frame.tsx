@@ -33,6 +33,7 @@ function tabsOf(group_id: string): Tab[] {
   return [
     { text: 'Members', to: groupLink(group_id), is_exact: true },
     { text: 'Usage', to: groupLink(group_id, 'billing') },
+    { text: 'Notices', to: groupLink(group_id, 'notices') },
     { text: 'Audit log', to: groupLink(group_id, 'audit') },
   ]
 }

@@ -103,6 +103,11 @@ type Way = { to: string; search?: Record<string, string>; text: string }
 function wayTo({ kind, group_id, remedy: { game_id, namespace_id, page } }: Problem): Way | null {
   if (kind === 'role_away') return { to: platformLink(), text: 'Show the processes' }
   if (page === 'checks') return { to: platformLink(), text: 'Run the checks' }
+  if (page === 'notices') {
+    const to = game_id !== undefined ? gameLink(game_id, 'notices') : null
+    const of_group = group_id === undefined ? platformLink('notices') : groupLink(group_id, 'notices')
+    return { to: to ?? of_group, text: 'Show the targets' }
+  }
   if (page === 'backups') return { to: platformLink('backups'), text: 'Show the backups' }
   if (page === 'jobs') return { to: platformLink('jobs'), text: 'Show the jobs' }
   if (kind === 'quota_near') return group_id === undefined ? null : { to: groupLink(group_id), text: 'Show the quotas' }

@@ -15,6 +15,7 @@ const TABS = [
   { text: 'Backups', to: platformLink('backups') },
   { text: 'Jobs', to: platformLink('jobs') },
   { text: 'Audit log', to: platformLink('audit') },
+  { text: 'Notices', to: platformLink('notices') },
   { text: 'Settings', to: platformLink('settings') },
 ]
 

@@ -10,5 +10,6 @@ export const platformPages: readonly PageEntry[] = [
   { path: '/people', load: () => import('./people.tsx') },
   { path: '/backups', load: () => import('./backups.tsx') },
   { path: '/jobs', load: () => import('./jobs.tsx') },
+  { path: '/notices', load: () => import('../notices/platform-notices.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
 ]
