@@ -9,6 +9,7 @@ import {
   listGameCloudTokens,
   listGroups,
   listNodeInvitations,
+  putNoticeTarget,
   updateProfile,
 } from '@musterhost/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
@@ -204,21 +205,29 @@ const SETTINGS: readonly ManageStep[] = [
   },
   {
     name: 'notices-set',
-    args: () => [
-      'notices',
-      'set',
-      'phone',
-      '--kind',
-      'ntfy',
-      '--topic',
-      'muster-team',
-      '--events',
-      'players_record',
-      '--pause',
-    ],
+    args: () => ['notices', 'set', 'mail', '--kind', 'email', '--to', 'ada@example.com', '--events', 'players_record'],
   },
+  reads('notices-test', 'notices', 'test', 'mail'),
   reads('notices-list', 'notices', 'list'),
-  { name: 'notices-remove', args: () => ['notices', 'remove', 'phone', '--yes'] },
+  { ...reads('notices-deliveries', 'notices', 'deliveries', 'mail'), figures: [[/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'ID']] },
+  {
+    name: 'notices-resend',
+    args: async ({ platform }) => {
+      const rows = await platform.ctx.db.selectFrom('notices').select('notice_id').orderBy('number').execute()
+      return ['notices', 'resend', 'mail', rows[0]!.notice_id]
+    },
+  },
+  {
+    name: 'notices-remove',
+    args: () => ['notices', 'remove', 'mail'],
+    types: agrees,
+    piped: () => ['notices', 'remove', 'mail-2', '--yes'],
+    before: async ({ platform, game_id }) => {
+      await platform.client.call(putNoticeTarget, {
+        body: { game_id, name: 'mail-2', kind: 'email', addresses: ['ada@example.com'], events: ['players_record'] },
+      })
+    },
+  },
   reads('open', 'open', '--no-browser'),
 ]
 
