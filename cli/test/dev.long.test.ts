@@ -666,6 +666,7 @@ const SPEAKING = {
       protocol: 'agones',
       protocol_options: {
         counters: { rooms: { count: 1, capacity: 10 } },
+        room: 'rooms',
         lists: { players: { capacity: 4 }, maps: { values: ['cliff'], capacity: 2 } },
         end_unhealthy: true,
       },
