@@ -1,7 +1,7 @@
 // Settings with consequences: headers of a site, the expiry of a namespace, and deletion that asks for the name. By mouse
 // and by keyboard.
 import assert from 'node:assert/strict'
-import test from 'node:test'
+import test, { type TestContext } from 'node:test'
 import {
   type ApiError,
   createGameNamespaceTokenPublic,
@@ -13,10 +13,12 @@ import {
 import type { Locator, Page } from 'playwright-core'
 import { newSite } from '../../server/test/cloud/steps.ts'
 import { get } from '../../server/test/edge/get.ts'
+import { DISCORD_PATH, startServices } from '../../server/test/notices/services.ts'
 import type { TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
+import { isTooWide, violationsOf } from './axe.ts'
 import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
-import { type OpenHub, openHub, openView, signInAsAdmin, type View } from './steps.ts'
+import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from './steps.ts'
 
 /** Tokens that the page loads at once. */
 const TOKENS_PAGE = 100
@@ -26,7 +28,7 @@ const HEADER = { name: 'x-frame-options', value: 'SAMEORIGIN' }
 type Scene = { hub: OpenHub; game: TestGame; view: View }
 
 test('settings with consequences', async (t) => {
-  const hub = await openHub(t)
+  const hub = await openHub(t, { env: { MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' } })
   if (hub === null) return
   const game = await hub.platform.game()
   const view = await openView(hub)
@@ -38,6 +40,12 @@ test('settings with consequences', async (t) => {
   await t.test('a list of tokens that is longer than a page says so and loads the rest', () => loadTokens(scene))
   await t.test('by keyboard, a namespace gets an expiry, loses it, and is deleted when it has expired', () =>
     expireNamespace(scene),
+  )
+  await t.test('by keyboard, a target of notices is added and tested, and its notice is sent again', (t) =>
+    setTarget(t, scene),
+  )
+  await t.test('on a dark phone, axe finds nothing in the dialogs of a target, and nothing scrolls sideways', () =>
+    examineTarget(scene),
   )
   await t.test('a group with games is not deleted, and says why', () => refuseDeletion(scene))
   await t.test('by keyboard, a game is deleted by its name and by no other', () => deleteGame(scene))
@@ -93,6 +101,57 @@ async function changeHeaders(scene: Scene): Promise<void> {
     return response.status === 200 && response
   })
   assert.equal(served.headers[HEADER.name], HEADER.value)
+}
+
+/** The target stays for examineTarget. */
+async function setTarget(t: TestContext, { hub, game, view: { page } }: Scene): Promise<void> {
+  const services = await startServices(t)
+  await page.goto(`${hub.url}/games/${game.game_id}/notices`)
+  await page.getByText('There is no target. Nothing is sent.').waitFor()
+  await press(page, /^Add a target$/)
+  const dialog = page.getByRole('dialog')
+  await tabTo(page, /^Name/)
+  await page.keyboard.type('team-chat')
+  await tabTo(page, /^Address/)
+  await page.keyboard.type(`${services.url}${DISCORD_PATH}`)
+  await press(page, /^token_made/, 'Space')
+  await press(page, /^Save$/)
+  await dialogCloses(page)
+  const row = page.getByRole('row').filter({ hasText: 'team-chat' })
+  await row.getByText('never').waitFor()
+
+  await press(page, /^Test team-chat$/)
+  await page.getByText('team-chat took the test notice.').waitFor()
+  assert.deepEqual(
+    services.received.map(({ status, faults }) => ({ status, faults })),
+    [{ status: 204, faults: [] }],
+  )
+  await press(page, /^Deliveries of team-chat$/)
+  await dialog.getByRole('row').filter({ hasText: 'A test notice' }).getByText('delivered').waitFor()
+  await press(page, /^Send again: A test notice$/)
+  await until('the notice to come again', () => services.received.length === 2)
+  const ids = services.received.map(({ body }) => /test · ([0-9a-f-]{36})/.exec(body)?.[1])
+  assert.equal(ids[0], ids[1])
+  await page.keyboard.press('Escape')
+  await dialogCloses(page)
+}
+
+async function examineTarget(scene: Scene): Promise<void> {
+  const { hub } = scene
+  const view = await openView(hub, { viewport: PHONE, colorScheme: 'dark', bypassCSP: true })
+  const { page } = view
+  await signInAsAdmin(hub, view)
+  await page.goto(`${gameUrl(scene)}/notices`)
+  const dialog = page.getByRole('dialog')
+  for (const name of ['Add a target', 'Change team-chat', 'Deliveries of team-chat', 'Delete team-chat']) {
+    await page.getByRole('button', { name, exact: true }).click()
+    await dialog.waitFor()
+    assert.deepEqual(await violationsOf(page), [], name)
+    assert.equal(await isTooWide(page), false, name)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+  }
+  await view.context.close()
 }
 
 async function loadTokens(scene: Scene): Promise<void> {
