@@ -29,6 +29,7 @@ import {
   listKvEntries,
   listNamespaceLobbies,
   listRatings,
+  type NoticeTarget,
   type Operation,
   searchGame,
 } from '@musterhost/contract'
@@ -71,6 +72,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   await t.test('games, namespaces and groups are created, shown, renamed and deleted', () => managed(world))
   await t.test('a cloud token expires when it was asked to', () => tokens(world))
   await t.test('limits and entries are read and changed', () => settings(world))
+  await t.test('a target of notices keeps its filters until it is set about everything', () => notices(world))
   await t.test('ratings are listed, exported and reset', () => ratings(world))
   await t.test('without a browser, open prints an address that is there, and says so', (t) => opensNothing(t, world))
   await t.test('a domain shows its DNS record, and waiting for it ends with 4', () => domains(world))
@@ -91,6 +93,34 @@ async function done(muster: Muster, args: readonly string[], input?: string): Pr
   const { code, stdout, stderr } = await muster.run(args, input === undefined ? {} : { input })
   assert.equal(code, 0, `muster ${args.join(' ')}: ${stderr}`)
   return stdout
+}
+
+async function notices({ muster, game }: World): Promise<void> {
+  const set = (...args: string[]): string[] => [
+    'notices',
+    'set',
+    'phone',
+    '--kind',
+    'ntfy',
+    '--events',
+    'token_made',
+    ...args,
+  ]
+  const target = async () => {
+    const { targets } = (await muster.json(['notices'])) as { targets: NoticeTarget[] }
+    return targets.find(({ name }) => name === 'phone')!
+  }
+  await done(muster, set('--topic', 'muster-8fk2m9x1', '--access-token', '--only-namespace', 'prod'), 'tk_secret')
+  assert.deepEqual((await target()).namespace_ids, [game.namespace_id])
+  await done(muster, set('--pause'))
+  const paused = await target()
+  assert.deepEqual([paused.namespace_ids, paused.is_paused], [[game.namespace_id], true])
+  await done(muster, set('--only-game', game.name_id))
+  assert.deepEqual([(await target()).game_ids, (await target()).namespace_ids], [[game.game_id], undefined])
+  await done(muster, set('--everything'))
+  assert.equal((await target()).game_ids, undefined)
+  const { code, stderr } = await muster.run(set('--only-namespace', 'prodd'))
+  assert.deepEqual([code, stderr.includes('There is no namespace prodd. Did you mean prod?')], [1, true])
 }
 
 async function examined({ muster, platform, game }: World): Promise<void> {

@@ -1,6 +1,7 @@
 // Targets of notices: of the game, a group or the platform. Addresses and tokens are read from standard input, and never printed.
 import {
   deleteNoticeTarget,
+  getGames,
   listGroups,
   listNoticeDeliveries,
   listNoticeTargets,
@@ -11,6 +12,7 @@ import {
   resendNotice,
   testNoticeTarget,
 } from '@musterhost/contract'
+import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession, type Session } from '../session.ts'
@@ -28,6 +30,10 @@ export type TargetOptions = NoticeOptions & {
   topic?: string
   chat?: string
   to?: string[]
+  accessToken?: boolean
+  onlyGame?: string[]
+  onlyNamespace?: string[]
+  everything?: boolean
   pause?: boolean
   keep?: boolean
   newKey?: boolean
@@ -101,9 +107,41 @@ const SECRETS: Readonly<Record<NoticeKind, { member: 'url' | 'token'; what: stri
   email: null,
 }
 
+const ACCESS_TOKEN = { member: 'token', what: 'The access token of ntfy' } as const
+
+type Filters = { game_ids?: string[]; namespace_ids?: string[] }
+
+/** Filters of the options; without any option, the present ones of the target. */
+async function filtersOf(
+  session: Session,
+  { name, ...scope }: { name: string; group_id?: string; game_id?: string },
+  { onlyGame, onlyNamespace, everything = false }: TargetOptions,
+): Promise<Filters> {
+  if (everything) return {}
+  if (onlyGame === undefined && onlyNamespace === undefined) {
+    const { targets } = await session.client.call(listNoticeTargets, { query: scope })
+    const { game_ids, namespace_ids } = targets.find((one) => one.name === name) ?? {}
+    return { ...(game_ids && { game_ids }), ...(namespace_ids && { namespace_ids }) }
+  }
+  const games = onlyGame === undefined ? [] : (await session.client.call(getGames, {})).games
+  const namespaces = onlyNamespace === undefined ? [] : (await session.gameFull()).namespaces
+  const game_ids = onlyGame?.map((wanted) => idOf(wanted, 'game', games, ({ game_id }) => game_id))
+  const namespace_ids = onlyNamespace?.map((wanted) =>
+    idOf(wanted, 'namespace', namespaces, ({ namespace_id }) => namespace_id),
+  )
+  return { ...(game_ids && { game_ids }), ...(namespace_ids && { namespace_ids }) }
+}
+
+function idOf<T extends { name_id: string }>(wanted: string, what: string, all: readonly T[], id: (one: T) => string) {
+  const found = all.find((one) => one.name_id === wanted || id(one) === wanted)
+  if (found !== undefined) return id(found)
+  const names = all.map(({ name_id }) => name_id)
+  throw new Failure(`There is no ${what} ${wanted}.${didYouMean(wanted, names)}`)
+}
+
 export async function setTarget(terminal: Terminal, name: string, options: TargetOptions): Promise<void> {
   const { kind, events, server, topic, chat, to, pause = false, keep = false, newKey = false } = options
-  const secret = SECRETS[kind]
+  const secret = kind === 'ntfy' && options.accessToken === true ? ACCESS_TOKEN : SECRETS[kind]
   const value = secret === null || keep ? null : await terminal.readSecret(secret.what)
   const { session, scope, where } = await openScope(terminal, options)
   const body = {
@@ -113,6 +151,7 @@ export async function setTarget(terminal: Terminal, name: string, options: Targe
     ...(topic === undefined ? {} : { topic }),
     ...(chat === undefined ? {} : { chat_id: chat }),
     ...(to === undefined ? {} : { addresses: to }),
+    ...(await filtersOf(session, { ...scope, name }, options)),
     ...(pause ? { is_paused: true } : {}),
     ...(newKey ? { new_signing_key: true } : {}),
   }
