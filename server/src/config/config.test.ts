@@ -137,6 +137,16 @@ test('each process of a role has ports of its own for metrics, and each matchmak
   for (const value of ['1/1', '3/2', '0/0', '0/17', '1', '-1/2', 'a/b']) {
     assert.match(mistakesOf({ MUSTER_PROCESS: value }).join(), /the second of three processes is 1\/3/, value)
   }
+  const edgesOf = (env: Record<string, string>, cores: number) =>
+    readConfig(env, { cores, memory_mb: 1_024, cpu_mhz: 2_000 }).process_counts.edge
+  assert.deepStrictEqual(
+    [1, 2, 3, 4, 9, 64].map((cores) => edgesOf(PRODUCTION, cores)),
+    [1, 1, 1, 2, 4, 16],
+  )
+  assert.strictEqual(edgesOf({}, 16), 1, 'a machine of a developer has one')
+  assert.strictEqual(edgesOf({ ...PRODUCTION, MUSTER_EDGE_SOCKET: '/run/muster/edge.sock' }, 16), 1)
+  assert.strictEqual(edgesOf({ ...PRODUCTION, MUSTER_LINK: '/run/muster/link' }, 16), 1)
+  assert.strictEqual(edgesOf({ ...PRODUCTION, MUSTER_EDGE_PROCESSES: '3' }, 16), 3)
   assert.match(mistakesOf({ MUSTER_EDGE_PROCESSES: '0' }).join(), /MUSTER_EDGE_PROCESSES must be 1 at least/)
   const socket = { MUSTER_EDGE_PROCESSES: '2', MUSTER_EDGE_SOCKET: '/run/muster/edge.sock' }
   assert.match(mistakesOf(socket).join(), /MUSTER_EDGE_PROCESSES must be 1 where MUSTER_EDGE_SOCKET is set/)

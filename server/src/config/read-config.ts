@@ -16,7 +16,7 @@ import { readObjects } from './objects.ts'
 import type { ProcessNumber } from './processes.ts'
 import { isUrl, SettingsReader } from './read.ts'
 import { readProcesses } from './read-processes.ts'
-import { machineCapacity, type Region, readRegions, thisMachine } from './regions.ts'
+import { type MachineSize, machineCapacity, type Region, readRegions, thisMachine } from './regions.ts'
 import { ROLES, type Role } from './roles.ts'
 import { FEED_CLASSES, MEMBERS_MAX, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 import { readSwarm } from './swarm.ts'
@@ -60,8 +60,11 @@ export class ConfigError extends Error {
   }
 }
 
-/** Throws a ConfigError. A name that begins with MUSTER_ and is not a setting is a mistake too. */
-export function readConfig(env: Record<string, string | undefined>): Config {
+/**
+ * `machine`: its size, for the settings that depend on it. Throws a ConfigError. A name that begins with MUSTER_ and is not a
+ * setting is a mistake too.
+ */
+export function readConfig(env: Record<string, string | undefined>, machine = thisMachine()): Config {
   const read = new SettingsReader(env)
   checkNames(env, read.mistakes)
   const members = readMembers(read)
@@ -71,7 +74,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const roles = readRoles(read)
   const data_dir = resolve(read.text('MUSTER_DATA'))
   const edge = readEdge(read, mode, members)
-  const processes = readProcesses(read, members)
+  const processes = readProcesses(read, { ...members, mode, cores: machine.cores })
   const acme = readAcme(read, mode, roles.includes('api'))
   const config: Config = {
     ...members,
@@ -87,7 +90,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...edge,
     public_scheme: readPublicScheme(read, mode, edge.certificates_dir !== null || acme !== null),
     acme,
-    ...readLobbyRegions(read, mode),
+    ...readLobbyRegions(read, mode, machine),
     ...readOutbound(read, mode),
     login_turnstile: readLoginTurnstile(read),
     quotas: { ...quotas, members: read.number('MUSTER_QUOTA_MEMBERS') || MEMBERS_MAX },
@@ -218,8 +221,8 @@ function readNode(read: SettingsReader): string | null {
 function readLobbyRegions(
   read: SettingsReader,
   mode: Config['mode'],
+  machine: MachineSize,
 ): Pick<Config, 'regions' | 'tiers' | 'currency' | 'runner_regions' | 'node_capacity'> {
-  const machine = thisMachine()
   const file = read.text('MUSTER_CONFIG')
   // A file that is named must exist; the default one need not.
   const path = read.isSet('MUSTER_CONFIG') || existsSync(file) ? resolve(file) : null

@@ -4,14 +4,19 @@ import { PROCESSES_MAX, type ProcessNumber } from './processes.ts'
 import type { SettingsReader } from './read.ts'
 
 const FORM = /^(\d{1,2})\/(\d{1,2})$/
+/** Lobbies need the others. */
+const CORES_PER_EDGE = 2
+
+type Given = Pick<Config, 'matchmaker_port' | 'lobby_api_port' | 'mode'> & { cores: number }
 
 export function readProcesses(
   read: SettingsReader,
-  { matchmaker_port, lobby_api_port }: Pick<Config, 'matchmaker_port' | 'lobby_api_port'>,
+  { matchmaker_port, lobby_api_port, mode, cores }: Given,
 ): Pick<Config, 'process' | 'process_counts' | 'matchmaker_ports'> {
   const process_number = readProcess(read)
   const matchmaker = readCount(read, 'MUSTER_MATCHMAKER_PROCESSES')
-  const edge = readCount(read, 'MUSTER_EDGE_PROCESSES')
+  const is_given = read.isSet('MUSTER_EDGE_PROCESSES')
+  const edge = is_given ? readCount(read, 'MUSTER_EDGE_PROCESSES') : usualEdges(read, mode, cores)
   const length = Math.max(matchmaker, process_number.count)
   return {
     process: process_number,
@@ -19,6 +24,13 @@ export function readProcesses(
     // Further processes have the ports that follow the one for lobbies.
     matchmaker_ports: Array.from({ length }, (_, number) => (number === 0 ? matchmaker_port : lobby_api_port + number)),
   }
+}
+
+/** On a machine of a developer, at a unix socket, on a node that joined and outside of Linux there is one. */
+function usualEdges(read: SettingsReader, mode: Config['mode'], cores: number): number {
+  const is_one = mode === 'development' || read.isSet('MUSTER_EDGE_SOCKET') || read.isSet('MUSTER_LINK')
+  if (is_one || process.platform !== 'linux') return 1
+  return Math.min(PROCESSES_MAX, Math.max(1, Math.floor(cores / CORES_PER_EDGE)))
 }
 
 function readCount(read: SettingsReader, name: 'MUSTER_MATCHMAKER_PROCESSES' | 'MUSTER_EDGE_PROCESSES'): number {

@@ -51,7 +51,7 @@ export type Region = {
 /** `currency` is that of all prices, ISO 4217; null: there are none. */
 export type Regions = { regions: readonly Region[]; tiers: readonly RegionTier[]; currency: string | null }
 
-type MachineSize = { cores: number; memory_mb: number; cpu_mhz: number }
+export type MachineSize = { cores: number; memory_mb: number; cpu_mhz: number }
 
 const NAME_ID = '^[a-z0-9]+(-[a-z0-9]+)*$'
 const Name = Type.String({ pattern: NAME_ID, maxLength: 16 })

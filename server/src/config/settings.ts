@@ -148,7 +148,7 @@ export const SETTINGS = {
   }),
   MUSTER_EDGE_PROCESSES: integer(1, {
     max: PROCESSES_MAX,
-    doc: 'Edge processes that `muster start` runs on this machine. They share the ports of HTTP and HTTPS, and each has a part of MUSTER_EDGE_PORTS. Limits per client hold for all of them together.',
+    doc: 'Edge processes that `muster start` runs on this machine. They share the ports of HTTP and HTTPS, and each has a part of MUSTER_EDGE_PORTS. Limits per client hold for all of them together. In production, without this setting: one per two cores. An upgrade keeps the number that runs.',
   }),
   MUSTER_PROCESS: text('0/1', {
     doc: 'Which process of its role this one is, from 0, and how many there are: `1/3` is the second of three. `muster start` sets it.',

@@ -9,7 +9,7 @@ import type { Logger } from 'pino'
 import { hasHttps, httpsWarning, mainUrl, publicUrl } from '../config/addresses.ts'
 import { writeChosenPorts } from '../config/chosen-ports.ts'
 import type { Config } from '../config/config.ts'
-import { instanceName, type ProcessNumber } from '../config/processes.ts'
+import { instanceName, PROCESSES_MAX, type ProcessNumber } from '../config/processes.ts'
 import { readConfig } from '../config/read-config.ts'
 import type { Role } from '../config/roles.ts'
 import { connect, type DatabaseConnection } from '../database/connect.ts'
@@ -257,10 +257,11 @@ export async function startRoleProcesses(start: Start, options: RoleProcessesOpt
   const { env, lock, isQuiet, detailOf, is_plain = false } = options
   const started: SupervisedRole[] = []
   const onProcess = (): void => recordProcesses(lock, started, inherited)
-  const inherited = lock.is_continued ? inheritedBy(lock, instancesOf(config), () => onProcess()) : null
+  const instances = instancesOf(config, keptEdges(start, lock))
+  const inherited = lock.is_continued ? inheritedBy(lock, instances, () => onProcess()) : null
   const has_way_back = readWayBack(wayBackFile(config.data_dir)) !== null
   const steps: Promise<unknown>[] = []
-  for (const { role: of_role, number } of instancesOf(config)) {
+  for (const { role: of_role, number } of instances) {
     // What the first process makes in the data folder, the others find there.
     if (number.number > 0) await Promise.race([firstOf(started, of_role)?.first_ready, rejectOnAbort(start.signal)])
     start.signal.throwIfAborted()
@@ -293,10 +294,33 @@ export async function startRoleProcesses(start: Start, options: RoleProcessesOpt
 
 type Instance = { role: Role; number: ProcessNumber }
 
-/** The processes of this node, in the order of their start. */
-function instancesOf({ roles, process_counts }: Config): Instance[] {
+/**
+ * The number of edges of the version before, which an upgrade keeps: an edge has the raw ports of its number, and it cannot give
+ * them to two. Null: this start is none.
+ */
+function keptEdges({ config, terminal }: Start, { is_continued, previous }: FolderLock): number | null {
+  const before = is_continued ? countOf('edge', previous?.roles ?? []) : 0
+  if (before === 0) return null
+  const wanted = config.process_counts.edge
+  if (before !== wanted)
+    terminal.warn(
+      'edge',
+      `${before} run, and ${wanted} from the next start on: an upgrade moves no port to another process.`,
+    )
+  return before
+}
+
+/** By their names, of which the second is `edge-2`: one of them may be starting again. */
+function countOf(role: Role, processes: readonly { role: string }[]): number {
+  const names = new Set(processes.map((one) => one.role))
+  const numbers = Array.from({ length: PROCESSES_MAX }, (_, number) => number)
+  return 1 + numbers.findLastIndex((number) => names.has(instanceName(role, number)))
+}
+
+/** The processes of this node, in the order of their start. `edges`: how many of them; null: as the settings say. */
+function instancesOf({ roles, process_counts }: Config, edges: number | null): Instance[] {
   return roles.flatMap((role) => {
-    const count = process_counts[role]
+    const count = (role === 'edge' ? edges : null) ?? process_counts[role]
     return Array.from({ length: count }, (_, number) => ({ role, number: { number, count } }))
   })
 }
