@@ -24,7 +24,7 @@ const PAGE = 'docs/any-server.md'
 const THIS = 'cli/test/debian-servers.long.test.ts'
 const STRANGER = '127.0.0.9'
 const PLAYER = '127.0.0.1'
-/** Of each game mode, except that of Freeciv. */
+/** Maximum number of players of each game mode, except that of Freeciv. */
 const MAX_PLAYERS = 16
 
 /** `proved`: as the page says it. `example`: its folder; without it the page has the config. */
@@ -33,7 +33,7 @@ type DebianServer = {
   program: ProgramName
   example?: string
   probe: OpenProbe
-  /** Of the response, beside the id of the lobby where `is_named`. */
+  /** Text of the response, beside the id of the lobby where `is_named`. */
   response?: RegExp
   is_named?: boolean
   players?: number

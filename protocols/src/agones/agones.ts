@@ -1,11 +1,12 @@
 // Agones: a server that speaks its SDK runs unchanged. gRPC and REST come to both listeners; the content type distinguishes
 // them. The object is named `lobby-<lobby id>`; its namespace is the namespace id.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { Http2ServerResponse } from 'node:http2'
 import type { ProtocolLobby } from '../lobby.ts'
 import type { Endpoints, Protocol, ProtocolEndpoint, ProtocolOptions } from '../protocol.ts'
 import { GameServer } from './game-server.ts'
 import { serveGrpc } from './grpc.ts'
+import { isGrpc } from './grpc-calls.ts'
 import type { HealthRules } from './health.ts'
 import { serveRest, serveWebSocket } from './rest.ts'
 
@@ -36,9 +37,7 @@ export function openAgones(lobby: ProtocolLobby, options: ProtocolOptions, rules
     request(request, response) {
       request.on('error', () => undefined)
       response.on('error', () => undefined)
-      const is_grpc = request.headers['content-type']?.startsWith('application/grpc') === true
-      if (is_grpc && request.httpVersionMajor === 2)
-        serveGrpc(server, request as Http2ServerRequest, response as Http2ServerResponse)
+      if (isGrpc(request)) serveGrpc(server, request, response as Http2ServerResponse)
       // HTTP/2 has the same interface here.
       else void serveRest(server, request as IncomingMessage, response as ServerResponse)
     },

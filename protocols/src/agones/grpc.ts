@@ -4,56 +4,29 @@ import type { Message } from '@bufbuild/protobuf'
 import {
   ConnectError,
   type ConnectRouter,
-  createConnectRouter,
   createContextKey,
   createContextValues,
   type HandlerContext,
   type ServiceImpl,
 } from '@connectrpc/connect'
 import type { UniversalHandler } from '@connectrpc/connect/protocol'
-import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import { CALLS, type Call, type Request, runCall } from './calls.ts'
 import { ALPHA, BETA, CORE } from './descriptors.ts'
 import type { GameServer } from './game-server.ts'
-
-/** Bytes of one message. */
-const MESSAGE_BYTES_MAX = 64 * 1024
+import { createGrpcRouter, handlersOf, runHandler } from './grpc-calls.ts'
 
 const SERVER = createContextKey<GameServer | null>(null)
-let handlers: Map<string, UniversalHandler> | null = null
+let handlers: ReadonlyMap<string, UniversalHandler> | null = null
 
 export function serveGrpc(server: GameServer, request: Http2ServerRequest, response: Http2ServerResponse): void {
   handlers ??= createHandlers()
-  const handler = handlers.get(request.url.split('?', 1)[0]!)
-  if (handler === undefined) {
-    response.writeHead(404).end()
-    return
-  }
-  // The client keeps its deadlines itself. The router would make a timer of any length.
-  delete request.headers['grpc-timeout']
-  const values = createContextValues().set(SERVER, server)
-  try {
-    const universal = universalRequestFromNodeRequest(request, response, undefined, values)
-    handler(universal)
-      .then((result) => universalResponseToNodeResponse(result, response))
-      // The client has gone, or its stream is broken.
-      .catch(() => response.stream?.destroy())
-  } catch {
-    // The request has no authority, or a header that is no header.
-    response.writeHead(400).end()
-  }
+  runHandler(handlers, request, response, createContextValues().set(SERVER, server))
 }
 
-function createHandlers(): Map<string, UniversalHandler> {
-  const router = createConnectRouter({
-    grpc: true,
-    grpcWeb: false,
-    connect: false,
-    acceptCompression: [],
-    readMaxBytes: MESSAGE_BYTES_MAX,
-  })
+function createHandlers(): ReadonlyMap<string, UniversalHandler> {
+  const router = createGrpcRouter()
   for (const service of [CORE, BETA, ALPHA]) addService(router, service)
-  return new Map(router.handlers.map((handler) => [handler.requestPath, handler]))
+  return handlersOf(router)
 }
 
 function addService(router: ConnectRouter, service: typeof CORE): void {

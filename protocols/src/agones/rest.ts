@@ -2,13 +2,14 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { fromJson, type JsonObject, type JsonValue, type Message, toJson } from '@bufbuild/protobuf'
+import { type JsonObject, type JsonValue, type Message, toJson } from '@bufbuild/protobuf'
 import { WebSocketServer } from 'ws'
-import { BODY_BYTES_MAX, RequestError, readJson, sendJson } from '../http-body.ts'
+import { BODY_BYTES_MAX, sendJson } from '../http-body.ts'
 import { CallError } from './call-error.ts'
 import { CALLS, type Call, type Request, runCall } from './calls.ts'
 import { CORE, GAME_SERVER } from './descriptors.ts'
 import type { GameServer } from './game-server.ts'
+import { readBody, requireRequest, sendRefusal } from './json-calls.ts'
 
 const WATCH_PATH = '/watch/gameserver'
 const LIST_MEMBERS = ['name', 'capacity', 'values']
@@ -42,8 +43,7 @@ export async function serveRest(server: GameServer, request: IncomingMessage, re
     const result = await runCall(route.call, server, decode(route, body, param))
     sendJson(response, 200, jsonOf(route.call.method.output, result))
   } catch (error) {
-    const { code, status, message } = server.refusalOf(error)
-    sendJson(response, status, { code, message, details: [] })
+    sendRefusal(response, server.refusalOf(error))
   }
 }
 
@@ -118,16 +118,6 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0]!
 }
 
-/** Undefined: the body is empty. */
-async function readBody(request: IncomingMessage): Promise<JsonValue | undefined> {
-  try {
-    return (await readJson(request)) as JsonValue | undefined
-  } catch (error) {
-    if (!(error instanceof RequestError)) throw new CallError('INVALID_ARGUMENT', 'The request ended early.')
-    throw new CallError(error.status === 413 ? 'RESOURCE_EXHAUSTED' : 'INVALID_ARGUMENT', error.message)
-  }
-}
-
 /** The request of a call. Without a body all its members have their defaults. */
 function decode({ call, param: name }: Route, body: JsonValue | undefined, param: string | null): Request {
   const { method, body: member, verb } = call as Call
@@ -144,12 +134,4 @@ function decode({ call, param: name }: Route, body: JsonValue | undefined, param
 function maskOf(json: JsonValue): string {
   const members = typeof json === 'object' && json !== null ? Object.keys(json) : []
   return LIST_MEMBERS.filter((member) => members.includes(member)).join()
-}
-
-function requireRequest(schema: Parameters<typeof fromJson>[0], json: JsonValue): Record<string, unknown> {
-  try {
-    return fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>
-  } catch (error) {
-    throw new CallError('INVALID_ARGUMENT', (error as Error).message.slice(0, 200))
-  }
 }

@@ -37,7 +37,7 @@ const UNDERSTOOD: Record<(typeof PROTOCOLS)[number], string[]> = {
   gamelift: ['426', 'message'],
   multiplay: ['200', '204', '404', 'message'],
 }
-/** Of the gateway, by its share of memory that it has with other processes. */
+/** Growth of the gateway: its own memory, and its share of pages that others have too. */
 const GROWTH_BYTES_MAX = 128 * 1024 * 1024
 /** An SDK gives up after 20 s at the earliest. */
 const RESPONSE_MS_MAX = 10_000

@@ -24,8 +24,15 @@ const NO_NAMESPACE = ['', 'default']
 type Body = BodyOf<typeof allocateLobby>
 type Answer = ResponseOf<typeof allocateLobby>
 
+type Entries = Record<string, string>
+
 /** `namespace` null: the request names none. `body`: without the namespace. */
-export type Asked = { namespace: string | null; body: Omit<Body, 'namespace_id'> }
+export type Asked = {
+  namespace: string | null
+  labels: Entries
+  annotations: Entries
+  body: Omit<Body, 'namespace_id'>
+}
 
 /** `game_mode`: for a request without a fleet. Throws a CallError. */
 export function askedBy(request: AllocationRequest, game_mode: string): Asked {
@@ -35,7 +42,9 @@ export function askedBy(request: AllocationRequest, game_mode: string): Asked {
   const counted = countOf(annotations[PLAYERS_ANNOTATION])
   const known = new Set([FLEET_LABEL, MODE_LABEL, ...REGION_LABELS])
   const matched = Object.fromEntries(Object.entries(labels).filter(([name]) => !known.has(name)))
+  const metadata = { labels: { ...matched, ...own_labels }, annotations }
   return {
+    ...metadata,
     namespace: NO_NAMESPACE.includes(request.namespace) ? null : request.namespace,
     body: {
       game_mode: labels[FLEET_LABEL] ?? labels[MODE_LABEL] ?? game_mode,
@@ -44,8 +53,7 @@ export function askedBy(request: AllocationRequest, game_mode: string): Asked {
       ...(counted === null && { keep_ms: KEEP_MS }),
       lobby_config: {
         agones: {
-          labels: { ...matched, ...own_labels },
-          annotations,
+          ...metadata,
           counters: countersOf(request),
           lists: listsOf(request),
         },
@@ -115,10 +123,12 @@ function listsOf({ lists }: AllocationRequest): Record<string, StartChange> {
 }
 
 /** The members of an AllocationResponse. */
-export function allocatedAs({ lobby, ports, players }: Answer, { body }: Asked): Record<string, unknown> {
+export function allocatedAs(
+  { lobby, ports, players }: Answer,
+  { labels, annotations, body }: Asked,
+): Record<string, unknown> {
   const reached = Object.entries(ports)
   const address = reached[0]?.[1].hostname ?? ''
-  const { labels, annotations } = (body.lobby_config as { agones: Record<string, Record<string, string>> }).agones
   return {
     gameServerName: `lobby-${lobby.lobby_id}`,
     ports: reached.flatMap(([name, { port }]) => (port === undefined ? [] : [{ name, port }])),
