@@ -40,6 +40,14 @@ export async function press(page: Page, name: RegExp, key = 'Enter'): Promise<vo
   await page.keyboard.press(key)
 }
 
+/** The dialog is open and has the focus. Its code is loaded when the first one opens, so a Tab before that is the page's. */
+export async function dialogOpens(page: Page): Promise<void> {
+  await page.getByRole('dialog').waitFor()
+  await until('the focus to be in the dialog', () =>
+    page.evaluate(() => document.activeElement?.closest('[role=dialog]') != null),
+  )
+}
+
 /** The dialog is gone, and the focus is in the page. */
 export async function dialogCloses(page: Page): Promise<void> {
   await page.getByRole('dialog').waitFor({ state: 'detached' })

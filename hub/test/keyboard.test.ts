@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { getGameNamespaceById } from '@musterhost/contract'
 import { LONG_MS } from '../../server/test/http/steps.ts'
 import { until } from '../../server/test/support/until.ts'
-import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
+import { dialogCloses, dialogOpens, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { openHub, openView } from './steps.ts'
 
 /** Longer than a feed waits before it connects again. */
@@ -63,12 +63,12 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
   await t.test('a version is deployed, and rolled back', async () => {
     await page.getByRole('cell', { name: 'deployed', exact: true }).waitFor()
     await press(page, /^Deploy a version$/)
-    await page.getByRole('dialog').waitFor()
+    await dialogOpens(page)
     await page.keyboard.press('Escape')
     await dialogCloses(page)
     assert.match((await focusOf(page)).name, /^Deploy a version$/, 'the focus is where it was')
     await press(page, /^Deploy a version$/)
-    await page.getByRole('dialog').waitFor()
+    await dialogOpens(page)
     await tabTo(page, /^Version/)
     await page.keyboard.type('1.0.0')
     await tabTo(page, /^Message/)
@@ -80,7 +80,7 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
     assert.equal(await deployed(), game.version_id)
     await page.getByRole('cell', { name: 'By keyboard', exact: true }).waitFor()
     await press(page, /^Roll back$/)
-    await page.getByRole('dialog').waitFor()
+    await dialogOpens(page)
     await press(page, /^Roll back to [^i]/)
     await dialogCloses(page)
     assert.equal(await deployed(), second_id)
@@ -92,7 +92,7 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
     await press(page, /^Select lobby/, 'Space')
     await page.getByRole('button', { name: 'Stop 1 lobby' }).waitFor()
     await press(page, /^Stop 1 lobby$/)
-    await page.getByRole('dialog').waitFor()
+    await dialogOpens(page)
     await press(page, /^Stop$/)
     await dialogCloses(page)
     await page.getByText('1 lobby stopped.').waitFor()

@@ -8,7 +8,7 @@ import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import type { Platform, TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
 import { violationsOf } from './axe.ts'
-import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
+import { dialogCloses, dialogOpens, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { joined } from './people.ts'
 import {
   figureOf,
@@ -200,7 +200,7 @@ async function byKeyboard(scene: Scene): Promise<void> {
   await page.getByRole('button', { name: 'Stop 1 lobby' }).waitFor()
   await tabTo(page, /^Stop 1 lobby$/, 'Shift+Tab')
   await page.keyboard.press('Enter')
-  await page.getByRole('dialog').waitFor()
+  await dialogOpens(page)
   await press(page, /^Stop$/)
   await dialogCloses(page)
   await page.getByText('No running lobby passes the filters.').waitFor()

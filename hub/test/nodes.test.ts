@@ -6,7 +6,7 @@ import { LONG_MS } from '../../server/test/http/steps.ts'
 import { joinWith } from '../../server/test/links/node.ts'
 import { until } from '../../server/test/support/until.ts'
 import { violationsOf } from './axe.ts'
-import { dialogCloses, press, tabTo } from './keyboard-steps.ts'
+import { dialogCloses, dialogOpens, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View, WIDE } from './steps.ts'
 
 const NODE = { MUSTER_NODE: 'fra-1', MUSTER_CAPACITY_CORES: '8', MUSTER_CAPACITY_MEMORY_MB: '16384' }
@@ -60,7 +60,7 @@ test('the page of nodes', async (t) => {
   await t.test('a node is drained, and the drain is cancelled, by keyboard alone', async () => {
     const { page } = view
     await press(page, new RegExp(`^Drain ${node_id}$`))
-    await page.getByRole('dialog').waitFor()
+    await dialogOpens(page)
     assert.deepEqual(await violationsOf(page), [])
     await press(page, /^Its lobbies take no new players$/, 'Space')
     await tabTo(page, /^Deadline$/)
@@ -74,7 +74,7 @@ test('the page of nodes', async (t) => {
     const { drain } = await stateOf(hub, node_id)
     assert.equal(drain?.at_match_end, true)
     await press(page, new RegExp(`^Cancel the drain of ${node_id}$`))
-    await page.getByRole('dialog').waitFor()
+    await dialogOpens(page)
     await press(page, /^Cancel the drain$/)
     await dialogCloses(page)
     await row.getByText('open', { exact: true }).waitFor()

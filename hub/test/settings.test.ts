@@ -17,7 +17,7 @@ import { DISCORD_PATH, startServices } from '../../server/test/notices/services.
 import type { TestGame } from '../../server/test/support/platform.ts'
 import { until } from '../../server/test/support/until.ts'
 import { isTooWide, violationsOf } from './axe.ts'
-import { dialogCloses, focusOf, press, tabTo } from './keyboard-steps.ts'
+import { dialogCloses, dialogOpens, focusOf, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from './steps.ts'
 
 /** Tokens that the page loads at once. */
@@ -109,7 +109,7 @@ async function setTarget(t: TestContext, { hub, game, view: { page } }: Scene): 
   await page.goto(`${hub.url}/games/${game.game_id}/notices`)
   await page.getByText('There is no target. Nothing is sent.').waitFor()
   await press(page, /^Add a target$/)
-  const dialog = page.getByRole('dialog')
+  await dialogOpens(page)
   await tabTo(page, /^Name/)
   await page.keyboard.type('team-chat')
   await tabTo(page, /^Address/)
@@ -127,6 +127,8 @@ async function setTarget(t: TestContext, { hub, game, view: { page } }: Scene): 
     [{ status: 204, faults: [] }],
   )
   await press(page, /^Deliveries of team-chat$/)
+  await dialogOpens(page)
+  const dialog = page.getByRole('dialog')
   await dialog.getByRole('row').filter({ hasText: 'A test notice' }).getByText('delivered').waitFor()
   await press(page, /^Send again: A test notice$/)
   await until('the notice to come again', () => services.received.length === 2)
