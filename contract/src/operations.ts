@@ -146,6 +146,15 @@ import {
   listSessions,
 } from './identity/sessions.ts'
 import {
+  checkSignInIssuer,
+  completeProviderSignIn,
+  deleteSignInProvider,
+  listOpenSignInProviders,
+  listSignInProviders,
+  putSignInProvider,
+  startProviderSignIn,
+} from './identity/sign-in-providers.ts'
+import {
   deleteKvBatch,
   deleteKvEntry,
   getKvBatch,
@@ -301,6 +310,13 @@ export const OPERATIONS: readonly Operation[] = [
   drainNode,
   cancelNodeDrain,
   removeNode,
+  listOpenSignInProviders,
+  startProviderSignIn,
+  completeProviderSignIn,
+  listSignInProviders,
+  putSignInProvider,
+  deleteSignInProvider,
+  checkSignInIssuer,
   createSignInLink,
   createGameVersion,
   validateGameVersion,

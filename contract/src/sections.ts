@@ -15,6 +15,14 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Log in by link',
     description: 'A link signs an administrator in once.',
   },
+  'auth.identity.provider': {
+    name: 'Log in by a provider',
+    description: 'Log-in of people with an account elsewhere, by OpenID Connect.',
+  },
+  signInProviders: {
+    name: 'Providers of sign-ins',
+    description: 'Where people sign in with an account elsewhere, and which roles their groups there give.',
+  },
   'auth.sessions': { name: 'Own sessions', description: 'Where a person is logged in.' },
   'auth.tokens': {
     name: 'Sessions',

@@ -75,13 +75,19 @@ export const refreshIdentityToken = operation({
     'Gets a user token for the session in the cookie, or ends the session. Requires the Origin of the main domain.',
   body: object({
     logout: Type.Optional(
-      Type.Boolean({ description: 'Whether to end the session. The response is then empty. Default false.' }),
+      Type.Boolean({ description: 'Whether to end the session. The response then has no token. Default false.' }),
     ),
   }),
   response: object({
     token: Type.Optional(Type.String({ description: 'User token, valid for 15 minutes.' })),
     exp: Type.Optional(Timestamp('When the user token expires: 15 minutes after it was issued.')),
     identity_id: Type.Optional(described(IdentityId, 'Id of the user.')),
+    end_session_url: Type.Optional(
+      Type.String({
+        description:
+          'After a logout: address at the provider where the person ends the session there too. Absent when there is none.',
+      }),
+    ),
   }),
   errors: ['TOKEN_REFRESH_NOT_FOUND', 'API_FORBIDDEN'],
 })

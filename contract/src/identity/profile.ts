@@ -53,6 +53,18 @@ export const Profile = object(
         access_token: Type.Optional(
           object({ name: Type.String({ description: 'Name of the access token.' }) }, 'Log-in by access token.'),
         ),
+        provider: Type.Optional(
+          object(
+            {
+              issuer: Type.String({ description: 'Issuer of the provider. Example: `https://accounts.google.com`.' }),
+              title: Type.Optional(
+                Type.String({ description: 'Name of the provider. Absent when it was removed from the platform.' }),
+              ),
+              email: Type.Optional(Type.String({ description: 'E-mail address that the provider reported.' })),
+            },
+            'Log-in with an account of a provider.',
+          ),
+        ),
       }),
       { description: 'How the user logs in. Empty for a guest.' },
     ),

@@ -23,7 +23,12 @@ export type AuditedChange = {
   scope?: Scope
   /** Where it is not the caller: a person who has just logged in. */
   actor?: Actor
+  /** What the same transaction changed besides. Each has an event of its own. */
+  also?: readonly FurtherChange[]
 }
+
+/** `operation`: the one with this effect. */
+export type FurtherChange = Omit<AuditedChange, 'also'> & { operation: string; scope: Scope }
 
 /** For what the platform does without a request: the events have the actor `platform`. `operation`: the one with this effect. */
 export function asPlatform(ctx: Context, operation: string): ChangeContext {
@@ -42,7 +47,17 @@ export function changes<T extends AuditedChange | null>(
   const request = requireAudited(ctx)
   return ctx.db.transaction().execute(async (trx) => {
     const change = await work(trx)
-    if (change !== null) await insert(trx, { ...eventOf(ctx, request, scope, change), outcome: 'done' })
+    if (change !== null) {
+      const also = change.also ?? []
+      const events = [
+        eventOf(ctx, request, scope, change),
+        ...also.map((one) => eventOf(ctx, { ...request, operation: one.operation }, {}, one)),
+      ]
+      await insert(
+        trx,
+        events.map((event) => ({ ...event, outcome: 'done' as const })),
+      )
+    }
     return change
   })
 }
@@ -60,7 +75,7 @@ export async function command<T extends boolean>(
   work: () => Promise<T>,
 ): Promise<T> {
   const event = eventOf(ctx, requireAudited(ctx), scope, change)
-  await insert(ctx.db, { ...event, outcome: 'begun' })
+  await insert(ctx.db, [{ ...event, outcome: 'begun' }])
   try {
     const result = await work()
     await end(ctx, event.event_id, result ? 'done' : 'failed', null)
@@ -74,7 +89,7 @@ export async function command<T extends boolean>(
 /** Records a log-in that failed. It changes nothing, so it has no transaction. */
 export async function recordFailure(ctx: ChangeContext, code: string, after: Members): Promise<void> {
   const event = eventOf(ctx, requireAudited(ctx), {}, { before: {}, after })
-  await insert(ctx.db, { ...event, outcome: 'failed', code })
+  await insert(ctx.db, [{ ...event, outcome: 'failed', code }])
 }
 
 function requireAudited({ audit }: ChangeContext): AuditedRequest {
@@ -97,8 +112,8 @@ function eventOf(ctx: Context, request: AuditedRequest, scope: Scope, change: Au
   }
 }
 
-async function insert(db: Kysely<Schema>, event: Event): Promise<void> {
-  await db.executeQuery(CompiledQuery.raw(INSERT_SQL, [JSON.stringify([event])]))
+async function insert(db: Kysely<Schema>, events: readonly Event[]): Promise<void> {
+  await db.executeQuery(CompiledQuery.raw(INSERT_SQL, [JSON.stringify(events)]))
 }
 
 /** The command has its result whatever happens here: an event that cannot be completed stays `begun`. */

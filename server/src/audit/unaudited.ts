@@ -21,6 +21,9 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'games.matchmaker.checkMatchmakerVersion': 'It starts a lobby without players. The deploy that follows is audited.',
 
   'uploads.listStoredContents': LOOK_UPS,
+  'auth.identity.provider.start':
+    'It makes secrets for one browser and stores nothing. The sign-in that follows is audited.',
+  'signInProviders.check': 'It reads the configuration of an issuer and changes nothing.',
   'admin.runChecks': 'It examines the platform and changes nothing.',
 
   'games.matchmaker.exportLobbyLogs': EXPORTS,

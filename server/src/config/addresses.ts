@@ -51,9 +51,9 @@ export function wildcardOf(host: string): string {
   return `*${host.slice(host.indexOf('.'))}`
 }
 
-/** Whether a user can receive a login code: by mail, or from the log in development. */
-export function hasEmailLogin({ mail, mode }: Config): boolean {
-  return mail !== null || mode === 'development'
+/** Whether a user can log in with a code: by mail, or from the log in development. */
+export function hasEmailLogin({ mail, mode, email_login }: Config): boolean {
+  return email_login === 'on' && (mail !== null || mode === 'development')
 }
 
 /** URL of the hub, the API and the matchmaker, and of lobbies by the path route. */

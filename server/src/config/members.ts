@@ -29,6 +29,7 @@ const MEMBERS = {
     guests_per_minute: 'MUSTER_RATE_LIMIT_GUESTS',
   },
   access: 'MUSTER_ACCESS',
+  email_login: 'MUSTER_LOGIN_EMAIL',
   quotas: {
     games: 'MUSTER_QUOTA_GAMES?',
     namespaces: 'MUSTER_QUOTA_NAMESPACES?',

@@ -391,6 +391,9 @@ export const SETTINGS = {
   MUSTER_ACCESS: choice(['public', 'private'], 'private', {
     doc: 'Who may create groups. public: every user; private: administrators only.',
   }),
+  MUSTER_LOGIN_EMAIL: choice(['on', 'off'], 'on', {
+    doc: 'Whether people may log in with a code by e-mail. off: only with a provider of sign-ins, a sign-in link, or an access token.',
+  }),
   MUSTER_SMTP_URL: text('', {
     is_secret: true,
     doc: 'Mail server for login codes: smtp:// or smtps://. Without it, development writes codes to the log, and production has no login by e-mail.',

@@ -21,6 +21,7 @@ for (const statements of [
   'create table a (b integer); create unique index c on a (b)',
   'create table a (b integer references c on delete cascade)',
   'alter table a alter column b drop not null',
+  'alter table a drop constraint if exists a_check',
 ]) {
   test(`it adds: ${statements}`, () => assert.equal(isAdditive(statements), true))
 }
@@ -34,6 +35,7 @@ for (const statements of [
   'alter table a add column b integer default 0 check (b > 0)',
   'alter table a alter column b type bigint',
   'alter table a add constraint b unique (c)',
+  'alter table a drop constraint if exists a_pkey',
   'create unique index b on a (c)',
   'create table a (b integer references c)',
   'update a set b = 1',

@@ -24,6 +24,9 @@ export type Schema = {
   users: UserTable
   user_sessions: UserSessionTable
   sign_in_links: SignInLinkTable
+  sign_in_providers: SignInProviderTable
+  provider_accounts: ProviderAccountTable
+  spent_sign_ins: { state_hash: Buffer; expire_ts: Date }
   email_verifications: EmailVerificationTable
   group_members: GroupMemberTable
   group_invites: GroupInviteTable
@@ -334,6 +337,49 @@ type UserSessionTable = {
   /** Client of the last use of the session; null in old sessions. */
   client_ip: ColumnType<string | null, string | null | undefined, string | null>
   user_agent: ColumnType<string | null, string | null | undefined, string | null>
+  /** The provider that opened it, with its ids of the person and of its own session; null: another way to log in. */
+  provider_id: Optional<string>
+  provider_subject: Optional<string>
+  provider_sid: Optional<string>
+  /** Whether the provider named the person as an administrator. */
+  is_admin: Generated<boolean>
+  /** No refresh extends it beyond this time. */
+  end_by_ts: Optional<Date>
+}
+
+type Optional<T> = ColumnType<T | null, T | null | undefined, T | null>
+
+/** What an administrator sets of a provider of sign-ins, beside its columns. */
+export type SignInSettings = {
+  scopes: readonly string[]
+  groups_claim: string | null
+  rules: readonly { value: string; group_id: string; role: Exclude<GroupRole, 'owner'> }[]
+  admin_values: readonly string[]
+  requires_value: boolean
+  links_by_email: boolean
+  session_hours: number
+}
+
+/** `client_secret`: sealed; null for a public client. */
+type SignInProviderTable = {
+  provider_id: string
+  name: string
+  title: string
+  issuer: string
+  client_id: string
+  client_secret: string | null
+  settings: JsonColumn<SignInSettings>
+  create_ts: Date
+}
+
+/** An account of a person at an issuer. `email`: as the provider reported it at the last sign-in. */
+type ProviderAccountTable = {
+  issuer: string
+  subject: string
+  user_id: string
+  email: string | null
+  create_ts: Date
+  sign_in_ts: Date
 }
 
 /** `access_token_id`: the token of the administrator who made the link; it ends with that token. */
@@ -360,7 +406,14 @@ type EmailVerificationTable = {
 }
 
 /** At most one owner a group. */
-type GroupMemberTable = { group_id: string; user_id: string; role: GroupRole; join_ts: Date }
+/** `provider_id`: the provider of sign-ins that made the membership, and may take it away; null: a person did. */
+type GroupMemberTable = {
+  group_id: string
+  user_id: string
+  role: GroupRole
+  join_ts: Date
+  provider_id: ColumnType<string | null, string | null | undefined, string | null>
+}
 
 type GroupInviteTable = {
   code_hash: Buffer

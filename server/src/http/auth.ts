@@ -83,9 +83,9 @@ function namesOf({ identity_id, namespace_id }: { identity_id: string; namespace
 async function callerOfSession(ctx: Context, operation: Operation, session_id: string): Promise<Caller> {
   const { auth, role } = operation
   if (!auth.includes('user') && !auth.includes('admin')) throw forbidden('user', operation)
-  const { user_id, access_name } = await requireSession(ctx, session_id)
-  if (access_name !== null && auth.includes('admin')) {
-    return { kind: 'admin', name: access_name, user_id, session_id }
+  const { user_id, admin_name } = await requireSession(ctx, session_id)
+  if (admin_name !== null && auth.includes('admin')) {
+    return { kind: 'admin', name: admin_name, user_id, session_id }
   }
   if (!auth.includes('user')) throw forbidden('user', operation)
   return { kind: 'user', user_id, role, session_id }

@@ -5,6 +5,7 @@ import type { AskProvider } from '../captcha/provider.ts'
 import type { LogReaders } from '../cloud/lobbies/logs.ts'
 import type { DeviceLinks } from '../cloud/tokens/device-links.ts'
 import type { TextPacker } from '../cloud/uploads/pack-texts.ts'
+import type { LoadSignInWork } from '../identity/providers/open.ts'
 import type { Kv } from '../kv/entries.ts'
 import { admin, type RunChecks } from './cloud/admin.ts'
 import { analytics } from './cloud/analytics.ts'
@@ -46,6 +47,7 @@ import { versions } from './cloud/versions.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { sessions } from './identity/sessions.ts'
+import { signInProviders } from './identity/sign-in-providers.ts'
 import type { Implementation } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
 import { playerRatings, ratingsOfGames } from './matchmaker/ratings.ts'
@@ -54,6 +56,7 @@ import type { WatchedRecords } from './watched-records.ts'
 /** What the api's operations share. */
 export type ApiParts = {
   askProvider: AskProvider
+  loadSignInWork: LoadSignInWork
   device_links: DeviceLinks
   records: WatchedRecords
   read_limit: ReadLimit
@@ -63,11 +66,12 @@ export type ApiParts = {
 }
 
 export function apiOperations(parts: ApiParts): Implementation[] {
-  const { askProvider, device_links, records, read_limit, packer, log_readers, runChecks } = parts
+  const { askProvider, loadSignInWork, device_links, records, read_limit, packer, log_readers, runChecks } = parts
   return [
     ...bootstrap,
     ...tiers,
-    ...login(askProvider),
+    ...login(askProvider, loadSignInWork),
+    ...signInProviders(loadSignInWork),
     ...sessions,
     ...devices(device_links),
     ...groups(records),

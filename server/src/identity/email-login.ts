@@ -35,7 +35,10 @@ type Status = ResponseOf<typeof completeEmailVerification>['status']
 /** Throws API_FORBIDDEN where codes cannot be sent. */
 export function requireEmailLogin(ctx: Context): void {
   if (hasEmailLogin(ctx.config)) return
-  const message = 'This platform sends no e-mail (MUSTER_SMTP_URL is not set). Log in with an access token.'
+  const message =
+    ctx.config.email_login === 'off'
+      ? 'Log-in by e-mail is off on this platform (MUSTER_LOGIN_EMAIL). Sign in with one of its providers.'
+      : 'This platform sends no e-mail (MUSTER_SMTP_URL is not set). Log in with an access token.'
   throw new ApiError('API_FORBIDDEN', {}, { message })
 }
 

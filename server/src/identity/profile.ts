@@ -1,23 +1,37 @@
 // The profile of a user: a display name, which the members of their groups see.
 import { ApiError, type BodyOf, updateProfile } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
+import { sql } from 'kysely'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Context } from '../context.ts'
 import { type Caller, userOf } from '../tokens/caller.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 
-/** Largest number that is shown beside a display name. */
 /** Account numbers have four digits. */
 const ACCOUNT_NUMBER_MAX = 9_999
 
 /** Returns what is wrong with a new profile. */
 export const checkProfile = createShapeCheck(updateProfile.body)
 
+/** Accounts at providers that one profile shows. */
+const ACCOUNTS_MAX = 20
+
+type ShownAccount = { issuer: string; title: string | null; email: string | null }
+
+/** Null: the user has none. */
+const providerAccounts = sql<ShownAccount[] | null>`(
+  select json_agg(json_build_object('issuer', issuer, 'title', title, 'email', email))
+  from (
+    select a.issuer, a.email,
+      (select title from sign_in_providers p where p.issuer = a.issuer order by name limit 1) as title
+    from provider_accounts a where a.user_id = users.user_id order by a.create_ts limit ${sql.lit(ACCOUNTS_MAX)}
+  ) as shown)`.as('accounts')
+
 /** Throws API_FORBIDDEN when the caller is not a user. */
 export async function findProfile(ctx: Context, caller: Caller): Promise<Profile> {
-  const { user_id, display_name, create_ts, email, access_name } = await ctx.db
+  const { user_id, display_name, create_ts, email, access_name, accounts } = await ctx.db
     .selectFrom('users')
-    .select(['user_id', 'display_name', 'create_ts', 'email', 'access_name'])
+    .select(['user_id', 'display_name', 'create_ts', 'email', 'access_name', providerAccounts])
     .where('user_id', '=', requireUser(caller))
     .executeTakeFirstOrThrow()
   return {
@@ -31,6 +45,13 @@ export async function findProfile(ctx: Context, caller: Caller): Promise<Profile
     linked_accounts: [
       ...(email === null ? [] : [{ email: { email } }]),
       ...(access_name === null ? [] : [{ access_token: { name: access_name } }]),
+      ...(accounts ?? []).map(({ issuer, title, email: reported }) => ({
+        provider: {
+          issuer,
+          ...(title === null ? {} : { title }),
+          ...(reported === null ? {} : { email: reported }),
+        },
+      })),
     ],
   }
 }

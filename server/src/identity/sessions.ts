@@ -4,7 +4,7 @@
 // tab refreshes at the same moment, the request returns the same next token again.
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError } from '@musterhost/contract'
-import type { Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
@@ -24,14 +24,26 @@ const USER_AGENT_LENGTH_MAX = 256
 
 export type UserSession = { session_id: string; user_id: string; refresh_token: string }
 
-/** `access_token_id`: the access token that opened it; null when a code did. `device`: from where it is opened. */
+/** What the provider of a sign-in decides about a session. `lifetime_ms`: after it, the person must sign in again. */
+export type ProviderSession = {
+  provider_id: string
+  subject: string
+  sid: string | null
+  is_admin: boolean
+  lifetime_ms: number
+}
+
+type NewSession = { user_id: string; access_token_id: string | null; device: Device; provider?: ProviderSession }
+
+/** `access_token_id`: the access token that opened it; null when a code or a provider did. `device`: from where it is opened. */
 export async function openSession(
   ctx: Context,
   trx: Transaction<Schema>,
-  { user_id, access_token_id, device }: { user_id: string; access_token_id: string | null; device: Device },
+  { user_id, access_token_id, device, provider }: NewSession,
 ): Promise<UserSession> {
   const now = ctx.now()
   const session_id = newId(now)
+  const lifetime_ms = Math.min(SESSION_LIFETIME_MS, provider?.lifetime_ms ?? SESSION_LIFETIME_MS)
   await trx
     .insertInto('user_sessions')
     .values({
@@ -40,8 +52,9 @@ export async function openSession(
       access_token_id,
       create_ts: new Date(now),
       refresh_ts: new Date(now),
-      expire_ts: new Date(now + SESSION_LIFETIME_MS),
+      expire_ts: new Date(now + lifetime_ms),
       ...columnsOf(device),
+      ...(provider === undefined ? {} : providerColumns(provider, now)),
     })
     .execute()
   await trx
@@ -57,6 +70,16 @@ export async function openSession(
     )
     .execute()
   return { session_id, user_id, refresh_token: refreshToken(ctx, session_id, 0) }
+}
+
+function providerColumns({ provider_id, subject, sid, is_admin, lifetime_ms }: ProviderSession, now: number) {
+  return {
+    provider_id,
+    provider_subject: subject,
+    provider_sid: sid,
+    is_admin,
+    end_by_ts: new Date(now + lifetime_ms),
+  }
 }
 
 /** Throws TOKEN_REFRESH_NOT_FOUND. A token that has been used before ends the session: one of the two was stolen. */
@@ -79,7 +102,8 @@ export async function refreshSession(
     .set({
       generation: generation + 1,
       refresh_ts: new Date(now),
-      expire_ts: new Date(now + SESSION_LIFETIME_MS),
+      // least() ignores a null.
+      expire_ts: sql<Date>`least(${new Date(now + SESSION_LIFETIME_MS)}::timestamptz, end_by_ts)`,
       ...columnsOf(device),
     })
     .where('session_id', '=', session_id)
@@ -112,29 +136,33 @@ function columnsOf({ client_ip, user_agent }: Device): Device {
   return { client_ip, user_agent: user_agent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null }
 }
 
-/** Ends the session of a browser's refresh token. An invalid token is ignored. */
-export async function closeSession(ctx: ChangeContext, refresh_token: string | undefined): Promise<void> {
+/**
+ * Ends the session of a browser's refresh token. An invalid token is ignored. Returns the provider that opened the session, or
+ * null.
+ */
+export async function closeSession(ctx: ChangeContext, refresh_token: string | undefined): Promise<string | null> {
   const shown = readRefreshToken(ctx, refresh_token)
-  if (shown !== null) await endSession(ctx, shown.session_id, 'logout')
+  return shown === null ? null : endSession(ctx, shown.session_id, 'logout')
 }
 
 async function endSession(
   ctx: ChangeContext,
   session_id: string,
   end_reason: 'logout' | 'refresh_token_reused',
-): Promise<void> {
-  await changes(ctx, {}, async (trx) => {
+): Promise<string | null> {
+  const { provider_id } = await changes(ctx, {}, async (trx) => {
     const ended = await trx
       .updateTable('user_sessions')
       .set({ end_ts: new Date(ctx.now()) })
       .where('session_id', '=', session_id)
       .where('end_ts', 'is', null)
-      .returning('user_id')
+      .returning(['user_id', 'provider_id'])
       .executeTakeFirst()
     const person = ended === undefined ? {} : { user_id: ended.user_id }
     const actor = { actor_kind: 'user', ...person, token_id: session_id }
-    return { before: { session_id }, after: { end_reason }, actor }
+    return { before: { session_id }, after: { end_reason }, actor, provider_id: ended?.provider_id ?? null }
   })
+  return provider_id
 }
 
 /** Issues a new user token of a session. */
@@ -145,21 +173,25 @@ export function issueUserToken(ctx: Context, session: UserSession): { token: str
   return { token, expire_ms: now_ms + USER_TOKEN_LIFETIME_MS }
 }
 
-/** The user of a session. Read at every call, so that an ended session is refused at once. Throws TOKEN_REVOKED. */
+/**
+ * The user of a session, and the name of the administrator, or null. Read at every call, so that an ended session is refused at
+ * once. Throws TOKEN_REVOKED.
+ */
 export async function requireSession(
   ctx: Context,
   session_id: string,
-): Promise<{ user_id: string; access_name: string | null }> {
+): Promise<{ user_id: string; admin_name: string | null }> {
   const row = await ctx.db
     .selectFrom('user_sessions')
     .innerJoin('users', 'users.user_id', 'user_sessions.user_id')
-    .select(['users.user_id', 'users.access_name', 'access_token_id'])
+    .select(['users.user_id', 'users.access_name', 'users.display_name', 'access_token_id', 'is_admin'])
     .where('session_id', '=', session_id)
     .where('end_ts', 'is', null)
     .where('expire_ts', '>', new Date(ctx.now()))
     .executeTakeFirst()
   if (row === undefined || isRevoked(ctx, row)) throw new ApiError('TOKEN_REVOKED')
-  return row
+  const { user_id, access_name, display_name, is_admin } = row
+  return { user_id, admin_name: access_name ?? (is_admin ? display_name : null) }
 }
 
 /** A session ends when the access token that opened it is revoked. */

@@ -15,6 +15,7 @@ const LINK_BYTES = 32
 const LINKS_MAX = 100
 const SIGN_IN_PATH = '/sign-in'
 
+/** Throws API_FORBIDDEN for an administrator by a provider. */
 export async function createSignInLink(
   ctx: ChangeContext,
   caller: CallerOf<'admin'>,
@@ -72,9 +73,14 @@ async function accessTokenOf(ctx: ChangeContext): Promise<string | null> {
   if (token?.kind !== 'user') return null
   const session = await ctx.db
     .selectFrom('user_sessions')
-    .select('access_token_id')
+    .select(['access_token_id', 'provider_id'])
     .where('session_id', '=', token.session_id)
     .executeTakeFirst()
+  if (session !== undefined && session.provider_id !== null) {
+    const message =
+      'A provider of sign-ins made you an administrator, so a link would outlast it. Sign in with the provider on the other device.'
+    throw new ApiError('API_FORBIDDEN', {}, { message })
+  }
   return session?.access_token_id ?? null
 }
 

@@ -27,6 +27,7 @@ import { TextPacker } from '../cloud/uploads/pack-texts.ts'
 import { StartError } from '../config/start-error.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
+import { registerBackchannelLogout } from '../http/backchannel-logout.ts'
 import { findsSocket } from '../http/cloud/finds.ts'
 import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
 import { registerCommandPackage } from '../http/command-package.ts'
@@ -40,6 +41,7 @@ import { addSecurityHeaders } from '../http/security-headers.ts'
 import { apiOperations, pageOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { WatchedRecords } from '../http/watched-records.ts'
+import { openSignInWork } from '../identity/providers/open.ts'
 import { openKv } from '../kv/entries.ts'
 import { findStoreFault } from '../objects/open.ts'
 import { createPeers } from '../peers/peers.ts'
@@ -101,8 +103,10 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   ])
   waiting.defer(() => sockets.close())
 
+  const loadSignInWork = openSignInWork(ctx)
   const operations = apiOperations({
     askProvider: createAskProvider(ctx),
+    loadSignInWork,
     device_links,
     records,
     read_limit: createReadLimit(),
@@ -118,6 +122,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerObjectRoutes(app, ctx)
   registerExports(app, ctx)
   registerPages(app, ctx)
+  registerBackchannelLogout(app, options, loadSignInWork)
   registerCommandPackage(app, ctx)
   hub.register(app)
 

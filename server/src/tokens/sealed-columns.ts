@@ -2,7 +2,7 @@
 // purpose from here. The sweep after a rotation and `muster verify` go through the list.
 
 export type SealedColumn = {
-  table: 'versions' | 'certificates' | 'acme_accounts' | 'game_secrets' | 'notice_targets'
+  table: 'versions' | 'certificates' | 'acme_accounts' | 'game_secrets' | 'notice_targets' | 'sign_in_providers'
   /** The primary key of the table, from which the purpose is derived. */
   id: string
   column: string
@@ -44,10 +44,18 @@ export const NOTICE_SECRETS: SealedColumn = {
   purposeOf: (target_id) => `notice target ${target_id}`,
 }
 
+export const SIGN_IN_SECRETS: SealedColumn = {
+  table: 'sign_in_providers',
+  id: 'provider_id',
+  column: 'client_secret',
+  purposeOf: (provider_id) => `sign-in provider ${provider_id}`,
+}
+
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   VERSION_SECRETS,
   CERTIFICATE_KEYS,
   ACME_ACCOUNT_KEYS,
   GAME_SECRETS,
   NOTICE_SECRETS,
+  SIGN_IN_SECRETS,
 ]

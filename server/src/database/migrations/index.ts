@@ -16,6 +16,7 @@ import { statements as matchWaits } from './0113-match-waits.ts'
 import { statements as protocolReports } from './0114-protocol-reports.ts'
 import { statements as keptLobbies } from './0115-kept-lobbies.ts'
 import { statements as notices } from './0116-notices.ts'
+import { statements as signInProviders } from './0117-sign-in-providers.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -40,4 +41,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0114-protocol-reports', statements: protocolReports },
   { name: '0115-kept-lobbies', statements: keptLobbies },
   { name: '0116-notices', statements: notices },
+  { name: '0117-sign-in-providers', statements: signInProviders },
 ]

@@ -15,6 +15,7 @@ import { ASSETS_PATH, Hub } from './files.ts'
 const PAGES = [
   '/',
   '/sign-in',
+  '/sign-in/*',
   '/account',
   `${LINK_PATH}*`,
   '/games/*',

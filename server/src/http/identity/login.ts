@@ -13,11 +13,12 @@ import { loginByAccessToken } from '../../identity/access-login.ts'
 import { completeEmailLogin, requireEmailLogin, startEmailLogin } from '../../identity/email-login.ts'
 import { inspectCaller } from '../../identity/inspect.ts'
 import { requireLoginCaptcha } from '../../identity/login-captcha.ts'
+import type { LoadSignInWork } from '../../identity/providers/open.ts'
 import { closeSession, type Device, issueUserToken, refreshSession } from '../../identity/sessions.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { readSessionCookie, sessionCookie } from './cookie.ts'
 
-export const login = (askProvider: AskProvider): Implementation[] => [
+export const login = (askProvider: AskProvider, loadSignInWork: LoadSignInWork): Implementation[] => [
   implement(startEmailVerification, async ({ ctx, client_key, client_ip, origin, body }) => {
     refuseForeign(ctx, origin)
     requireEmailLogin(ctx)
@@ -44,9 +45,11 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     refuseForeign(ctx, origin)
     const refresh_token = readSessionCookie(ctx.config, cookie)
     if (body.logout === true) {
-      await closeSession(ctx, refresh_token)
+      const provider_id = await closeSession(ctx, refresh_token)
       setCookie(sessionCookie(ctx.config, ''))
-      return {}
+      if (provider_id === null) return {}
+      const end_session_url = await (await loadSignInWork()).endSessionUrl(ctx, provider_id)
+      return end_session_url === null ? {} : { end_session_url }
     }
     const session = await refreshSession(ctx, refresh_token, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))
