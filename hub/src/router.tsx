@@ -13,6 +13,8 @@ import { groupPages } from './pages/group/pages.ts'
 import { namespacePages } from './pages/namespace/pages.ts'
 import { topPages } from './pages/pages.ts'
 import { platformPages } from './pages/platform/pages.ts'
+// Read before the router starts.
+import './pages/sign-in/returned.ts'
 import { Button } from './parts/button.tsx'
 import { Loading, Notice } from './parts/notice.tsx'
 import { Page } from './parts/page.tsx'
@@ -20,6 +22,7 @@ import { Layout, Root } from './shell/layout.tsx'
 import type { PageEntry } from './shell/page-entry.ts'
 
 const SignIn = lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'))
+const ProviderReturn = lazyRouteComponent(() => import('./pages/sign-in/provider-return.tsx'))
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: Broken })
 const layout = createRoute({ getParentRoute: () => root, id: 'layout', component: Layout })
 
@@ -35,6 +38,7 @@ function framed(path: string, load: PageEntry['load'], pages: readonly PageEntry
 
 const tree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: SIGN_IN, component: SignIn }),
+  createRoute({ getParentRoute: () => root, path: `${SIGN_IN}/$provider`, component: ProviderReturn }),
   layout.addChildren([
     ...topPages.map(({ path, load }) =>
       createRoute({ getParentRoute: () => layout, path, component: lazyRouteComponent(load) }),

@@ -66,7 +66,7 @@ async function exchangeCookie(): Promise<UserToken | null> {
 }
 
 /**
- * Ends the session on the platform. The page then shows the sign-in form. The platform closes the feeds of the session before
+ * Ends the session on the platform. The page then shows the sign-in form, or the provider's own sign-out. The platform closes the feeds of the session before
  * its response arrives here: until then no feed gets a token, which the platform would refuse.
  */
 export async function signOut(): Promise<void> {
@@ -77,17 +77,22 @@ export async function signOut(): Promise<void> {
     () => null,
     () => null,
   )
-  await logout.finally(() => {
+  const end_session_url = await logout.finally(() => {
     exchange = null
   })
+  // The provider leads back to the sign-in form.
+  if (end_session_url !== null) location.assign(end_session_url)
   setSession({ state: 'signed_out' })
 }
 
-async function endSession(): Promise<void> {
+/** Returns where the person signs out of the provider too, or null. */
+async function endSession(): Promise<string | null> {
   const response = await fetch('/auth/tokens/identity', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: '{"logout":true}',
   })
   if (!response.ok) throw await errorOf(response)
+  const { end_session_url } = (await response.json()) as { end_session_url?: string }
+  return end_session_url !== undefined && /^https?:/.test(end_session_url) ? end_session_url : null
 }

@@ -25,7 +25,7 @@ const USER_AGENT_LENGTH_MAX = 256
 export type UserSession = { session_id: string; user_id: string; refresh_token: string }
 
 /** What the provider of a sign-in decides about a session. `lifetime_ms`: after it, the person must sign in again. */
-export type ProviderSession = {
+type ProviderSession = {
   provider_id: string
   subject: string
   sid: string | null

@@ -40,15 +40,24 @@ export default function Account() {
   )
 }
 
-type LinkedAccount = { email?: { email: string }; access_token?: { name: string } }
+type LinkedAccount = {
+  email?: { email: string }
+  access_token?: { name: string }
+  provider?: { issuer: string; title?: string; email?: string }
+}
 
 function waysOf(accounts: readonly LinkedAccount[]): string {
   return accounts
-    .map(
-      ({ email, access_token }) =>
-        email?.email ?? (access_token === undefined ? '' : `access token "${access_token.name}"`),
-    )
+    .map(({ email, access_token, provider }) => {
+      if (email !== undefined) return email.email
+      if (access_token !== undefined) return `access token "${access_token.name}"`
+      return provider === undefined ? '' : providerName(provider)
+    })
     .join(', ')
+}
+
+function providerName({ issuer, title = issuer, email }: NonNullable<LinkedAccount['provider']>): string {
+  return email === undefined ? title : `${title} (${email})`
 }
 
 function Name({ display_name }: { display_name: string }) {

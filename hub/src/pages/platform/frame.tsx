@@ -12,6 +12,7 @@ const TABS = [
   { text: 'Regions', to: platformLink('regions') },
   { text: 'Groups', to: platformLink('groups') },
   { text: 'People', to: platformLink('people') },
+  { text: 'Sign-in', to: platformLink('sign-in') },
   { text: 'Backups', to: platformLink('backups') },
   { text: 'Jobs', to: platformLink('jobs') },
   { text: 'Audit log', to: platformLink('audit') },
@@ -25,7 +26,8 @@ export default function PlatformFrame() {
     return (
       <Page title="Platform">
         <Notice tone="warn">
-          These pages are for administrators: people who signed in with the operator's access token.
+          These pages are for administrators: people who signed in with the operator's access token, or whom a provider
+          of sign-ins names as one.
         </Notice>
       </Page>
     )

@@ -8,6 +8,7 @@ export const platformPages: readonly PageEntry[] = [
   { path: '/regions', load: () => import('./regions.tsx') },
   { path: '/groups', load: () => import('./groups.tsx') },
   { path: '/people', load: () => import('./people.tsx') },
+  { path: '/sign-in', load: () => import('./sign-in-providers.tsx') },
   { path: '/backups', load: () => import('./backups.tsx') },
   { path: '/jobs', load: () => import('./jobs.tsx') },
   { path: '/notices', load: () => import('../notices/platform-notices.tsx') },

@@ -1,4 +1,4 @@
-// Sign-in: by a code from an e-mail, by a link that works once, or by the operator's access token.
+// Sign-in: with a provider, by a code from an e-mail, by a link that works once, or by the operator's access token.
 import { useLocation, useRouter } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
 import { callAnonymously } from '../../api/call.ts'
@@ -10,14 +10,14 @@ import {
   getBootstrap,
   startEmailVerification,
 } from '../../api/operations.gen.ts'
-import { query_client } from '../../api/queries.ts'
-import { userToken } from '../../api/session.ts'
 import { HOME, SIGN_IN } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
 import { TextField } from '../../parts/fields.tsx'
 import { Failure, Loading } from '../../parts/notice.tsx'
 import { useSession } from '../../shell/person.tsx'
+import { ProviderButtons } from './provider-buttons.tsx'
 import { Turnstile } from './turnstile.tsx'
+import { openSession, useStep } from './use-step.ts'
 
 type Bootstrap = Awaited<ReturnType<typeof callAnonymously<NonNullable<(typeof getBootstrap)['of']>>>>
 
@@ -44,6 +44,7 @@ export default function SignIn() {
         ) : null
       ) : (
         <>
+          <ProviderButtons />
           {bootstrap.login_methods.email ? (
             <EmailForm site_key={bootstrap.captcha.turnstile?.site_key ?? null} />
           ) : null}
@@ -70,28 +71,6 @@ function useLeaveWhenSignedIn(): void {
     const is_path = typeof to === 'string' && /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN)
     history.replace(is_path ? to : HOME)
   }, [session.state, to, history])
-}
-
-/** Runs a step of the sign-in, and keeps its error for the form. */
-function useStep(): { is_busy: boolean; error: CallError | null; run: (step: () => Promise<void>) => void } {
-  const [is_busy, setBusy] = useState(false)
-  const [error, setError] = useState<CallError | null>(null)
-  function run(step: () => Promise<void>): void {
-    setBusy(true)
-    setError(null)
-    step()
-      .catch((failure: unknown) =>
-        setError(failure instanceof CallError ? failure : new CallError('INTERNAL_ERROR', String(failure))),
-      )
-      .finally(() => setBusy(false))
-  }
-  return { is_busy, error, run }
-}
-
-/** The cookie is set. The first user token opens the session of this page. */
-async function openSession(): Promise<void> {
-  query_client.clear()
-  await userToken()
 }
 
 function Form({ onSubmit, children }: { onSubmit: () => void; children: ReactNode }) {

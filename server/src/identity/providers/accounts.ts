@@ -8,7 +8,7 @@ import { type Claims, displayNameOf, emailOf, isEmailVerified } from './claims.t
 import type { Provider } from './rows.ts'
 
 /** `how`: whether the account was known, is linked now, or has a new user. */
-export type AccountUser = { user_id: string; how: 'known' | 'linked' | 'created' }
+type AccountUser = { user_id: string; how: 'known' | 'linked' | 'created' }
 
 export async function userOfAccount(
   ctx: Context,

@@ -12,7 +12,7 @@ import { FetchFailure } from '../../outbound/safe-fetch.ts'
  * - `clock`: the clocks differ too much.
  * - `not_allowed`: the person has none of the values that this platform asks for.
  */
-export type SignInReason = 'browser' | 'state' | 'denied' | 'provider' | 'token' | 'clock' | 'not_allowed'
+type SignInReason = 'browser' | 'state' | 'denied' | 'provider' | 'token' | 'clock' | 'not_allowed'
 
 export function signInFailure(reason: SignInReason, message: string): ApiError {
   return new ApiError('SIGN_IN_FAILED', { reason }, { message })

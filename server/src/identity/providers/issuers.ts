@@ -2,7 +2,16 @@
 // the platform's rules for outgoing calls. Keys that a provider rotates are read again when a token names an unknown one, at
 // most every 30 seconds.
 import { SIGN_IN_PROVIDERS_MAX } from '@musterhost/contract'
-import { createRemoteJWKSet, customFetch as fetchOfKeys, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import {
+  createRemoteJWKSet,
+  errors,
+  customFetch as fetchOfKeys,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+  type RemoteJWKSet,
+} from 'jose'
 import { LRUCache } from 'lru-cache'
 import {
   type AuthorizationServer,
@@ -35,7 +44,7 @@ const ISSUERS_MAX = 2 * SIGN_IN_PROVIDERS_MAX
 /** Algorithms with a public key. A secret that both sides know proves less, and `none` proves nothing. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
-export type Fetch = (
+type Fetch = (
   url: string,
   init: {
     method: 'GET' | 'POST'
@@ -50,7 +59,7 @@ export type Issuer = {
   as: AuthorizationServer
   /** Options of each request of the library. */
   options: { [customFetch]: Fetch; [allowInsecureRequests]: boolean }
-  keys: ReturnType<typeof createRemoteJWKSet>
+  keys: RemoteJWKSet
   verify: (token: string, client_id: string, options?: JWTVerifyOptions) => Promise<JWTPayload>
 }
 
@@ -99,11 +108,13 @@ async function openIssuer(ctx: Context, fetch: Fetch, text: string): Promise<Iss
   const keys = createRemoteJWKSet(new URL(jwks_url), {
     [fetchOfKeys]: (address, init) => fetch(address, init),
     timeoutDuration: REQUEST_MS_MAX,
-    cooldownDuration: KEYS_PAUSE_MS,
+    // The pause is counted below, by the platform's clock.
+    cooldownDuration: Number.POSITIVE_INFINITY,
     cacheMaxAge: KEYS_AGE_MS,
   })
+  const findKey = withReload(ctx, keys)
   const verify = async (token: string, client_id: string, more: JWTVerifyOptions = {}): Promise<JWTPayload> => {
-    const { payload } = await jwtVerify(token, keys, {
+    const { payload } = await jwtVerify(token, findKey, {
       issuer: as.issuer,
       audience: client_id,
       algorithms: ALGORITHMS,
@@ -115,6 +126,26 @@ async function openIssuer(ctx: Context, fetch: Fetch, text: string): Promise<Iss
     return payload
   }
   return { as, options, keys, verify }
+}
+
+/** Reads the keys again when a token names an unknown one: once for all requests that wait, and then not for some time. */
+function withReload(ctx: Pick<Context, 'elapsed'>, keys: RemoteJWKSet): JWTVerifyGetKey {
+  let read_ms = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | null = null
+  return async (header, token) => {
+    try {
+      return await keys(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+      if (reading === null && ctx.elapsed() - read_ms < KEYS_PAUSE_MS) throw error
+      reading ??= keys.reload().finally(() => {
+        read_ms = ctx.elapsed()
+        reading = null
+      })
+      await reading
+      return await keys(header, token)
+    }
+  }
 }
 
 /** An address at the provider that a browser may be sent to; null for one that a browser must not open, as of a script. */

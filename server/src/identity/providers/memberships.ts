@@ -10,7 +10,7 @@ type Role = Exclude<GroupRole, 'owner'>
 type Current = { group_id: string; role: GroupRole; provider_id: string | null }
 
 /** `role`: null takes the membership away. `before`: null when there was none. */
-export type MembershipChange = { group_id: string; before: Role | null; role: Role | null }
+type MembershipChange = { group_id: string; before: Role | null; role: Role | null }
 
 /** What a sign-in changes, by id of the group, so that two sign-ins lock groups in one order. Pure. */
 export function membershipChanges(

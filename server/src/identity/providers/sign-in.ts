@@ -28,7 +28,7 @@ import { updateMemberships } from './memberships.ts'
 import { type Provider, redirectUrl, requireProvider, secretOf } from './rows.ts'
 
 /** From the start to the return: a person may have to find a password and a second factor. */
-export const FLOW_MS_MAX = 10 * 60_000
+const FLOW_MS_MAX = 10 * 60_000
 const SECRET_BYTES = 32
 const PURPOSE = 'sign-in flow'
 /** Expired states that one sign-in removes: more than it adds. */
