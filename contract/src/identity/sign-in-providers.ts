@@ -56,7 +56,7 @@ const Rule = object(
 const settings = {
   title: Title,
   issuer: Issuer,
-  client_id: Visible('Client id that the provider gave the platform.'),
+  client_id: Visible('Client id that the provider gave the platform. Example: `muster`.'),
   scopes: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 128, pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), {
       maxItems: SCOPES_MAX,
@@ -129,7 +129,7 @@ export type SignInProvider = Static<typeof SignInProvider>
 
 const admin = { service: 'api', auth: ['admin'], rate_limit: 'cloud' } as const
 const path = '/admin/sign-in-providers'
-const of_provider = { params: object({ name: Name }), errors: ['SIGN_IN_PROVIDER_NOT_FOUND'] } as const
+const of_provider = { params: object({ provider_name: Name }), errors: ['SIGN_IN_PROVIDER_NOT_FOUND'] } as const
 
 export const listSignInProviders = operation({
   ...admin,
@@ -144,10 +144,10 @@ export const putSignInProvider = operation({
   ...admin,
   id: 'signInProviders.put',
   method: 'PUT',
-  path: `${path}/{name}`,
+  path: `${path}/{provider_name}`,
   summary:
     'Adds a provider, or replaces the one with this name. The secret stays when it is left out and the issuer and the client are the same.',
-  params: object({ name: Name }),
+  params: object({ provider_name: Name }),
   body: object({
     ...settings,
     client_secret: Type.Optional(
@@ -162,7 +162,7 @@ export const deleteSignInProvider = operation({
   ...of_provider,
   id: 'signInProviders.delete',
   method: 'DELETE',
-  path: `${path}/{name}`,
+  path: `${path}/{provider_name}`,
   summary: 'Removes a provider, and ends the sessions that were opened with it. The users and their memberships stay.',
   response: object({ ended_count: Type.Integer({ minimum: 0, description: 'Sessions that were ended.' }) }),
 })
@@ -209,7 +209,7 @@ export const startProviderSignIn = operation({
   ...of_provider,
   id: 'auth.identity.provider.start',
   method: 'POST',
-  path: `${open_path}/{name}/start`,
+  path: `${open_path}/{provider_name}/start`,
   summary:
     'Begins a sign-in with a provider. The browser keeps it in a cookie for ten minutes, and goes to the address of the response.',
   body: object({
@@ -231,10 +231,10 @@ export const completeProviderSignIn = operation({
   ...anyone,
   id: 'auth.identity.provider.complete',
   method: 'POST',
-  path: `${open_path}/{name}/complete`,
+  path: `${open_path}/{provider_name}/complete`,
   summary:
     'Logs in with what a provider sent the browser back with. It takes the cookie of `auth.identity.provider.start`, once.',
-  params: object({ name: Name }),
+  params: object({ provider_name: Name }),
   body: object({
     state: Parameter('Value of `state` in the address.'),
     code: Parameter('Value of `code` in the address.'),

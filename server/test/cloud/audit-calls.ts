@@ -16,19 +16,20 @@ import {
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 
-import { noticeTargetOf, personOf, type World } from '../http/world.ts'
+import { noticeTargetOf, personOf, signInProviderOf, type World } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
 /** What the calls send that no log may show, beside tokens and codes. */
-const [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE, NOTICE_TOPIC] = [
+const [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE, NOTICE_TOPIC, CLIENT_SECRET] = [
   'planted-captcha-secret',
   'planted-header-secret',
   'planted-game-secret',
   'ABCDEFGH',
   'planted-notice-topic',
+  'planted-client-secret',
 ] as const
-export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE, NOTICE_TOPIC]
+export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, GAME_SECRET, LOGIN_CODE, NOTICE_TOPIC, CLIENT_SECRET]
 
 /** `token`: another caller than the first of the contract. */
 export type AuditCall = Call & { token?: string | null; headers?: Record<string, string> }
@@ -39,6 +40,7 @@ const ORDER = [
   ...['admin.createSignInLink', 'auth.identity.link.completeVerification'],
   ...['admin.createNodeInvitation', 'admin.revokeNodeInvitation'],
   ...['auth.sessions.end', 'auth.sessions.endOthers'],
+  ...['signInProviders.put', 'signInProviders.delete'],
   ...['identities.updateProfile', 'devices.links.complete', 'devices.links.refuse', 'admin.revokeToken'],
   ...['groups.create', 'groups.updateProfile', 'groups.invites.createInvite', 'groups.invites.consumeInvite'],
   ...['groups.setMemberRole', 'groups.kickMember', 'groups.transferOwnership', 'groups.leave'],
@@ -108,6 +110,11 @@ export async function auditCallsOf(
       return { params: { session_id: sessions[0]!.session_id }, token }
     },
     'auth.sessions.endOthers': async () => ({ token: await personOf(world.platform, group_id, 'viewer') }),
+    'signInProviders.put': () => ({
+      params: { provider_name: 'studio' },
+      body: { ...signInProviderOf(group_id), client_secret: CLIENT_SECRET },
+    }),
+    'signInProviders.delete': () => ({ params: { provider_name: 'studio' } }),
     'groups.setMemberRole': async () => ({
       params: { group_id, identity_id: await memberOf('developer') },
       body: { role: 'viewer' },

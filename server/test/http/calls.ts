@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { type CallerName, deviceLinkOf, noticeTargetOf, type World } from './world.ts'
+import { type CallerName, deviceLinkOf, noticeTargetOf, signInProviderOf, type World } from './world.ts'
 
 export type Call = {
   params?: Record<string, string>
@@ -70,6 +70,14 @@ function peopleCalls(world: World): Record<string, Call> {
     'auth.identity.accessToken.completeVerification': { body: { access_token: world.tokens.admin } },
     'auth.tokens.refreshIdentityToken': { body: {} },
     'auth.identity.link.completeVerification': { body: { link: 'unknown' } },
+    'auth.identity.provider.list': {},
+    'auth.identity.provider.start': { params: { provider_name: 'unknown' }, body: {} },
+    'auth.identity.provider.complete': { params: { provider_name: 'unknown' }, body: { state: 'unknown' } },
+    'signInProviders.list': {},
+    'signInProviders.put': { params: { provider_name: 'studio' }, body: signInProviderOf(group_id) },
+    'signInProviders.delete': { params: { provider_name: 'unknown' } },
+    // Refused at once: the address is not public.
+    'signInProviders.check': { body: { issuer: 'https://127.0.0.1/' } },
     'auth.sessions.list': {},
     'auth.sessions.end': { params: { session_id: UNKNOWN_ID } },
     'auth.sessions.endOthers': {},

@@ -232,5 +232,6 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     NEW_OWNER_IDENTITY_ID: unknown,
     VERIFICATION_ID: unknown,
     NAME: 'PAYMENT_KEY',
+    PROVIDER_NAME: 'studio',
   }
 }

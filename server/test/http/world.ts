@@ -14,6 +14,7 @@ import {
   kickGroupMember,
   leaveGroup,
   putNoticeTarget,
+  type putSignInProvider,
   revokeGameCloudToken,
   setupIdentity,
 } from '@musterhost/contract'
@@ -79,6 +80,14 @@ export type CallerName = (typeof CALLERS)[number]
 /** It sends nothing. */
 export function noticeTargetOf(game_id: string): BodyOf<typeof putNoticeTarget> {
   return { game_id, name: 'team', kind: 'ntfy', topic: 'planted-topic', events: ['players_record'], is_paused: true }
+}
+
+/** A provider of sign-ins that no test calls. */
+export function signInProviderOf(group_id: string): BodyOf<typeof putSignInProvider> {
+  return {
+    ...{ title: 'Studio', issuer: 'https://id.example.com', client_id: 'muster', groups_claim: 'groups' },
+    rules: [{ value: 'developers', group_id, role: 'developer' }],
+  }
 }
 
 export async function createWorld(platform: Platform): Promise<World> {

@@ -12,11 +12,11 @@ export const CLIENT_ID = 'muster'
 export const CLIENT_SECRET = 'planted-client-secret-of-the-provider'
 const STEPS_MAX = 12
 
-export type Account = { name: string; email: string; email_verified: boolean; groups: string[] }
+export type OidcAccount = { name: string; email: string; email_verified: boolean; groups: string[] }
 
 export type OidcServer = {
   issuer: string
-  accounts: Map<string, Account>
+  accounts: Map<string, OidcAccount>
   /** Who signs in next. */
   person: string
   id_token_ttl_s: number

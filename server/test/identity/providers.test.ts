@@ -25,14 +25,14 @@ import { newId } from '../../src/ids.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
-import { type Account, Browser, CLIENT_ID, CLIENT_SECRET, type OidcServer, startOidcServer } from './oidc-server.ts'
+import { Browser, CLIENT_ID, CLIENT_SECRET, type OidcAccount, type OidcServer, startOidcServer } from './oidc-server.ts'
 import { hub, refresh } from './people.ts'
 
 const NAME = 'studio'
 const MINUTE_MS = 60_000
 /** Until keys are read again because of an unknown one. */
 const KEYS_PAUSE_MS = 30_000
-const ADA: Account = { name: 'Ada Lovelace', email: 'ada@example.com', email_verified: true, groups: ['arena-dev'] }
+const ADA: OidcAccount = { name: 'Ada Lovelace', email: 'ada@example.com', email_verified: true, groups: ['arena-dev'] }
 
 type Put = BodyOf<typeof putSignInProvider>
 type Reply = { status: number; body: Record<string, unknown>; cookies: Map<string, string> }
@@ -51,7 +51,7 @@ async function ask(
   cookies: ReadonlyMap<string, string> = new Map(),
 ): Promise<Reply> {
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-  const response = await fetch(`${platform.api_url}${operation.path.replace('{name}', NAME)}`, {
+  const response = await fetch(`${platform.api_url}${operation.path.replace('{provider_name}', NAME)}`, {
     method: operation.method,
     headers: { 'content-type': 'application/json', ...hub(platform, cookie) },
     body: JSON.stringify(body),
@@ -74,7 +74,7 @@ const providerOf = (rest: Partial<Put> = {}): Put => ({
   ...rest,
 })
 const put = (rest: Partial<Put> = {}) =>
-  platform.client.call(putSignInProvider, { params: { name: NAME }, body: providerOf(rest) })
+  platform.client.call(putSignInProvider, { params: { provider_name: NAME }, body: providerOf(rest) })
 
 /** Begins a sign-in. `url`: where the browser goes. */
 async function begin(): Promise<{ url: URL; cookies: Map<string, string> }> {
@@ -402,7 +402,7 @@ function unsigned(sub: string): string {
 
 async function removeProvider(): Promise<void> {
   const ada = await signIn('ada')
-  const { ended_count } = await platform.client.call(deleteSignInProvider, { params: { name: NAME } })
+  const { ended_count } = await platform.client.call(deleteSignInProvider, { params: { provider_name: NAME } })
   assert.ok(ended_count >= 1)
   assert.equal((await refresh(platform, ada.cookie)).status, 401)
   assert.equal((await ask(startProviderSignIn, {})).body.code, 'SIGN_IN_PROVIDER_NOT_FOUND')

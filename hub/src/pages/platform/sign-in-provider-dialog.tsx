@@ -58,7 +58,7 @@ export function SignInProviderDialog({ provider, onSaved, onClose }: Props) {
       is_busy={put.isPending}
       is_ready={rules !== null && [texts.name, texts.title, texts.issuer, texts.client_id].every((text) => text !== '')}
       error={put.error}
-      onSubmit={() => put.mutate({ params: { name: texts.name.trim() }, body })}
+      onSubmit={() => put.mutate({ params: { provider_name: texts.name.trim() }, body })}
       onClose={onClose}
     >
       <TextField label="Text of the button" hint="Sign in with …" placeholder="Example Studio" {...field('title')} />

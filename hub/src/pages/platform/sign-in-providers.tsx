@@ -128,7 +128,7 @@ function RemoveDialog({ provider: { name, title }, onClose }: { provider: SignIn
   return (
     <ActionDialog
       operation={deleteSignInProvider}
-      input={{ params: { name } }}
+      input={{ params: { provider_name: name } }}
       words={{
         title: `Remove ${title}?`,
         submit: 'Remove',

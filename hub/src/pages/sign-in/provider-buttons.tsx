@@ -30,7 +30,7 @@ export function ProviderButtons() {
     run(async () => {
       const is_path = typeof to === 'string' && /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN) && to.length <= 512
       const body = is_path ? { to } : {}
-      const { url } = await callAnonymously(startProviderSignIn, { params: { name }, body })
+      const { url } = await callAnonymously(startProviderSignIn, { params: { provider_name: name }, body })
       if (!/^https?:/.test(url)) throw new CallError('SIGN_IN_FAILED', 'The provider has no address of the web.')
       location.assign(url)
     })

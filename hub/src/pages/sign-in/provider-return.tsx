@@ -55,7 +55,7 @@ export default function ProviderReturn() {
 
 /** Returns the path of the hub to show. */
 async function complete(name: string, body: Record<string, string>): Promise<string> {
-  const { to } = await callAnonymously(completeProviderSignIn, { params: { name }, body })
+  const { to } = await callAnonymously(completeProviderSignIn, { params: { provider_name: name }, body })
   await openSession()
   return /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN) ? to : HOME
 }

@@ -18,7 +18,7 @@ export const signInProviders = (loadSignInWork: LoadSignInWork): Implementation[
   implement(startProviderSignIn, async ({ ctx, origin, params, body, setCookie }) => {
     refuseForeign(ctx, origin)
     const { start } = await loadSignInWork()
-    const { url, cookie } = await start(ctx, { name: params.name, to: body.to })
+    const { url, cookie } = await start(ctx, { name: params.provider_name, to: body.to })
     setCookie(flowCookie(ctx.config, cookie))
     return { url }
   }),
@@ -28,13 +28,13 @@ export const signInProviders = (loadSignInWork: LoadSignInWork): Implementation[
     const { complete } = await loadSignInWork()
     const device = deviceOf(request)
     const flow = readFlowCookie(ctx.config, cookie)
-    const { session, to } = await complete(ctx, { name: params.name, cookie: flow, returned: body, device })
+    const { session, to } = await complete(ctx, { name: params.provider_name, cookie: flow, returned: body, device })
     setCookie(sessionCookie(ctx.config, session.refresh_token))
     setCookie(flowCookie(ctx.config, ''))
     return { to }
   }),
   implement(listSignInProviders, ({ ctx }) => providers.listProviders(ctx)),
-  implement(putSignInProvider, ({ ctx, params, body }) => providers.putProvider(ctx, params.name, body)),
-  implement(deleteSignInProvider, ({ ctx, params }) => providers.deleteProvider(ctx, params.name)),
+  implement(putSignInProvider, ({ ctx, params, body }) => providers.putProvider(ctx, params.provider_name, body)),
+  implement(deleteSignInProvider, ({ ctx, params }) => providers.deleteProvider(ctx, params.provider_name)),
   implement(checkSignInIssuer, async ({ body }) => (await loadSignInWork()).check(body.issuer)),
 ]

@@ -4,7 +4,7 @@ import { sql, type Transaction } from 'kysely'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
-import { type Claims, displayNameOf, emailOf, isEmailVerified } from './claims.ts'
+import { displayNameOf, emailOf, isEmailVerified, type PersonClaims } from './claims.ts'
 import type { Provider } from './rows.ts'
 
 /** `how`: whether the account was known, is linked now, or has a new user. */
@@ -14,7 +14,7 @@ export async function userOfAccount(
   ctx: Context,
   trx: Transaction<Schema>,
   { issuer, settings }: Pick<Provider, 'issuer' | 'settings'>,
-  { subject, claims }: { subject: string; claims: Claims },
+  { subject, claims }: { subject: string; claims: PersonClaims },
 ): Promise<AccountUser> {
   const now = new Date(ctx.now())
   const email = emailOf(claims)

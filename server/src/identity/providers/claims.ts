@@ -5,7 +5,7 @@ import { FORMATS } from '@musterhost/contract/formats'
 import type { SignInSettings } from '../../database/schema.ts'
 
 /** The payload of an ID token, or of a response about the user. */
-export type Claims = Readonly<Record<string, unknown>>
+export type PersonClaims = Readonly<Record<string, unknown>>
 type Role = Exclude<GroupRole, 'owner'>
 
 /** Values of the claim that are read; a person is rarely in more groups. */
@@ -21,18 +21,18 @@ const isDisplayName = FORMATS['display-name']!
 const NAME_CLAIMS = ['name', 'preferred_username', 'nickname', 'given_name'] as const
 
 /** The value at a path: a member with exactly this name first, and then a dot enters an object. */
-export function claimAt(claims: Claims, path: string): unknown {
+export function claimAt(claims: PersonClaims, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path]
   let value: unknown = claims
   for (const name of path.split('.').slice(0, DEPTH_MAX)) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-    value = (value as Claims)[name]
+    value = (value as PersonClaims)[name]
   }
   return value
 }
 
 /** The texts of a claim that is a text or a list. */
-export function valuesOf(claims: Claims, path: string): ReadonlySet<string> {
+export function valuesOf(claims: PersonClaims, path: string): ReadonlySet<string> {
   const value = claimAt(claims, path)
   const list: unknown[] = Array.isArray(value) ? value.slice(0, VALUES_MAX) : [value]
   return new Set(list.filter((one) => typeof one === 'string'))
@@ -42,7 +42,7 @@ export function valuesOf(claims: Claims, path: string): ReadonlySet<string> {
 export type Rights = { memberships: ReadonlyMap<string, Role>; is_admin: boolean; has_value: boolean }
 
 export function rightsOf(
-  claims: Claims,
+  claims: PersonClaims,
   { groups_claim, rules, admin_values }: Pick<SignInSettings, 'groups_claim' | 'rules' | 'admin_values'>,
 ): Rights {
   const values = groups_claim === null ? new Set<string>() : valuesOf(claims, groups_claim)
@@ -55,18 +55,18 @@ export function rightsOf(
 }
 
 /** Null: the provider reports none, or one that is no address. In lower case, as addresses of users are. */
-export function emailOf(claims: Claims): string | null {
+export function emailOf(claims: PersonClaims): string | null {
   const { email } = claims
   if (typeof email !== 'string' || email.length > EMAIL_LENGTH_MAX || !isEmail(email)) return null
   return email.toLowerCase()
 }
 
 /** Some providers send the boolean as a text. */
-export function isEmailVerified({ email_verified }: Claims): boolean {
+export function isEmailVerified({ email_verified }: PersonClaims): boolean {
   return email_verified === true || email_verified === 'true'
 }
 
-export function displayNameOf(claims: Claims): string {
+export function displayNameOf(claims: PersonClaims): string {
   const given = NAME_CLAIMS.map((name) => claims[name])
   const texts = [...given, emailOf(claims)?.split('@', 1)[0]].filter((text) => typeof text === 'string')
   const names = texts.map((text) =>
@@ -86,7 +86,7 @@ export function displayNameOf(claims: Claims): string {
 }
 
 /** Whether the ID token lacks a claim that is wanted, which the provider may report to a request instead. */
-export function isIncomplete(claims: Claims, groups_claim: string | null): boolean {
+export function isIncomplete(claims: PersonClaims, groups_claim: string | null): boolean {
   const lacks_name = NAME_CLAIMS.every((name) => typeof claims[name] !== 'string')
   return (
     lacks_name || claims.email === undefined || (groups_claim !== null && claimAt(claims, groups_claim) === undefined)

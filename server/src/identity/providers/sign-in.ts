@@ -21,7 +21,7 @@ import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Context } from '../../context.ts'
 import { type Device, openSession, type UserSession } from '../sessions.ts'
 import { userOfAccount } from './accounts.ts'
-import { type Claims, isIncomplete, type Rights, rightsOf } from './claims.ts'
+import { isIncomplete, type PersonClaims, type Rights, rightsOf } from './claims.ts'
 import { explainFailure, signInFailure } from './failures.ts'
 import { CLOCK_TOLERANCE_S, type Issuer, type Issuers, webUrl } from './issuers.ts'
 import { updateMemberships } from './memberships.ts'
@@ -48,7 +48,7 @@ type Flow = {
   expire_ms: number
 }
 type Returned = BodyOf<typeof completeProviderSignIn>
-type Person = { subject: string; sid: string | null; claims: Claims }
+type Person = { subject: string; sid: string | null; claims: PersonClaims }
 
 /** `cookie`: the sealed flow. Throws SIGN_IN_PROVIDER_NOT_FOUND and SIGN_IN_FAILED. */
 export async function start(
@@ -204,13 +204,13 @@ async function exchange(
   return { subject: sub, sid: typeof sid === 'string' ? sid.slice(0, SUBJECT_LENGTH_MAX) : null, claims }
 }
 
-/** Claims of the ID token, with those that the provider reports only to a request. What was signed holds. */
+/** PersonClaims of the ID token, with those that the provider reports only to a request. What was signed holds. */
 async function withUserInfo(
   { settings }: Provider,
-  signed: Claims,
-  ask: () => Promise<Claims>,
+  signed: PersonClaims,
+  ask: () => Promise<PersonClaims>,
   has_endpoint: boolean,
-): Promise<Claims> {
+): Promise<PersonClaims> {
   if (!has_endpoint || !isIncomplete(signed, settings.groups_claim)) return signed
   return { ...(await ask()), ...signed }
 }
