@@ -27,6 +27,7 @@ import {
   addStoredCommands,
   addTokenCommands,
 } from './commands/settings.ts'
+import { addSignInProviderCommands } from './commands/sign-in-providers.ts'
 import { addSwarmCommand } from './commands/swarm.ts'
 import { addUpCommand } from './commands/up.ts'
 import { addConsoleCommand, addLobbyCommands, addLogCommand, addRequestCommands } from './commands/watch.ts'
@@ -68,6 +69,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addJoinCommand,
     addNodeCommands,
     addPlatformCommands,
+    addSignInProviderCommands,
     addAllocatorCommand,
     addDoctorCommand,
     addCompletionCommand,

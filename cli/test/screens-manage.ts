@@ -10,6 +10,7 @@ import {
   listGroups,
   listNodeInvitations,
   putNoticeTarget,
+  putSignInProvider,
   updateProfile,
 } from '@musterhost/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
@@ -202,6 +203,27 @@ const SETTINGS: readonly ManageStep[] = [
     args: () => ['secrets', 'remove', 'PAYMENT_KEY'],
     types: agrees,
     piped: () => ['secrets', 'remove', 'PAYMENT_KEY', '--namespace', 'prod', '--yes'],
+  },
+  {
+    name: 'sign-in-providers-set',
+    args: () => [
+      ...['sign-in-providers', 'set', 'studio', '--issuer', 'https://id.example.com', '--client-id', 'muster'],
+      '--keep',
+    ],
+    figures: [[/https?:\/\/[\w.-]+(?::\d+)?\/(?=sign-in|auth)/g, 'URL/']],
+  },
+  reads('sign-in-providers-list', 'sign-in-providers', 'list'),
+  {
+    name: 'sign-in-providers-remove',
+    args: () => ['sign-in-providers', 'remove', 'studio'],
+    types: agrees,
+    piped: () => ['sign-in-providers', 'remove', 'studio-2', '--yes'],
+    before: async ({ platform }) => {
+      await platform.client.call(putSignInProvider, {
+        params: { provider_name: 'studio-2' },
+        body: { title: 'Studio', issuer: 'https://id.example.com', client_id: 'muster' },
+      })
+    },
   },
   {
     name: 'notices-set',

@@ -30,6 +30,7 @@ const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
     'It changes a platform to another version. server/test/end-to-end/upgrade.long.test.ts reads what it prints.',
   restart: 'It replaces the processes of a platform. server/test/supervisor/restart.test.ts runs it.',
   'lobbies-list': 'It prints the screen of lobbies, by the longer name. histories.test.ts runs it.',
+  'sign-in-providers-check': 'It calls an issuer. server/test/identity/providers.test.ts calls its operation.',
   mcp: 'An agent reads it, and no person. mcp.test.ts drives it with the official client.',
 }
 

@@ -350,6 +350,10 @@ export const WORDS: readonly WordRule[] = [
         file: 'server/src/runner/protocols/attached-lobby.ts',
         why: 'A separate process that outlives the runner: no context.',
       },
+      {
+        file: 'server/src/identity/providers/sign-in.ts',
+        why: 'The library of OpenID Connect reads the clock of the process; it gets the difference to ctx.now().',
+      },
       { file: 'cli/src/terminal.ts', why: 'The clock of the commands: Terminal.now().' },
     ],
   },

@@ -80,9 +80,9 @@ export async function signOut(): Promise<void> {
   const end_session_url = await logout.finally(() => {
     exchange = null
   })
-  // The provider leads back to the sign-in form.
+  // The provider leads back to the sign-in form. A step of the router meanwhile could end that navigation.
   if (end_session_url !== null) location.assign(end_session_url)
-  setSession({ state: 'signed_out' })
+  else setSession({ state: 'signed_out' })
 }
 
 /** Returns where the person signs out of the provider too, or null. */

@@ -146,7 +146,7 @@ test('people sign in with a provider of OpenID Connect', async (t) => {
   await t.test('a token that has expired is refused, and the clock is named', refuseExpired)
   await t.test('a clock five minutes behind is refused, and one five minutes ahead is not', compareClocks)
   await t.test('a person signs in after a rotation of the keys, and unknown keys are read once in a while', rotateKeys)
-  await t.test('a person who declines is told so, and a wrong secret too', explainRefusals)
+  await t.test('a person who declines reads so, and a wrong secret is named', explainRefusals)
   await t.test('a sign-out leads to the provider, which ends the other sessions of the person', signOut)
   await t.test('a session ends when the provider says, and no refresh extends it', endByTime)
   await t.test('a logout token that is none ends nothing', refuseLogoutTokens)
@@ -231,7 +231,7 @@ async function makeAdministrator(): Promise<void> {
   oidc.accounts.set('olga', { ...ADA, name: 'Olga', email: 'olga@example.com', groups: ['operators'] })
   const olga = await signIn('olga')
   await olga.client.call(listSignInProviders, {})
-  // A link would make an administrator whom the provider does not know.
+  // A link would make an administrator that the provider does not know.
   assert.equal((await failureOf(olga.client.call(createSignInLink, {}))).code, 'API_FORBIDDEN')
   oidc.accounts.set('olga', { ...ADA, name: 'Olga', email: 'olga@example.com', groups: [] })
   const later = await signIn('olga')
