@@ -1,3 +1,4 @@
+/// <reference path="./oidc-provider.d.ts" />
 // A real provider of OpenID Connect on loopback, with one client, and the browser of a person who signs in there. The person has
 // no password: the page of the log-in signs in the account that the test names.
 import assert from 'node:assert/strict'
