@@ -210,7 +210,6 @@ const SETTINGS: readonly ManageStep[] = [
       ...['sign-in-providers', 'set', 'studio', '--issuer', 'https://id.example.com', '--client-id', 'muster'],
       '--keep',
     ],
-    figures: [[/https?:\/\/[\w.-]+(?::\d+)?\/(?=sign-in|auth)/g, 'URL/']],
   },
   reads('sign-in-providers-list', 'sign-in-providers', 'list'),
   {

@@ -12,6 +12,8 @@ const OTHERS = [
   // The address is the credential.
   'PUT /objects/:key',
   'GET /exports/*',
+  // A signed token of a provider of sign-ins is the credential. OpenID Connect says its form.
+  'POST /auth/backchannel-logout/:name',
   // Pages and files for people, the same for all.
   'GET /',
   'GET /docs',
@@ -29,6 +31,7 @@ const OTHERS = [
   'GET /images/avatar.svg',
   // The hub: one document for all of its pages, and its files.
   'GET /sign-in',
+  'GET /sign-in/*',
   'GET /account',
   'GET /games/*',
   'GET /groups/*',
