@@ -156,6 +156,9 @@ async function spend(ctx: Context, { state, expire_ms }: Flow): Promise<void> {
     .where('expire_ts', '<', new Date(ctx.now()))
     .orderBy('expire_ts')
     .limit(REMOVED_MAX)
+    // Two sign-ins at once would wait for each other's rows.
+    .forUpdate()
+    .skipLocked()
   await ctx.db.deleteFrom('spent_sign_ins').where('state_hash', 'in', expired).execute()
 }
 
