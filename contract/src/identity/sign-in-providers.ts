@@ -55,7 +55,7 @@ const Rule = object(
 )
 const settings = {
   title: Title,
-  issuer: Issuer,
+  issuer: Type.String({ ...Issuer, examples: ['https://id.example.com'] }),
   client_id: Visible('Client id that the provider gave the platform. Example: `muster`.'),
   scopes: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 128, pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), {
