@@ -8,6 +8,7 @@ import {
   completeProviderSignIn,
   createSignInLink,
   deleteSignInProvider,
+  getBootstrap,
   getGroupMembers,
   getSelfProfile,
   listAuditEvents,
@@ -17,6 +18,7 @@ import {
   listSignInProviders,
   type Operation,
   putSignInProvider,
+  startEmailVerification,
   startProviderSignIn,
 } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
@@ -125,7 +127,9 @@ async function roleOf(user_id: string): Promise<string | undefined> {
 }
 
 test('people sign in with a provider of OpenID Connect', async (t) => {
-  platform = await startPlatform(t, { env: { MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' } })
+  platform = await startPlatform(t, {
+    env: { MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8', MUSTER_LOGIN_EMAIL: 'off' },
+  })
   game = await platform.game()
   oidc = await startOidcServer(t, () => ({
     redirect: `${hub_url()}/sign-in/${NAME}`,
@@ -135,6 +139,7 @@ test('people sign in with a provider of OpenID Connect', async (t) => {
   oidc.accounts.set('ada', ADA)
   await t.test('an administrator checks an issuer, and sets a provider whose secret no operation returns', setProvider)
   await t.test('a person signs in, and gets the role of a group of the provider', getRole)
+  await t.test('with MUSTER_LOGIN_EMAIL=off no code is sent, and the sign-in page offers none', refuseCodes)
   await t.test('the role follows the groups at each sign-in, and leaves with them', followGroups)
   await t.test('a membership that a person made stays', keepMembership)
   await t.test('a value of the claim makes an administrator, for the session', makeAdministrator)
@@ -201,6 +206,15 @@ async function getRole(): Promise<void> {
   assert.ok(
     of(completeProviderSignIn.id).some(({ changes }) => changes.some(({ member }) => member === 'created_user_id')),
   )
+}
+
+async function refuseCodes(): Promise<void> {
+  const anyone = createClient({ url: platform.api_url })
+  assert.deepEqual((await anyone.call(getBootstrap, {})).login_methods, { access_token: true, email: false })
+  const refusal = await failureOf(anyone.call(startEmailVerification, { body: { email: ADA.email } }))
+  assert.equal(refusal.code, 'API_FORBIDDEN')
+  assert.match(refusal.message, /MUSTER_LOGIN_EMAIL/)
+  assert.deepEqual(await platform.ctx.db.selectFrom('email_verifications').selectAll().execute(), [])
 }
 
 async function followGroups(): Promise<void> {
