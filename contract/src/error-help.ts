@@ -406,6 +406,12 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Remove a domain that is no longer used, then add the new one.',
     command: lines(SHOW_NAMESPACE, del(`${NAMESPACE}/domains/$DOMAIN`)),
   },
+  BACKUP_UNAVAILABLE: {
+    cause:
+      'MUSTER_BACKUP_TO is not set, its folder or bucket cannot be read, or a restore is under way. The message says which.',
+    remedy: 'Set MUSTER_BACKUP_TO and start the platform again, or do what the message says.',
+    command: get('/admin/backups'),
+  },
   SIGN_IN_PROVIDER_NOT_FOUND: {
     cause: 'No provider has this name. An administrator may have removed it.',
     remedy: 'List the providers, and use a name of the list.',

@@ -82,6 +82,7 @@ export const ERRORS = {
   NODE_INVITATION_NOT_FOUND: { status: 404, message: 'There is no such invitation that could be revoked.' },
   CDN_INVALID_DOMAIN: { status: 400, message: 'A site cannot have this domain name.' },
   CDN_TOO_MANY_DOMAINS: { status: 400, message: 'The namespace has the maximum number of domains.' },
+  BACKUP_UNAVAILABLE: { status: 400, message: 'Backups by a schedule are not set up, or their place cannot be read.' },
   SIGN_IN_PROVIDER_NOT_FOUND: { status: 404, message: 'There is no such provider of sign-ins.' },
   SIGN_IN_FAILED: { status: 400, message: 'The sign-in with the provider failed.' },
   NOTICE_TARGET_NOT_FOUND: { status: 404, message: 'There is no such target of notices.' },

@@ -8,6 +8,9 @@ import {
   listAdminRegions,
   listAdminSettings,
   listAdminUsers,
+  listStoredBackups,
+  restoreAdminBackup,
+  runAdminBackup,
   runAdminChecks,
 } from './cloud/admin.ts'
 import { getAnalytics } from './cloud/analytics.ts'
@@ -301,6 +304,9 @@ export const OPERATIONS: readonly Operation[] = [
   listAdminSettings,
   getAdminBackups,
   getAdminFinds,
+  runAdminBackup,
+  listStoredBackups,
+  restoreAdminBackup,
   runAdminChecks,
   createNodeInvitation,
   listNodeInvitations,

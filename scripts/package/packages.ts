@@ -20,6 +20,7 @@ const PLATFORM_PROGRAMS = {
   compile: 'server/src/compile.ts',
   'lobby-logger': 'server/src/runner/logs/logger.ts',
   'protocol-gateway': 'server/src/runner/protocols/gateway.ts',
+  backup: 'server/src/backup/program.ts',
   'upgrade-guard': 'server/src/supervisor/upgrade/guard.ts',
   'address-reader': 'server/src/addresses/ip-data/reader.ts',
 }

@@ -105,13 +105,17 @@ function addBackupCommands(program: Command, env: Terminal['env']): void {
     .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
     .argument('[folder]', 'a folder that is not there yet')
     .option('--to <repository>', 'a folder or s3://BUCKET/PREFIX with many backups; only new stored files are copied')
-    .option('--keep <count>', 'with --to: remove all but the latest backups', parseCount)
-    .action((folder: string | undefined, { to, keep }: { to?: string; keep?: number }, command: Command) =>
+    .option('--keep <rule>', 'with --to: a number of backups, or days, weeks and months such as "7d 4w 12m"')
+    .addHelpText(
+      'after',
+      '\nWith MUSTER_BACKUP_KEY, a repository is encrypted. MUSTER_BACKUP_TO makes backups by a schedule.',
+    )
+    .action((folder: string | undefined, { to, keep }: { to?: string; keep?: string }, command: Command) =>
       onPlatformNode(env, async () => {
-        const { backup, backupInto } = await import('@musterhost/server/backup')
+        const { backup, backupInto, readKeep } = await import('@musterhost/server/backup')
         if ((folder === undefined) === (to === undefined)) {
           command.error('error: name one place: muster backup FOLDER, or muster backup --to REPOSITORY')
-        } else if (to !== undefined) report(await backupInto(env, to, keep ?? null))
+        } else if (to !== undefined) report(await backupInto(env, to, keep === undefined ? null : readKeep(keep)))
         else report(await backup(env, folder!))
       }),
     )
@@ -146,6 +150,17 @@ function placeOf(name: string | undefined, from: string | undefined) {
 }
 
 function addKeyCommands(program: Command, env: Terminal['env']): void {
+  const keys = program.command('keys').description("The platform's own keys.")
+  keys
+    .command('backup')
+    .description('Print a new key that encrypts backups, for MUSTER_BACKUP_KEY. Nothing is changed.')
+    .action(() =>
+      onPlatformNode(env, async () => {
+        const { newBackupKey } = await import('@musterhost/server/backup')
+        console.log(await newBackupKey())
+      }),
+    )
+
   program
     .command('admin-token')
     .description("Print the operator's token of the data folder; with --rotate, revoke it and make another one.")
@@ -158,9 +173,7 @@ function addKeyCommands(program: Command, env: Terminal['env']): void {
       }),
     )
 
-  program
-    .command('keys')
-    .description("The platform's own keys.")
+  keys
     .command('rotate')
     .description('Sign with new keys. What the old ones signed is valid for a while yet; nothing is restarted.')
     .option('--grace-days <days>', 'how long what the old keys signed stays valid', parseDays, GRACE_DAYS_DEFAULT)
@@ -185,9 +198,4 @@ function report({ lines, is_good }: Outcome): void {
 function parseDays(text: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It takes whole days, from 0 to 9999.')
-}
-
-function parseCount(text: string): number {
-  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It takes a number from 1 to 99999.')
 }

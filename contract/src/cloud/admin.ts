@@ -175,6 +175,34 @@ const Backup = object(
   'A backup that `muster backup` made.',
 )
 
+const BackupSchedule = object(
+  {
+    to: Type.String({ description: 'Folder or bucket that gets the backups (MUSTER_BACKUP_TO).' }),
+    schedule: Type.String({
+      description: 'Five fields of cron, in UTC (MUSTER_BACKUP_SCHEDULE). Example: `0 4 * * *`.',
+    }),
+    keep: Type.String({ description: 'Which backups stay (MUSTER_BACKUP_KEEP). Example: `7d 4w 12m`.' }),
+    is_encrypted: Type.Boolean({ description: 'Whether the backups are encrypted (MUSTER_BACKUP_KEY).' }),
+    last_ts: Type.Optional(Timestamp('When the last backup into this place was complete. Absent before the first.')),
+    next_ts: Type.Optional(Timestamp('When the next one begins. Absent when none is planned.')),
+    failure: Type.Optional(Type.String({ description: 'Why the last run failed. Absent when it succeeded.' })),
+  },
+  'Backups that the platform makes. Absent when MUSTER_BACKUP_TO is not set.',
+)
+
+const Restore = object(
+  {
+    restore_id: Type.String({ format: 'uuid', description: 'Id of the restore.' }),
+    backup: Type.String({ description: 'Name of the backup. Example: `2026-11-24T040000Z`.' }),
+    folder: Type.String({ description: 'Data folder of the restored platform.' }),
+    node_id: Type.String({ description: 'Node whose disk has the folder.' }),
+    begin_ts: Timestamp('When it began.'),
+    end_ts: Type.Optional(Timestamp('When it ended. Absent while it is under way.')),
+    failure: Type.Optional(Type.String({ description: 'Why it failed. Absent when it succeeded.' })),
+  },
+  'A restore of a backup into a folder.',
+)
+
 const Verification = object(
   {
     subject: Type.Enum(['platform', 'backup'], { description: 'What `muster verify` has checked.' }),
@@ -300,11 +328,67 @@ export const getAdminBackups = operation({
   ...defaults,
   id: 'admin.getBackups',
   path: '/admin/backups',
-  summary: 'Gets the last backups and runs of `muster verify`.',
+  summary: 'Gets the schedule of backups, the last backups, runs of `muster verify`, and restores.',
   response: object({
+    schedule: Type.Optional(BackupSchedule),
     backups: Type.Array(Backup, { description: 'The last 20 backups, newest first.' }),
     verifications: Type.Array(Verification, { description: 'The last 20 runs of `muster verify`, newest first.' }),
+    restores: Type.Array(Restore, { description: 'The last 20 restores by `admin.restoreBackup`, newest first.' }),
   }),
+})
+
+export const runAdminBackup = operation({
+  ...defaults,
+  id: 'admin.runBackup',
+  method: 'POST',
+  path: '/admin/backups/run',
+  summary: 'Begins a backup into MUSTER_BACKUP_TO now. The next one by the schedule follows when it ends.',
+  response: object({}),
+  errors: ['BACKUP_UNAVAILABLE'],
+})
+
+export const listStoredBackups = operation({
+  ...defaults,
+  id: 'admin.listStoredBackups',
+  path: '/admin/backups/stored',
+  summary: 'Lists the finished backups in MUSTER_BACKUP_TO, also those that another platform made there.',
+  response: object({
+    backups: Type.Array(
+      object(
+        {
+          name: Type.String({ description: 'Name of the backup: its time. Example: `2026-11-24T040000Z`.' }),
+          create_ts: Timestamp('Moment of the data in it.'),
+        },
+        'A backup of the repository.',
+      ),
+      { description: 'The backups, newest first, at most 1,000.' },
+    ),
+  }),
+  errors: ['BACKUP_UNAVAILABLE'],
+})
+
+export const restoreAdminBackup = operation({
+  ...defaults,
+  id: 'admin.restoreBackup',
+  method: 'POST',
+  path: '/admin/backups/restore',
+  summary:
+    'Begins to restore a backup into an empty folder on the machine of the api. The platform there starts with MUSTER_DATA, when this one is stopped.',
+  body: object({
+    name: Type.String({
+      pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z$',
+      description: 'Name of a backup of `admin.listStoredBackups`.',
+      examples: ['2026-11-24T040000Z'],
+    }),
+    folder: Type.String({
+      minLength: 2,
+      maxLength: 1_024,
+      description: 'Absolute path of a folder that is empty or not there. Example: `/var/lib/muster-restored`.',
+      examples: ['/var/lib/muster-restored'],
+    }),
+  }),
+  response: object({ restore_id: Type.String({ format: 'uuid', description: 'Id of the restore.' }) }),
+  errors: ['BACKUP_UNAVAILABLE'],
 })
 
 export const runAdminChecks = operation({

@@ -1,27 +1,24 @@
 // `muster backup`, `muster restore` and `muster verify`: what they do, apart from what a person types and sees. They work
 // beside a platform that runs, on one that is stopped, and on the database that DATABASE_URL names.
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { ConfigError, readConfig } from '../config/read-config.ts'
-import { StartError, startSentence } from '../config/start-error.ts'
+import { StartError } from '../config/start-error.ts'
 import { lockObjects } from '../database/objects-lock.ts'
-import { openObjects } from '../objects/open.ts'
-import { ObjectsAway, S3CertificateError, S3Error } from '../objects/s3/client.ts'
-import { createLog } from '../observe/log.ts'
-import { readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
+import { type KeepRule, parseKeepRule } from '../text/keep-rule.ts'
 import { copyObjects } from './copy-objects.ts'
 import { pruneBackups } from './prune.ts'
 import { recordBackup, recordVerification, recordVerifiedBackup } from './records.ts'
 import { counted, inMegabytes, type Report, reportLines, reportOf } from './report.ts'
-import { fetchBackup, listBackups, openRepository, type Repository } from './repository.ts'
+import { fetchBackup, listBackups, type Repository } from './repository.ts'
 import { restoreBackup } from './restore.ts'
-import { openSource, type Source } from './source.ts'
+import type { Source } from './source.ts'
 import { type Platform, takeBackup, takeIntoRepository } from './take.ts'
 import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
 import { checkPlatform } from './verify/platform.ts'
+import { commandLog, explained, withPlatform, withRepository } from './with.ts'
+
+export { newBackupKey } from './encryption.ts'
 
 /** What the operator reads, and whether the command succeeded. */
 type Outcome = { lines: string[]; is_good: boolean }
@@ -42,9 +39,20 @@ export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Ou
   return { lines, is_good: lacking_objects.length === 0 }
 }
 
-/** Adds a backup to a repository. `keep`: how many backups stay; null: all. */
-export async function backupInto(env: NodeJS.ProcessEnv, location: string, keep: number | null): Promise<Outcome> {
-  return withRepository(env, location, (repository, work_folder) =>
+/** `--keep` of the command. Throws a StartError. */
+export function readKeep(text: string): KeepRule | number {
+  const rule = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : parseKeepRule(text)
+  if (rule !== null) return rule
+  throw new StartError('--keep takes a number from 1 to 99999, or days, weeks and months such as "7d 4w 12m".')
+}
+
+/** Adds a backup to a repository. `keep`: how many backups stay, or by which rule; null: all. */
+export async function backupInto(
+  env: NodeJS.ProcessEnv,
+  location: string,
+  keep: KeepRule | number | null,
+): Promise<Outcome> {
+  return withRepository(readConfig(env), location, (repository, work_folder) =>
     onPlatform(env, async (platform) => {
       const taken = await takeIntoRepository(platform, repository, work_folder)
       const { name, manifest, copied_count, copied_bytes } = taken
@@ -57,7 +65,7 @@ export async function backupInto(env: NodeJS.ProcessEnv, location: string, keep:
       const { object_count, object_bytes, lacking_objects } = manifest
       const lines = [
         `${repository.location} has the backup ${name}: ${counted(object_count, 'object')} (${inMegabytes(object_bytes)}), ` +
-          `of which ${counted(copied_count, 'object')} (${inMegabytes(copied_bytes)}) were new. It is as secret as the keys in it.`,
+          `of which ${counted(copied_count, 'object')} (${inMegabytes(copied_bytes)}) were new. ${secrecyOf(repository)}`,
         ...(pruned !== null && pruned.backup_count > 0
           ? [
               `${counted(pruned.backup_count, 'old backup')} and ${counted(pruned.object_count, 'object')} of it were removed.`,
@@ -70,9 +78,15 @@ export async function backupInto(env: NodeJS.ProcessEnv, location: string, keep:
   )
 }
 
+function secrecyOf({ is_encrypted }: Repository): string {
+  return is_encrypted
+    ? 'It is encrypted: without MUSTER_BACKUP_KEY it cannot be read.'
+    : 'It is as secret as the keys in it.'
+}
+
 /** The backups of a repository, a line each. */
 export async function backups(env: NodeJS.ProcessEnv, location: string): Promise<Outcome> {
-  return withRepository(env, location, async (repository) => {
+  return withRepository(readConfig(env), location, async (repository) => {
     const listed = await listBackups(repository)
     const lines = listed.map(({ name, is_finished }) => (is_finished ? name : `${name}  not finished`))
     return { lines: lines.length === 0 ? [`${repository.location} has no backups.`] : lines, is_good: true }
@@ -81,7 +95,8 @@ export async function backups(env: NodeJS.ProcessEnv, location: string): Promise
 
 /** Copies the stored files of the platform to another store: a bucket, or a folder. */
 export async function copyStored(env: NodeJS.ProcessEnv, location: string): Promise<Outcome> {
-  return withRepository(env, location, (repository) =>
+  const config = { ...readConfig(env), backup_key: null }
+  return withRepository(config, location, (repository) =>
     onPlatform(env, async ({ client, objects }) => {
       await lockObjects(client)
       const { object_count, object_bytes, copied_count, copied_bytes, lacking_objects } = await copyObjects(client, {
@@ -101,7 +116,7 @@ export async function restore(env: NodeJS.ProcessEnv, where: BackupLocation): Pr
   const config = readConfig(env)
   const options = { now: Date.now, log: commandLog() }
   const restored = await explained(config, () =>
-    withBackup(env, where, (backup) => restoreBackup(config, backup, options)),
+    withBackup(config, where, (backup) => restoreBackup(config, backup, options)),
   )
   const { manifest, migrated, lost_run_count } = restored
   const lines = [
@@ -121,7 +136,9 @@ export async function verify(
   where: BackupLocation | null,
 ): Promise<Outcome & { report: Report }> {
   const report =
-    where === null ? await verifyPlatform(env) : await withBackup(env, where, (backup) => verifyBackup(env, backup))
+    where === null
+      ? await verifyPlatform(env)
+      : await withBackup(readConfig(env), where, (backup) => verifyBackup(env, backup))
   return { report, lines: reportLines(report), is_good: report.is_sound }
 }
 
@@ -159,21 +176,7 @@ async function onPlatform<T>(
   env: NodeJS.ProcessEnv,
   work: (platform: Platform, found: Source['found']) => Promise<T>,
 ): Promise<T> {
-  const config = readConfig(env)
-  const { data_dir } = config
-  const options = { now_ms: Date.now(), log: commandLog() }
-  const source = await explained(config, () => openSource(config, options))
-  try {
-    const trust = readCertificateAuthorities(config.fetch_authorities)
-    const objects = openObjects(config, { now: Date.now, trust })
-    try {
-      return await work({ client: source.client, objects, data_dir, muster_version: version() }, source.found)
-    } finally {
-      objects.close()
-    }
-  } finally {
-    await source.close()
-  }
+  return withPlatform(readConfig(env), work)
 }
 
 /** A folder, or a backup of a repository. `name`: null for the latest. */
@@ -181,65 +184,14 @@ export type BackupLocation = string | { repository: string; name: string | null 
 
 /** Fetches a backup of a repository, without its objects, for as long as `work` needs it. */
 async function withBackup<T>(
-  env: NodeJS.ProcessEnv,
+  config: Config,
   where: BackupLocation,
   work: (backup: OpenedBackup) => Promise<T>,
 ): Promise<T> {
   if (typeof where === 'string') return work({ label: where, folder: where, objects: null })
-  return withRepository(env, where.repository, async (repository, work_folder) => {
+  return withRepository(config, where.repository, async (repository, work_folder) => {
     const folder = join(work_folder, 'backup')
     const name = await fetchBackup(repository, where.name, folder)
     return work({ label: `${repository.location}/backups/${name}`, folder, objects: repository.objects })
   })
-}
-
-async function withRepository<T>(
-  env: NodeJS.ProcessEnv,
-  location: string,
-  work: (repository: Repository, work_folder: string) => Promise<T>,
-): Promise<T> {
-  const { s3, fetch_authorities } = readConfig(env)
-  const work_folder = await mkdtemp(join(tmpdir(), 'muster-backup-'))
-  try {
-    const trust = readCertificateAuthorities(fetch_authorities)
-    const repository = openRepository(location, { s3, work_folder, now: Date.now, trust })
-    try {
-      return await work(repository, work_folder)
-    } finally {
-      repository.close()
-    }
-  } catch (error) {
-    if (error instanceof S3Error || error instanceof ObjectsAway)
-      throw new StartError(sentenceOf(error, location), { cause: error })
-    throw error
-  } finally {
-    await rm(work_folder, { recursive: true, force: true })
-  }
-}
-
-function sentenceOf(error: S3Error | ObjectsAway, location: string): string {
-  if (error instanceof S3Error) return `${location} cannot be used. ${error.message}`
-  const { message } = error.cause as Error
-  if (error.cause instanceof S3CertificateError) return message
-  return `The S3 service of ${location} does not respond (${message}); the command can be repeated.`
-}
-
-/** A database that cannot be reached is reported in a sentence, as at a start. */
-async function explained<T>(config: Config, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    const sentence = startSentence(error, config)
-    if (error instanceof Error && sentence === error.message) throw error
-    throw new StartError(sentence, { cause: error })
-  }
-}
-
-function commandLog() {
-  return createLog({ who: 'command', level: 'error', to: process.stderr })
-}
-
-function version(): string {
-  const file = new URL('../../package.json', import.meta.url)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -6,6 +6,7 @@ import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import type { Objects } from '../objects/objects.ts'
 import { forEachAtOnce } from './files.ts'
 import type { LackingObject } from './manifest.ts'
+import type { BackupObjects } from './repository.ts'
 import { storedFiles } from './stored.ts'
 
 export type CopiedObjects = {
@@ -19,11 +20,11 @@ export type CopiedObjects = {
   lacking_objects: LackingObject[]
 }
 
-/** `onObject`: for each object that `to` has. */
+/** `onObject`: for each object that `to` has. `is_new`: this call has copied it. */
 export async function copyObjects(
   client: ClientBase,
-  { from, to }: { from: Objects; to: Objects },
-  onObject: (object: Recorded & { sha256: string }) => void = () => undefined,
+  { from, to }: { from: Objects; to: BackupObjects },
+  onObject: (object: Recorded & { sha256: string }, is_new: boolean) => void = () => undefined,
 ): Promise<CopiedObjects> {
   const copied: CopiedObjects = {
     ...{ object_count: 0, object_bytes: 0, copied_count: 0, copied_bytes: 0, lacking_objects: [] },
@@ -41,7 +42,7 @@ export async function copyObjects(
       copied.copied_count++
       copied.copied_bytes += content_length
     }
-    onObject({ object_key, content_length, sha256: done.sha256 })
+    onObject({ object_key, content_length, sha256: done.sha256 }, done.is_new)
   })
   copied.lacking_objects.sort((a, b) => (a.object_key < b.object_key ? -1 : 1))
   return copied
@@ -50,14 +51,12 @@ export async function copyObjects(
 /** `is_new`: `to` did not have it. */
 async function copyOne(
   from: Objects,
-  to: Objects,
+  to: BackupObjects,
   file: Recorded,
 ): Promise<{ sha256: string; is_new: boolean } | 'missing' | 'damaged'> {
   const { object_key, content_length } = file
-  const there = await to.stat(object_key)
-  if (there !== null && there.sha256 === file.sha256 && there.content_length === content_length) {
-    return { sha256: there.sha256, is_new: false }
-  }
+  const there = file.sha256 === null ? null : await to.hashOf(file)
+  if (there !== null) return { sha256: there, is_new: false }
   // A very old upload has no recorded hash.
   const sha256 = file.sha256 ?? (await from.stat(object_key))?.sha256 ?? null
   if (sha256 === null) return 'missing'

@@ -5,6 +5,7 @@ import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { syncFolder } from '../objects/sync-folder.ts'
+import { CipherDamaged } from './encryption.ts'
 import { SUMS_FILE } from './manifest.ts'
 
 const FOLDER_MODE = 0o700
@@ -100,6 +101,8 @@ async function contentsIn(body: AsyncIterable<Buffer>): Promise<Contents & { lin
 export type CheckedFiles = {
   file_count: number
   bytes: number
+  /** Files that are there, and whose bytes were not read this time. */
+  unread_count: number
   /** The paths that SHA256SUMS names. */
   known: Set<string>
   /** The files that are as they were written. */
@@ -108,12 +111,15 @@ export type CheckedFiles = {
   findings: string[]
 }
 
-/** Reads a file of a backup that is not in its folder. Null: it is missing. */
-export type ReadElsewhere = (path: string) => Promise<AsyncIterable<Buffer> | null>
+/** Reads a file of a backup that is not in its folder. Null: it is missing. `unread`: it is there, and was read before. */
+export type ReadElsewhere = (path: string) => Promise<AsyncIterable<Buffer> | 'unread' | null>
 
 /** Reads every file of a backup against SHA256SUMS, in both directions. `elsewhere`: for files that are not in the folder. */
 export async function checkFiles(folder: string, elsewhere: ReadElsewhere): Promise<CheckedFiles> {
-  const checked: CheckedFiles = { file_count: 0, bytes: 0, known: new Set(), sound: new Map(), findings: [] }
+  const checked: CheckedFiles = {
+    ...{ file_count: 0, bytes: 0, unread_count: 0 },
+    ...{ known: new Set(), sound: new Map(), findings: [] },
+  }
   const find = (finding: string): void => {
     if (checked.findings.length < FINDINGS_MAX) checked.findings.push(finding)
   }
@@ -125,7 +131,12 @@ export async function checkFiles(folder: string, elsewhere: ReadElsewhere): Prom
     await forEachAtOnce(sums, async ([path, sha256]) => {
       const body = there.delete(path) ? createReadStream(join(folder, path)) : await elsewhere(path)
       if (body === null) return find(`${path} is missing`)
-      const contents = await contentsIn(body)
+      if (body === 'unread') return void checked.unread_count++
+      const contents = await contentsIn(body).catch((error: unknown) => {
+        if (error instanceof CipherDamaged) return null
+        throw error
+      })
+      if (contents === null) return find(`${path} is damaged: it cannot be decrypted`)
       checked.file_count++
       checked.bytes += contents.content_length
       if (contents.sha256 === sha256) checked.sound.set(path, { line_count: contents.line_count })

@@ -2,15 +2,21 @@
 // backup relies on an object meanwhile. A manifest is removed first: a backup without one is not finished.
 import { text } from 'node:stream/consumers'
 import { StartError } from '../config/start-error.ts'
+import { type KeepRule, keptBackups } from '../text/keep-rule.ts'
 import { MANIFEST_FILE, objectFile, SUMS_FILE } from './manifest.ts'
 import { listBackups, type Repository } from './repository.ts'
 
 export type Pruned = { backup_count: number; object_count: number }
 
-/** Keeps the latest `keep` finished backups. */
-export async function pruneBackups(repository: Repository, keep: number): Promise<Pruned> {
+/** Keeps the finished backups that the rule keeps. */
+export async function pruneBackups(repository: Repository, rule: KeepRule | number): Promise<Pruned> {
   const backups = await listBackups(repository)
-  const kept = backups.filter(({ is_finished }) => is_finished).slice(-keep)
+  const finished = backups.filter(({ is_finished }) => is_finished)
+  const kept_names = keptBackups(
+    finished.map(({ name }) => name),
+    rule,
+  )
+  const kept = finished.filter(({ name }) => kept_names.has(name))
   const latest = kept.at(-1)
   if (latest === undefined) return { backup_count: 0, object_count: 0 }
   const surplus = backups.filter((backup) => !kept.includes(backup) && backup.name < latest.name)

@@ -4,7 +4,10 @@
 //   backups/<name>/    the files of one backup, without its objects; manifest.json is written last
 //   objects/           the objects of all backups, by their keys
 //
+// With a key, every file is encrypted (encryption.ts), and files below `backups/` have names that end with `.age`. A repository
+// is encrypted or it is not: the two never mix, because they share no object.
 // A backup without a manifest is not finished. `<name>` is the time of the backup, so names are in the order of time.
+import { randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
@@ -13,20 +16,37 @@ import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
 import { readS3Location } from '../config/objects.ts'
 import { StartError } from '../config/start-error.ts'
+import type { Recorded } from '../objects/damage.ts'
 import { openFilesystemObjects } from '../objects/filesystem.ts'
 import type { Objects } from '../objects/objects.ts'
 import { S3Client, type S3Options } from '../objects/s3/client.ts'
 import { listFiles, readFile, removeFile, writeFile } from '../objects/s3/files.ts'
 import { openS3Objects } from '../objects/s3/s3-objects.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
+import { type Cipher, CipherDamaged, openCipher } from './encryption.ts'
 import { MANIFEST_FILE } from './manifest.ts'
 
 const NAME = /^\d{4}-\d{2}-\d{2}T\d{6}Z$/
+/** What names of encrypted files end with below `backups/`. Objects keep their keys. */
+const ENCRYPTED = '.age'
+
+/** The objects of a repository, by their keys, as they are in the platform. */
+export type BackupObjects = {
+  /** The hash of the object that the repository has already; null: it must be put. */
+  hashOf: (file: Recorded) => Promise<string | null>
+  put: (object_key: string, body: AsyncIterable<Uint8Array>, content_length: number) => Promise<void>
+  /** Null: there is none. */
+  lengthOf: (object_key: string) => Promise<number | null>
+  /** Rejects with ObjectNotFound. */
+  read: (object_key: string) => Promise<Readable>
+  delete: (object_key: string) => Promise<void>
+}
 
 export type Repository = {
   /** As the operator named it. */
   location: string
-  objects: Objects
+  is_encrypted: boolean
+  objects: BackupObjects
   /** The keys of all objects. */
   objectKeys: () => AsyncIterable<string>
   /** Paths below `backups/`. */
@@ -38,12 +58,111 @@ export type Repository = {
   close: () => void
 }
 
-/** `work_folder`: for files on their way. Throws a StartError for a bucket without credentials in the settings. */
-export function openRepository(
+/** The same without encryption: what is stored. */
+type Store = Omit<Repository, 'objects' | 'is_encrypted'> & { objects: Objects }
+
+export type RepositoryOptions = S3Options & {
+  s3: Config['s3']
+  /** For files on their way. */
+  work_folder: string
+  /** Null: nothing is encrypted. */
+  key: string | null
+}
+
+/** Throws a StartError for a bucket without credentials in the settings, and for a text that is no key. */
+export async function openRepository(
   location: string,
-  { s3, work_folder, ...options }: S3Options & { s3: Config['s3']; work_folder: string },
-): Repository {
-  if (!location.startsWith('s3://')) return openFolder(resolve(location))
+  { s3, work_folder, key, ...options }: RepositoryOptions,
+): Promise<Repository> {
+  const cipher = key === null ? null : await openCipher(key)
+  const store = location.startsWith('s3://')
+    ? openBucket(location, { s3, work_folder, ...options })
+    : openFolder(resolve(location))
+  return cipher === null ? plainRepository(store) : encryptedRepository(store, cipher, work_folder)
+}
+
+function plainRepository(store: Store): Repository {
+  return {
+    ...store,
+    is_encrypted: false,
+    objects: plainObjects(store.objects),
+    async *list() {
+      for await (const path of store.list()) {
+        if (path.endsWith(MANIFEST_FILE + ENCRYPTED)) {
+          const message = `The backups of ${store.location} are encrypted. Set MUSTER_BACKUP_KEY to the key that they were made with.`
+          throw new StartError(message)
+        }
+        yield path
+      }
+    },
+  }
+}
+
+export function plainObjects(objects: Objects): BackupObjects {
+  return {
+    async hashOf({ object_key, sha256, content_length }) {
+      const there = await objects.stat(object_key)
+      return there !== null && there.sha256 === sha256 && there.content_length === content_length ? sha256 : null
+    },
+    put: async (object_key, body, content_length) => void (await objects.put(object_key, body, content_length)),
+    lengthOf: async (object_key) => (await objects.stat(object_key))?.content_length ?? null,
+    read: (object_key) => objects.read(object_key),
+    delete: (object_key) => objects.delete(object_key),
+  }
+}
+
+function encryptedRepository(store: Store, cipher: Cipher, work_folder: string): Repository {
+  const { objects } = store
+  const named = (path: string): string => path + ENCRYPTED
+  return {
+    ...store,
+    is_encrypted: true,
+    objects: {
+      // An object never changes, and its length follows from that of the file. Its bytes prove themselves when they are read.
+      async hashOf({ object_key, sha256, content_length }) {
+        const there = await objects.stat(object_key)
+        return there?.content_length === cipher.lengthOf(content_length) ? sha256 : null
+      },
+      async put(object_key, body, content_length) {
+        await objects.put(object_key, await cipher.encrypt(body), cipher.lengthOf(content_length))
+      },
+      async lengthOf(object_key) {
+        const there = await objects.stat(object_key)
+        return there === null ? null : cipher.plainLengthOf(there.content_length)
+      },
+      read: async (object_key) => cipher.decrypt(await objects.read(object_key)),
+      delete: (object_key) => objects.delete(object_key),
+    },
+    async *list() {
+      for await (const path of store.list()) {
+        if (path.endsWith(`/${MANIFEST_FILE}`)) {
+          const message = `${store.location} has backups that are not encrypted. Name another repository, or leave MUSTER_BACKUP_KEY out.`
+          throw new StartError(message)
+        }
+        if (path.endsWith(ENCRYPTED)) yield path.slice(0, -ENCRYPTED.length)
+      }
+    },
+    async write(path, local_path) {
+      const encrypted = join(work_folder, `encrypted-${randomBytes(8).toString('hex')}`)
+      try {
+        await pipeline(
+          await cipher.encrypt(createReadStream(local_path)),
+          createWriteStream(encrypted, { mode: 0o600, flags: 'wx' }),
+        )
+        await store.write(named(path), encrypted)
+      } finally {
+        await rm(encrypted, { force: true })
+      }
+    },
+    async read(path) {
+      const bytes = await store.read(named(path))
+      return bytes === null ? null : cipher.decrypt(bytes)
+    },
+    remove: (path) => store.remove(named(path)),
+  }
+}
+
+function openBucket(location: string, { s3, work_folder, ...options }: Omit<RepositoryOptions, 'key'>): Store {
   const bucket = readS3Location(location)
   if (bucket === null) throw new StartError(`A bucket is s3://BUCKET or s3://BUCKET/PREFIX, not ${location}.`)
   if (s3 === null) {
@@ -62,7 +181,7 @@ export function openRepository(
   }
 }
 
-function openFolder(root: string): Repository {
+function openFolder(root: string): Store {
   const backups = join(root, 'backups')
   return {
     location: root,
@@ -120,6 +239,24 @@ export async function listBackups(repository: Repository): Promise<ListedBackup[
   return [...backups.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
+/**
+ * Returns the names of the finished backups. Throws a StartError where a new backup would share objects with backups that it
+ * cannot read: the latest was encrypted with another key.
+ */
+export async function requireUsable(repository: Repository): Promise<string[]> {
+  const finished = (await listBackups(repository)).filter(({ is_finished }) => is_finished).map(({ name }) => name)
+  const latest = finished.at(-1)
+  if (latest === undefined) return finished
+  try {
+    ;(await repository.read(`${latest}/${MANIFEST_FILE}`))?.destroy()
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    const message = `The backups of ${repository.location} were made with another key than MUSTER_BACKUP_KEY. Use that key, or another repository.`
+    throw new StartError(message, { cause: error })
+  }
+  return finished
+}
+
 /** Fetches the files of a backup, without its objects. `name`: null for the latest. Throws a StartError when it is not there. */
 export async function fetchBackup(repository: Repository, name: string | null, folder: string): Promise<string> {
   const finished = (await listBackups(repository)).filter((backup) => backup.is_finished)
@@ -135,7 +272,10 @@ export async function fetchBackup(repository: Repository, name: string | null, f
     await mkdir(dirname(target), { recursive: true, mode: 0o700 })
     const bytes = await repository.read(`${backup.name}/${path}`)
     if (bytes === null) throw new StartError(`${path} of the backup ${backup.name} was removed meanwhile.`)
-    await pipeline(bytes, createWriteStream(target, { mode: 0o600, flags: 'wx' }))
+    await pipeline(bytes, createWriteStream(target, { mode: 0o600, flags: 'wx' })).catch((error: unknown) => {
+      if (!(error instanceof CipherDamaged)) throw error
+      throw new StartError(`${path} of the backup ${backup.name} is damaged.`, { cause: error })
+    })
   }
   return backup.name
 }

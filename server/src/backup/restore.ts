@@ -146,7 +146,7 @@ async function restoreObjects(
       const object_key = baseOf(path)
       if (path !== objectFile(object_key)) return
       const content_length =
-        shared === null ? (await stat(join(folder, path))).size : ((await shared.stat(object_key))?.content_length ?? 0)
+        shared === null ? (await stat(join(folder, path))).size : ((await shared.lengthOf(object_key)) ?? 0)
       const there = await objects.stat(object_key)
       if (there?.sha256 === sha256 && there.content_length === content_length) return
       const body = shared === null ? createReadStream(join(folder, path)) : await shared.read(object_key)

@@ -28,7 +28,7 @@ const NOT_BACKED = [
   ...['edge_players', 'edge_admissions'],
   ...UNUSED_TABLES,
   // What was done to this platform, not what it holds.
-  ...['backups', 'verifications', 'job_runs'],
+  ...['backups', 'verifications', 'restores', 'job_runs'],
 ]
 
 export type Table = Pick<BackedTable, 'name' | 'columns'>

@@ -15,7 +15,7 @@ import { credentialFiles } from './credentials.ts'
 import { createFileWriter, type FileWriter, filesOf, forEachAtOnce } from './files.ts'
 import { dumpJobs } from './jobs.ts'
 import { FORMAT, JOBS_FILE, MANIFEST_FILE, type Manifest, objectFile, tableFile } from './manifest.ts'
-import { backupName, type Repository } from './repository.ts'
+import { backupName, type Repository, requireUsable } from './repository.ts'
 import { dump, readSequences, readTables } from './rows.ts'
 import { type StoredFile, storedFiles } from './stored.ts'
 
@@ -49,8 +49,14 @@ export async function takeBackup(platform: Platform, target: string): Promise<Ma
   }
 }
 
-/** A backup of a repository, and what of its objects was new. */
-export type TakenBackup = { name: string; manifest: Manifest; copied_count: number; copied_bytes: number }
+/** A backup of a repository, and what of its objects was new. `copied_keys`: the new objects. */
+export type TakenBackup = {
+  name: string
+  manifest: Manifest
+  copied_count: number
+  copied_bytes: number
+  copied_keys: ReadonlySet<string>
+}
 
 /**
  * Adds a backup to a repository: objects first, then its other files, the manifest last. Throws a StartError when another
@@ -63,13 +69,16 @@ export async function takeIntoRepository(
 ): Promise<TakenBackup> {
   const { client, objects } = platform
   await requireTurn(client)
+  await requireUsable(repository)
   const draft = await mkdtemp(join(work_folder, 'draft-'))
   const files = createFileWriter(draft)
   let copied: CopiedObjects | null = null
+  const copied_keys = new Set<string>()
   const manifest = await writeAll(platform, files, async (counts) => {
-    copied = await copyObjects(client, { from: objects, to: repository.objects }, ({ object_key, sha256 }) =>
-      files.note(objectFile(object_key), sha256),
-    )
+    copied = await copyObjects(client, { from: objects, to: repository.objects }, ({ object_key, sha256 }, is_new) => {
+      files.note(objectFile(object_key), sha256)
+      if (is_new) copied_keys.add(object_key)
+    })
     const { object_count, object_bytes, lacking_objects } = copied
     Object.assign(counts, { object_count, object_bytes, lacking_objects })
   })
@@ -79,7 +88,7 @@ export async function takeIntoRepository(
   const paths = (await filesOf(draft)).filter((path) => path !== MANIFEST_FILE)
   for (const path of [...paths, MANIFEST_FILE]) await repository.write(`${name}/${path}`, join(draft, path))
   const { copied_count, copied_bytes } = copied!
-  return { name, manifest, copied_count, copied_bytes }
+  return { name, manifest, copied_count, copied_bytes, copied_keys }
 }
 
 /** Until the connection ends. An object that one backup relies on must not be removed by the clean-up of another. */

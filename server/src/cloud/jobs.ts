@@ -25,6 +25,7 @@ type Tasks = {
   check_domain: (ctx: Context, domain_id: string) => Promise<void>
   /** `signal`: the worker ends. */
   order_certificates: (ctx: Context, signal: AbortSignal) => Promise<void>
+  back_up: (ctx: Context, signal: AbortSignal) => Promise<void>
 }
 
 /**
@@ -90,6 +91,7 @@ async function begin(ctx: Context, tasks: Tasks, signal: AbortSignal): Promise<R
         check_domain: (payload) =>
           recorded('check_domain', () => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id)),
         order_certificates: () => recorded('order_certificates', () => tasks.order_certificates(ctx, signal)),
+        back_up: () => recorded('back_up', () => tasks.back_up(ctx, signal)),
       },
     })
   } catch (error) {
@@ -130,4 +132,20 @@ export async function addCertificateRun(db: Kysely<Schema>, run_ms: number, by: 
       job_key := 'certificates', max_attempts := ${ATTEMPTS_MAX},
       job_key_mode := ${by === 'request' ? 'replace' : 'preserve_run_at'}
     )`.execute(db)
+}
+
+/** At most one run is planned, and this one replaces it. Runs never overlap. A run that is under way is not tried again. */
+export async function addBackupRun(db: Kysely<Schema>, run_ms: number): Promise<void> {
+  await sql`
+    select graphile_worker.add_job(
+      'back_up', '{}'::json, queue_name := 'backups', run_at := ${new Date(run_ms)}::timestamptz,
+      job_key := 'backup', max_attempts := ${ATTEMPTS_MAX}
+    )`.execute(db)
+}
+
+/** Null: none is planned. */
+export async function plannedBackup(db: Kysely<Schema>): Promise<Date | null> {
+  const { rows } = await sql<{ run_at: Date }>`
+    select run_at from graphile_worker.jobs where key = 'backup'`.execute(db)
+  return rows[0]?.run_at ?? null
 }

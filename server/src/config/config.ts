@@ -1,5 +1,6 @@
 // The settings of a process, as every part of the platform reads them. readConfig() makes them from the environment.
 import type { PortRange } from '@musterhost/contract'
+import type { KeepRule } from '../text/keep-rule.ts'
 import type { Acme } from './acme.ts'
 import type { AddressBlock } from './lobby-network.ts'
 import type { SettingMembers } from './members.ts'
@@ -94,6 +95,13 @@ export type Config = SettingMembers & {
   s3: S3Service | null
   /** The bucket of stored files; null: the data folder has them. `upload_endpoint`: null when uploads go through the api. */
   objects: (S3Place & { upload_endpoint: string | null }) | null
+  /**
+   * Backups by a schedule; null: none. `to`: a folder, or a place in a bucket. `schedule`: five fields of cron, in UTC. `keep`:
+   * which ones stay.
+   */
+  backups: { to: string; schedule: string; keep: KeepRule } | null
+  /** The key that encrypts what is in a repository of backups; null: it is not encrypted. */
+  backup_key: string | null
   /** Data that classifies addresses; `folder` has lists and mmdb files. */
   ip_data: {
     folder: string

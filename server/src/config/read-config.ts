@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { didYouMean } from '@musterhost/contract/suggestion'
 import { getDomain } from 'tldts'
 import { readAcme } from './acme.ts'
+import { readBackups } from './backups.ts'
 import type { Config, LoginTurnstile } from './config.ts'
 import { readDatabase } from './database.ts'
 import { readEdge } from './edge.ts'
@@ -76,6 +77,7 @@ export function readConfig(env: Record<string, string | undefined>, machine = th
   const edge = readEdge(read, mode, members)
   const processes = readProcesses(read, { ...members, mode, cores: machine.cores })
   const acme = readAcme(read, mode, roles.includes('api'))
+  const stored = readObjects(read)
   const config: Config = {
     ...members,
     mode,
@@ -94,7 +96,8 @@ export function readConfig(env: Record<string, string | undefined>, machine = th
     ...readOutbound(read, mode),
     login_turnstile: readLoginTurnstile(read),
     quotas: { ...quotas, members: read.number('MUSTER_QUOTA_MEMBERS') || MEMBERS_MAX },
-    ...readObjects(read),
+    ...stored,
+    ...readBackups(read, stored.s3),
     mail: readMail(read, domains.main),
     ip_data: readIpData(read, data_dir),
     ...readTrustedProxies(read),

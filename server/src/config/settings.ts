@@ -347,6 +347,20 @@ export const SETTINGS = {
   MUSTER_S3_UPLOAD_ENDPOINT: text('', {
     doc: 'Address at which developers reach the S3 service. If it is set, uploads go straight to the bucket. Empty: uploads go through the api.',
   }),
+  MUSTER_BACKUP_TO: text('', {
+    default_doc: 'no backups by a schedule',
+    doc: 'Where the platform writes backups by a schedule: an absolute path, or `s3://BUCKET/PREFIX` of the S3 service.',
+  }),
+  MUSTER_BACKUP_KEY: text('', {
+    is_secret: true,
+    doc: 'Key that encrypts backups in a repository, of `muster keys backup` or `age-keygen`. Keep a copy in another place: without it no backup can be read.',
+  }),
+  MUSTER_BACKUP_SCHEDULE: text('0 4 * * *', {
+    doc: 'When backups are made: five fields of cron, in UTC.',
+  }),
+  MUSTER_BACKUP_KEEP: text('7d 4w 12m', {
+    doc: 'Which backups stay: the newest of each of the last days (d), weeks (w) and months (m) that have one.',
+  }),
   MUSTER_SITE_CACHE_MB: megabytes(10_000, {
     doc: 'Files of sites that an edge keeps on its disk when stored files are in a bucket, in units of 10^6 bytes.',
   }),

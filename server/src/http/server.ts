@@ -2,6 +2,7 @@
 // are in matchmaker/operations.ts, so that neither role loads the code of the other.
 import type { ReadLimit } from '../analytics/read-limit.ts'
 import type { AskProvider } from '../captcha/provider.ts'
+import type { Restores } from '../cloud/backups/operations.ts'
 import type { LogReaders } from '../cloud/lobbies/logs.ts'
 import type { DeviceLinks } from '../cloud/tokens/device-links.ts'
 import type { TextPacker } from '../cloud/uploads/pack-texts.ts'
@@ -63,10 +64,12 @@ export type ApiParts = {
   packer: TextPacker
   log_readers: LogReaders
   runChecks: RunChecks
+  restores: Restores
 }
 
 export function apiOperations(parts: ApiParts): Implementation[] {
-  const { askProvider, loadSignInWork, device_links, records, read_limit, packer, log_readers, runChecks } = parts
+  const { askProvider, loadSignInWork, device_links, records, read_limit, packer, log_readers, runChecks, restores } =
+    parts
   return [
     ...bootstrap,
     ...tiers,
@@ -79,7 +82,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...notices,
     ...billing,
     ...audit,
-    ...admin(runChecks),
+    ...admin(runChecks, restores),
     ...nodeInvitations,
     ...nodes,
     ...members(records),

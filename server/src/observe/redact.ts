@@ -13,9 +13,10 @@ export function credentialsOf({
   otlp,
   login_turnstile,
   s3,
+  backup_key,
 }: Pick<
   Config,
-  'database_url' | 'database_listen_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile' | 's3'
+  'database_url' | 'database_listen_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile' | 's3' | 'backup_key'
 >): string[] {
   const secrets = [
     ...loginOf(database_url),
@@ -24,6 +25,7 @@ export function credentialsOf({
     metrics?.token ?? '',
     login_turnstile?.secret_key ?? '',
     s3?.secret_access_key ?? '',
+    backup_key ?? '',
     // With its scheme and without.
     ...Object.values(otlp?.headers ?? {}).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
   ]

@@ -9,6 +9,7 @@ import {
 import { startAggregation } from '../analytics/aggregate.ts'
 import { createReadLimit } from '../analytics/read-limit.ts'
 import { createAskProvider } from '../captcha/provider.ts'
+import { Restores } from '../cloud/backups/operations.ts'
 import { orderCertificates, startOrdering } from '../cloud/certificates/certificates.ts'
 import { checkDomain } from '../cloud/domains/check.ts'
 import { startJobs } from '../cloud/jobs.ts'
@@ -104,6 +105,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   waiting.defer(() => sockets.close())
 
   const loadSignInWork = openSignInWork(ctx)
+  const restores = new Restores(ctx)
+  background.defer(() => restores.close())
   const operations = apiOperations({
     askProvider: createAskProvider(ctx),
     loadSignInWork,
@@ -113,6 +116,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     packer: new TextPacker(),
     log_readers,
     runChecks: createChecks(ctx),
+    restores,
   })
   for (const operation of operations) mount(app, options, operation)
   app.register(async (scope) => {
@@ -126,8 +130,15 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerCommandPackage(app, ctx)
   hub.register(app)
 
-  const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
+  // Schedules are read with a library that an api without backups does not load.
+  const loadSchedule = () => import('../cloud/backups/schedule.ts')
+  const jobs = await startJobs(ctx, {
+    check_domain: checkDomain,
+    order_certificates: orderCertificates,
+    back_up: async (...work) => (await loadSchedule()).runBackup(...work),
+  })
   background.defer(() => jobs.stop())
+  if (ctx.config.backups !== null) await (await loadSchedule()).planBackups(ctx)
   background.defer(() => options.refusals.close())
   const role = await listen(ctx, app, { port: ctx.config.api_port, setting: 'MUSTER_API_PORT' })
   const aggregation = startAggregation(ctx)

@@ -86,7 +86,7 @@ export async function rowsOf(t: TestContext, url: string): Promise<Record<string
     url,
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
       and relname not in ('migrations', 'additive_migrations', 'node_versions', 'matchmakers', 'shard_leases', 'port_claims', 'shard_room', 'place_room',
-        'node_use', 'backups', 'verifications', 'job_runs')`,
+        'node_use', 'backups', 'verifications', 'restores', 'job_runs')`,
   )
   const rows: Record<string, string[]> = {}
   for (const { name } of tables) {

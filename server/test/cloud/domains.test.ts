@@ -318,7 +318,11 @@ test('custom domains', async (t) => {
     await sql`
       update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), run_at = now()
       where key = ${`domain:${domain_id}`}`.execute(ctx.db)
-    const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: async () => {} })
+    const jobs = await startJobs(ctx, {
+      check_domain: checkDomain,
+      order_certificates: async () => {},
+      back_up: async () => {},
+    })
     try {
       await until('it was checked again', async () => {
         return (await row(game, 'killed.example.com')).failure_count > failure_count

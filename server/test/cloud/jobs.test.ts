@@ -16,6 +16,7 @@ test('a job that is done when the database refuses to note it ends the worker, n
       else await ctx.pool.query(ALLOW)
     },
     async order_certificates() {},
+    async back_up() {},
   })
   try {
     const domain_id = newId(Date.now())

@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError } from '../../config/start-error.ts'
 import { MIGRATIONS } from '../../database/migrations/index.ts'
-import { isObjectKey, ObjectNotFound, type Objects } from '../../objects/objects.ts'
+import { isObjectKey, ObjectNotFound } from '../../objects/objects.ts'
 import { checkCredentials } from '../credentials.ts'
-import { type CheckedFiles, checkFiles } from '../files.ts'
+import { type CheckedFiles, checkFiles, type ReadElsewhere } from '../files.ts'
 import {
   JOBS_FILE,
   type LackingObject,
@@ -19,6 +19,7 @@ import {
 } from '../manifest.ts'
 import { knownMigrations } from '../migrations.ts'
 import { type BackupCheck, counted, inMegabytes } from '../report.ts'
+import type { BackupObjects } from '../repository.ts'
 
 export type CheckedBackup = {
   /** Null: it is damaged, and the first check says so. */
@@ -33,16 +34,22 @@ export type OpenedBackup = {
   /** All files but objects. */
   folder: string
   /** Null: the folder has them. */
-  objects: Objects | null
+  objects: BackupObjects | null
+  /** Whether the bytes of an object are read. Absent: all are. */
+  reads?: (object_key: string) => boolean
 }
 
 /** Reads all of it. Throws a StartError for a folder that is no backup, or one of a format that is newer than ours. */
-export async function checkBackup({ folder, objects }: OpenedBackup, now_ms: number): Promise<CheckedBackup> {
+export async function checkBackup({ folder, ...opened }: OpenedBackup, now_ms: number): Promise<CheckedBackup> {
   if (![MANIFEST_FILE, SUMS_FILE].some((name) => existsSync(join(folder, name))))
     throw new StartError(`${folder} is not a backup: it has neither ${MANIFEST_FILE} nor ${SUMS_FILE}.`)
-  const files = await checkFiles(folder, (path) => readObject(objects, path))
+  const files = await checkFiles(folder, (path) => readObject(opened, path))
   const looked_at = `${counted(files.file_count, 'file')}, ${inMegabytes(files.bytes)}, against ${SUMS_FILE}`
-  const checks: BackupCheck[] = [{ name: 'files', looked_at, findings: files.findings, remarks: [] }]
+  const remarks =
+    files.unread_count === 0
+      ? []
+      : [`${counted(files.unread_count, 'object')} of earlier backups, which are there, were not read again`]
+  const checks: BackupCheck[] = [{ name: 'files', looked_at, findings: files.findings, remarks }]
   if (!files.sound.has(MANIFEST_FILE)) return { manifest: null, checks }
   const manifest = await readManifest(folder)
   checks.push(checkTables(manifest, files), checkObjects(manifest, files), checkVersion(manifest))
@@ -50,9 +57,13 @@ export async function checkBackup({ folder, objects }: OpenedBackup, now_ms: num
   return { manifest, checks }
 }
 
-async function readObject(objects: Objects | null, path: string): Promise<AsyncIterable<Buffer> | null> {
+async function readObject(
+  { objects, reads = () => true }: Pick<OpenedBackup, 'objects' | 'reads'>,
+  path: string,
+): ReturnType<ReadElsewhere> {
   const object_key = path.slice(path.lastIndexOf('/') + 1)
   if (objects === null || !isObjectKey(object_key) || path !== objectFile(object_key)) return null
+  if (!reads(object_key)) return (await objects.lengthOf(object_key)) === null ? null : 'unread'
   return objects.read(object_key).catch((error: unknown) => {
     if (error instanceof ObjectNotFound) return null
     throw error

@@ -1,13 +1,12 @@
-// Jobs, settings and backups of the platform, as the operator sees them.
-import type { getAdminBackups, listAdminJobs, listAdminSettings, ResponseOf } from '@musterhost/contract'
+// Jobs and settings of the platform, as the operator sees them.
+import type { listAdminJobs, listAdminSettings, ResponseOf } from '@musterhost/contract'
 import { SETTING_NAMES, SETTINGS, type Setting } from '../../config/settings.ts'
 import type { Context } from '../../context.ts'
 import { timestamp } from '../times.ts'
 
 /** Jobs that are read. */
 const JOBS_MAX = 500
-/** Backups and verifications of one response. */
-const RECORDS_MAX = 20
+const TASKS: ReadonlySet<string> = new Set(['check_domain', 'order_certificates', 'back_up'])
 
 type Jobs = ResponseOf<typeof listAdminJobs>['jobs']
 type JobRow = {
@@ -30,7 +29,7 @@ export async function listAllJobs({ pool }: Context): Promise<{ jobs: Jobs }> {
       from graphile_worker.jobs group by task_identifier order by task_identifier limit ${JOBS_MAX}`,
   )
   const planned = new Map(tasks.map((task) => [task.task, task]))
-  const is_task = (name: string): boolean => name === 'check_domain' || name === 'order_certificates'
+  const is_task = (name: string): boolean => TASKS.has(name)
   const unseen = tasks.filter(({ task }) => !runs.some(({ job }) => job === task))
   const rows: JobRow[] = [
     ...runs,
@@ -73,27 +72,4 @@ export function listAllSettings({ config }: Context): ResponseOf<typeof listAdmi
     }
   })
   return { settings }
-}
-
-export async function findBackups({ db }: Context): Promise<ResponseOf<typeof getAdminBackups>> {
-  const backups = await db.selectFrom('backups').selectAll().orderBy('end_ts', 'desc').limit(RECORDS_MAX).execute()
-  const verifications = await db
-    .selectFrom('verifications')
-    .select(['folder', 'end_ts', 'is_sound', 'finding_count'])
-    .orderBy('end_ts', 'desc')
-    .limit(RECORDS_MAX)
-    .execute()
-  return {
-    backups: backups.map(({ create_ts, end_ts, ...backup }) => ({
-      ...backup,
-      create_ts: timestamp(create_ts),
-      end_ts: timestamp(end_ts),
-    })),
-    verifications: verifications.map(({ folder, end_ts, ...verification }) => ({
-      subject: folder === null ? 'platform' : 'backup',
-      ...(folder === null ? {} : { folder }),
-      end_ts: timestamp(end_ts),
-      ...verification,
-    })),
-  }
 }

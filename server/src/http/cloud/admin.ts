@@ -7,19 +7,23 @@ import {
   listAdminRegions,
   listAdminSettings,
   listAdminUsers,
+  listStoredBackups,
   type ResponseOf,
+  restoreAdminBackup,
+  runAdminBackup,
   runAdminChecks,
 } from '@musterhost/contract'
 import { findLastHour } from '../../cloud/admin/finds.ts'
 import * as groups from '../../cloud/admin/groups.ts'
 import * as operations from '../../cloud/admin/operations.ts'
 import * as regions from '../../cloud/admin/regions.ts'
+import * as backups from '../../cloud/backups/operations.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 /** The checks of `muster doctor`. */
 export type RunChecks = () => Promise<ResponseOf<typeof runAdminChecks>>
 
-export const admin = (runChecks: RunChecks): Implementation[] => [
+export const admin = (runChecks: RunChecks, restores: backups.Restores): Implementation[] => [
   implement(listAdminGroups, ({ ctx, query }) => groups.listAllGroups(ctx, query)),
   implement(listAdminUsers, ({ ctx, query }) => groups.listAllUsers(ctx, query)),
   implement(listAdminRegions, ({ ctx }) => regions.listAllRegions(ctx)),
@@ -27,6 +31,9 @@ export const admin = (runChecks: RunChecks): Implementation[] => [
   implement(getAdminFinds, ({ ctx }) => findLastHour(ctx)),
   implement(listAdminJobs, ({ ctx }) => operations.listAllJobs(ctx)),
   implement(listAdminSettings, ({ ctx }) => operations.listAllSettings(ctx)),
-  implement(getAdminBackups, ({ ctx }) => operations.findBackups(ctx)),
+  implement(getAdminBackups, ({ ctx }) => backups.findBackups(ctx)),
+  implement(runAdminBackup, ({ ctx }) => backups.beginBackup(ctx)),
+  implement(listStoredBackups, ({ ctx }) => backups.listStored(ctx)),
+  implement(restoreAdminBackup, ({ ctx, body }) => restores.begin(ctx, body)),
   implement(runAdminChecks, () => runChecks()),
 ]

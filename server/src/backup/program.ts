@@ -1,0 +1,69 @@
+// The program of backups by a schedule: a process of its own, with the lowest priority, so that encryption and hashes delay no
+// request of the api. It reads a BackupWork as JSON from its standard input, and writes a BackupReply to its standard output.
+import { constants, setPriority } from 'node:os'
+import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
+import type { Config } from '../config/config.ts'
+import { StartError } from '../config/start-error.ts'
+import { fetchBackup, listBackups, type Repository } from './repository.ts'
+import { restoreBackup } from './restore.ts'
+import { type BackupRound, backUpOnce } from './round.ts'
+import { commandLog, withPlatform, withRepository } from './with.ts'
+
+/** `folder`: an absolute path, which becomes the data folder of the restored platform. */
+export type BackupTask = { kind: 'back_up' } | { kind: 'list' } | { kind: 'restore'; name: string; folder: string }
+export type BackupWork = { task: BackupTask; config: Config }
+export type BackupReply =
+  | { kind: 'backed_up'; round: BackupRound }
+  /** In the order of time. */
+  | { kind: 'listed'; names: string[] }
+  | { kind: 'restored' }
+  /** A sentence with the remedy. */
+  | { kind: 'failed'; message: string }
+
+const NO_TARGET = 'MUSTER_BACKUP_TO is not set.'
+
+// What runs at an exit removes the folder of this process.
+process.once('SIGTERM', () => process.exit(1))
+process.stdout.write(JSON.stringify(await replyTo((await json(process.stdin)) as BackupWork)))
+
+async function replyTo({ task, config }: BackupWork): Promise<BackupReply> {
+  setPriority(constants.priority.PRIORITY_LOW)
+  try {
+    if (config.backups === null) throw new StartError(NO_TARGET)
+    return await withRepository(config, config.backups.to, (repository, work_folder) =>
+      carryOut(task, config, repository, work_folder),
+    )
+  } catch (error) {
+    if (error instanceof StartError) return { kind: 'failed', message: error.message }
+    const { code, syscall, message } = error as NodeJS.ErrnoException
+    if (code === undefined || syscall === undefined) throw error
+    return { kind: 'failed', message: `${config.backups?.to} cannot be used: ${message}.` }
+  }
+}
+
+async function carryOut(
+  task: BackupTask,
+  config: Config,
+  repository: Repository,
+  work_folder: string,
+): Promise<BackupReply> {
+  if (task.kind === 'list') {
+    const finished = (await listBackups(repository)).filter(({ is_finished }) => is_finished)
+    return { kind: 'listed', names: finished.map(({ name }) => name) }
+  }
+  if (task.kind === 'restore') {
+    const folder = join(work_folder, 'backup')
+    const name = await fetchBackup(repository, task.name, folder)
+    const backup = { label: `${repository.location}/backups/${name}`, folder, objects: repository.objects }
+    const target = { ...config, data_dir: task.folder, database_url: null }
+    await restoreBackup(target, backup, { now: Date.now, log: commandLog() })
+    return { kind: 'restored' }
+  }
+  if (config.backups === null) throw new StartError(NO_TARGET)
+  const { keep } = config.backups
+  const round = await withPlatform(config, (platform) =>
+    backUpOnce(platform, repository, { work_folder, keep, now: Date.now }),
+  )
+  return { kind: 'backed_up', round }
+}

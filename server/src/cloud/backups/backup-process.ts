@@ -1,0 +1,53 @@
+// The api's side of the program of backups: starts it, hands it its work, and reads its reply.
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import type { BackupReply, BackupTask, BackupWork } from '../../backup/program.ts'
+import type { Context } from '../../context.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../backup/program.ts', import.meta.url))
+/** Variables that the program gets of this process. */
+const ENVIRONMENT = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS'] as const
+/** Characters of its standard error that a failure names: the last line. */
+const LINE_LENGTH_MAX = 300
+
+/** Throws an Error with a sentence for people when it fails, and when `signal` ends it. */
+export async function runBackupTask(
+  { config, log }: Context,
+  task: BackupTask,
+  signal: AbortSignal,
+): Promise<Exclude<BackupReply, { kind: 'failed' }>> {
+  const env = Object.fromEntries(ENVIRONMENT.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+  const child = spawn(process.execPath, [PROGRAM], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+  const end = (): void => void child.kill('SIGTERM')
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    if (signal.aborted) end()
+    // A process that ends before it has read its work reports so by its exit.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(JSON.stringify({ task, config } satisfies BackupWork))
+    const exited = new Promise<string>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code, by) => resolve(by === null ? `code ${code}` : by))
+    })
+    const [output, errors, how] = await Promise.all([text(child.stdout), text(child.stderr), exited])
+    if (output === '') {
+      const line = errors.trim().split('\n').at(-1)?.slice(0, LINE_LENGTH_MAX) ?? ''
+      if (!signal.aborted) log.warn({ errors, how }, 'the process of a backup failed')
+      throw new Error(`The process of the backup ended with ${how}. ${line}`.trim())
+    }
+    const reply = JSON.parse(output) as BackupReply
+    if (reply.kind === 'failed') throw new BackupFailure(reply.message)
+    return reply
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
+}
+
+/** What an operator can mend: the message has the remedy. */
+export class BackupFailure extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'BackupFailure'
+  }
+}
