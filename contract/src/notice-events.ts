@@ -29,6 +29,7 @@ export const NOTICE_EVENTS = {
   node_drained: 'A node that is drained has no lobbies any more.',
   disk_low: 'A runner has little disk space.',
   backup_done: 'A backup was made.',
+  backup_failed: 'A backup of the schedule failed.',
   backup_missing: 'No backup was made for a week, or a verification found damage.',
   job_failing: 'A job of the platform failed.',
   sign_in_new_place: 'A person signed in from an address that they did not use before.',
@@ -41,5 +42,5 @@ export const NOTICE_EVENT_NAMES = Object.keys(NOTICE_EVENTS) as NoticeEvent[]
 /** Events of the platform itself, which targets of groups and games do not get. */
 export const PLATFORM_NOTICE_EVENTS: readonly NoticeEvent[] = [
   ...(['node_away', 'node_back', 'node_drained', 'disk_low'] as const),
-  ...(['backup_done', 'backup_missing', 'job_failing'] as const),
+  ...(['backup_done', 'backup_failed', 'backup_missing', 'job_failing'] as const),
 ]

@@ -57,7 +57,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // What other processes of the platform add to the requests of a role. No handler meets it.
   peers: [...ROOM, 'http', 'matchmaker'],
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv', 'ratings'],
-  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links'],
+  // Backups by a schedule are a program that jobs start.
+  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links', 'backup'],
   // The journal folded into facts and roll-ups, and the queries over them.
   analytics: [...ROOM, 'journal'],
   identity: [...ROOM, 'captcha', 'audit'],
@@ -88,7 +89,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   database: ['config', 'outbound', 'wire', 'text', 'contract'],
 
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
-  doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
+  doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor', 'backup'],
 
   // `muster dev` serves the protocol of its server on this machine.
   cli: ['config', 'contract', 'protocols', 'supervisor', 'backup', 'doctor'],
@@ -317,6 +318,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/main.ts', why: 'Passes it to readConfig.' },
       { file: 'server/src/compile.ts', why: 'Passes it to readConfig.' },
       { file: 'server/src/supervisor/upgrade/guard.ts', why: 'Passes it to the program that it starts.' },
+      { file: 'server/src/cloud/backups/backup-process.ts', why: 'PATH and HOME of the program that it starts.' },
       { file: 'cli/src/main.ts', why: 'Passes it to the supervisor, which passes it to readConfig.' },
       { file: 'cli/muster.js', why: 'Passes it to cli/src/main.ts, which it starts.' },
       { file: 'sdk/src/server.ts', why: 'The environment of a lobby has its id and token.' },
@@ -345,6 +347,8 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it passes this clock on.' },
       { file: 'server/src/supervisor/credentials.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/backup/command.ts', why: 'Separate commands: there is no context.' },
+      { file: 'server/src/backup/with.ts', why: 'Separate commands: there is no context.' },
+      { file: 'server/src/backup/program.ts', why: 'A separate process: there is no context.' },
       { file: 'server/src/runner/logs/logger.ts', why: 'A separate process that outlives the runner: no context.' },
       {
         file: 'server/src/runner/protocols/attached-lobby.ts',

@@ -150,17 +150,6 @@ function placeOf(name: string | undefined, from: string | undefined) {
 }
 
 function addKeyCommands(program: Command, env: Terminal['env']): void {
-  const keys = program.command('keys').description("The platform's own keys.")
-  keys
-    .command('backup')
-    .description('Print a new key that encrypts backups, for MUSTER_BACKUP_KEY. Nothing is changed.')
-    .action(() =>
-      onPlatformNode(env, async () => {
-        const { newBackupKey } = await import('@musterhost/server/backup')
-        console.log(await newBackupKey())
-      }),
-    )
-
   program
     .command('admin-token')
     .description("Print the operator's token of the data folder; with --rotate, revoke it and make another one.")
@@ -170,6 +159,17 @@ function addKeyCommands(program: Command, env: Terminal['env']): void {
         const { readAdminToken, rotateAdminToken } = await import('@musterhost/server/supervisor/credentials')
         if (rotate) console.error(`The old token is revoked; ${(await rotateAdminToken(env)).file} has the new one.`)
         else console.log(readAdminToken(env))
+      }),
+    )
+
+  const keys = program.command('keys').description("The platform's own keys.")
+  keys
+    .command('backup')
+    .description('Print a new key that encrypts backups, for MUSTER_BACKUP_KEY. Nothing is changed.')
+    .action(() =>
+      onPlatformNode(env, async () => {
+        const { newBackupKey } = await import('@musterhost/server/backup')
+        console.log(await newBackupKey())
       }),
     )
 

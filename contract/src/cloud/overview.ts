@@ -31,6 +31,7 @@ export const PROBLEM_KINDS = [
   'role_away',
   'disk_low',
   'backup_missing',
+  'backup_failed',
   'verification_failed',
   'job_failing',
   'unnamed_proxy',
@@ -66,7 +67,7 @@ export const Problem = object(
   {
     kind: Type.Enum([...PROBLEM_KINDS], {
       description:
-        '`version_crashing`: lobby servers of the version failed in the last hour. `lobbies_stalled`: lobby servers do not respond. `captcha_provider_failing`: captchas could not be checked in the last ten minutes. `domain_unproven`: a custom domain has no proof. `certificate_expiring`: a certificate ends soon, or cannot be ordered. `lobby_limit_near`: the namespace has 80 % of its lobbies. `quota_near`: the group uses 80 % of a quota. `notice_target_paused`: a target of notices takes none. For administrators only: `role_away`: a role of the platform does not run. `disk_low`: a runner has little disk space. `backup_missing`: no backup was made for a week. `verification_failed`: the last `muster verify` found something wrong. `job_failing`: a job of the platform failed. `unnamed_proxy`: a proxy in front of an edge is not named in the settings, so all its players count as one client.',
+        '`version_crashing`: lobby servers of the version failed in the last hour. `lobbies_stalled`: lobby servers do not respond. `captcha_provider_failing`: captchas could not be checked in the last ten minutes. `domain_unproven`: a custom domain has no proof. `certificate_expiring`: a certificate ends soon, or cannot be ordered. `lobby_limit_near`: the namespace has 80 % of its lobbies. `quota_near`: the group uses 80 % of a quota. `notice_target_paused`: a target of notices takes none. For administrators only: `role_away`: a role of the platform does not run. `disk_low`: a runner has little disk space. `backup_missing`: no backup was made for a week. `backup_failed`: the last backup of the schedule failed. `verification_failed`: the last `muster verify` found something wrong. `job_failing`: a job of the platform failed. `unnamed_proxy`: a proxy in front of an edge is not named in the settings, so all its players count as one client.',
     }),
     severity: Type.Enum(['error', 'warning'], {
       description: '`error`: something fails now. `warning`: something may fail soon.',

@@ -31,6 +31,8 @@ export type Manifest = {
   /** The moment that all rows are of. */
   create_ts: string
   muster_version: string
+  /** Absent in backups of versions whose platforms had none. */
+  platform_id?: string
   /** For people: the text format is read by every major. */
   postgres_major: number
   migrations: { name: string; checksum: string }[]

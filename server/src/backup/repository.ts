@@ -12,6 +12,7 @@ import { createReadStream, createWriteStream, existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import type { Readable } from 'node:stream'
+import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
 import { readS3Location } from '../config/objects.ts'
@@ -24,7 +25,7 @@ import { listFiles, readFile, removeFile, writeFile } from '../objects/s3/files.
 import { openS3Objects } from '../objects/s3/s3-objects.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
 import { type Cipher, CipherDamaged, openCipher } from './encryption.ts'
-import { MANIFEST_FILE } from './manifest.ts'
+import { MANIFEST_FILE, type Manifest } from './manifest.ts'
 
 const NAME = /^\d{4}-\d{2}-\d{2}T\d{6}Z$/
 /** What names of encrypted files end with below `backups/`. Objects keep their keys. */
@@ -240,21 +241,31 @@ export async function listBackups(repository: Repository): Promise<ListedBackup[
 }
 
 /**
- * Returns the names of the finished backups. Throws a StartError where a new backup would share objects with backups that it
- * cannot read: the latest was encrypted with another key.
+ * Throws a StartError where a new backup would share objects with backups that it cannot read, or the rule of one platform would
+ * remove the backups of another: the latest was encrypted with another key, or is of another platform.
  */
-export async function requireUsable(repository: Repository): Promise<string[]> {
-  const finished = (await listBackups(repository)).filter(({ is_finished }) => is_finished).map(({ name }) => name)
-  const latest = finished.at(-1)
-  if (latest === undefined) return finished
+export async function requireUsable(repository: Repository, platform_id: string | null): Promise<void> {
+  const latest = (await listBackups(repository)).findLast(({ is_finished }) => is_finished)
+  if (latest === undefined) return
+  const { location } = repository
+  const manifest = await readLatest(repository, latest.name)
+  if (manifest.platform_id === undefined || platform_id === null || manifest.platform_id === platform_id) return
+  throw new StartError(
+    `${location} has backups of another platform. Restore one of them ("muster restore --from ${location}", or the hub), or name another repository.`,
+  )
+}
+
+async function readLatest(repository: Repository, name: string): Promise<Partial<Manifest>> {
+  const { location } = repository
   try {
-    ;(await repository.read(`${latest}/${MANIFEST_FILE}`))?.destroy()
+    const bytes = await repository.read(`${name}/${MANIFEST_FILE}`)
+    return bytes === null ? {} : ((await json(bytes)) as Partial<Manifest>)
   } catch (error) {
+    if (error instanceof CipherDamaged || error instanceof SyntaxError) return {}
     if (!(error instanceof StartError)) throw error
-    const message = `The backups of ${repository.location} were made with another key than MUSTER_BACKUP_KEY. Use that key, or another repository.`
+    const message = `The backups of ${location} were made with another key than MUSTER_BACKUP_KEY. Use that key, or another repository.`
     throw new StartError(message, { cause: error })
   }
-  return finished
 }
 
 /** Fetches the files of a backup, without its objects. `name`: null for the latest. Throws a StartError when it is not there. */

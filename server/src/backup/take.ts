@@ -69,7 +69,7 @@ export async function takeIntoRepository(
 ): Promise<TakenBackup> {
   const { client, objects } = platform
   await requireTurn(client)
-  await requireUsable(repository)
+  await requireUsable(repository, await readPlatformId(client))
   const draft = await mkdtemp(join(work_folder, 'draft-'))
   const files = createFileWriter(draft)
   let copied: CopiedObjects | null = null
@@ -129,10 +129,12 @@ async function beginManifest(client: ClientBase, muster_version: string): Promis
   const migrations = await client.query<Manifest['migrations'][number]>(
     'select name, checksum from migrations order by name collate "C"',
   )
+  const platform_id = await readPlatformId(client)
   return {
     format: FORMAT,
     create_ts: moment.toISOString(),
     muster_version,
+    ...(platform_id === null ? {} : { platform_id }),
     postgres_major,
     migrations: migrations.rows,
     tables: [],
@@ -142,6 +144,14 @@ async function beginManifest(client: ClientBase, muster_version: string): Promis
     object_bytes: 0,
     lacking_objects: [],
   }
+}
+
+/** Null: the database is of an earlier version. */
+async function readPlatformId(client: ClientBase): Promise<string | null> {
+  const there = await client.query<{ is_there: boolean }>("select to_regclass('platform_ids') is not null as is_there")
+  if (there.rows[0]?.is_there !== true) return null
+  const { rows } = await client.query<{ platform_id: string }>('select platform_id from platform_ids limit 1')
+  return rows[0]?.platform_id ?? null
 }
 
 async function writeObject(objects: Objects, file: StoredFile, files: FileWriter, manifest: Manifest): Promise<void> {

@@ -106,6 +106,8 @@ export type Schema = {
   ratings: RatingTable
   rating_results: RatingResultTable
   restores: RestoreTable
+  /** One row, from the migration that made the table. */
+  platform_ids: { platform_id: string }
   backups: BackupTable
   verifications: VerificationTable
   job_runs: JobRunTable

@@ -3,6 +3,7 @@
 import type { Config } from '../config/config.ts'
 import { ConfigError, readConfig } from '../config/read-config.ts'
 import { isLocked } from '../supervisor/lock.ts'
+import { examineBackups } from './backups.ts'
 import { examineCertificates } from './certificates.ts'
 import { examineClock } from './clock.ts'
 import { examineDatabase } from './database.ts'
@@ -65,6 +66,7 @@ function checksOf(config: Config, is_running: boolean, now_ms: number): Promise<
     inTime('mail', examineMail(config)),
     inTime('captcha provider', examineCaptcha(config)),
     inTime('stored files', examineStore(config, now_ms)),
+    inTime('backups', examineBackups(config, is_running, now_ms)),
   ]
 }
 

@@ -13,6 +13,7 @@ export const CHECKS = [
   'mail',
   'captcha provider',
   'stored files',
+  'backups',
 ] as const
 export type Check = (typeof CHECKS)[number]
 

@@ -131,7 +131,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   hub.register(app)
 
   // Schedules are read with a library that an api without backups does not load.
-  const loadSchedule = () => import('../cloud/backups/schedule.ts')
+  const loadSchedule = () => import('../cloud/backups/runs.ts')
   const jobs = await startJobs(ctx, {
     check_domain: checkDomain,
     order_certificates: orderCertificates,

@@ -1,5 +1,6 @@
-// Backups that the platform makes by itself: encrypted, read again, kept by a rule, and restored over the API.
+// Scheduled backups: encrypted, read again, kept by a rule, and restored over the API.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { chmod, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -9,6 +10,7 @@ import {
   listStoredBackups,
   restoreAdminBackup,
   runAdminBackup,
+  runAdminChecks,
 } from '@musterhost/contract'
 import { backupInto, newBackupKey, verify } from '../../src/backup/command.ts'
 import { newGame } from '../cloud/steps.ts'
@@ -69,7 +71,7 @@ test('backups by a schedule', async (t) => {
     restoreAll(scene),
   )
   await t.test("a folder that is not empty, relative, or the platform's own is refused", () => refuseFolders(scene))
-  await t.test('a damaged backup is a failed job with its reason, and a problem of the overview', () =>
+  await t.test('a damaged backup is named by verify, and a failed one by the overview and the doctor', () =>
     meetDamage(scene),
   )
 })
@@ -151,12 +153,24 @@ async function restoreAll(scene: Scene): Promise<void> {
   const { is_good, lines } = await verify({ MUSTER_DATA: restored }, null)
   assert.ok(is_good, lines.join('\n'))
   assert.match(lines.join('\n'), /1 object/)
+  await refuseOther(scene)
   const again = await platform.client.call(restoreAdminBackup, { body: { name, folder: restored } })
   const failure = await until('the refusal', async () => {
     const row = (await shown(scene)).restores.find((one) => one.restore_id === again.restore_id)
     return row?.failure
   })
   assert.match(failure, /is not empty/)
+}
+
+/** As on the new machine before the restore. */
+async function refuseOther({ platform, repository, env }: Scene): Promise<void> {
+  const place = { MUSTER_DATA: platform.data_dir, DATABASE_URL: platform.ctx.config.database_url! }
+  const { platform_id } = await platform.ctx.db.selectFrom('platform_ids').selectAll().executeTakeFirstOrThrow()
+  const setId = (id: string) => platform.ctx.db.updateTable('platform_ids').set({ platform_id: id }).execute()
+  await setId(randomUUID())
+  const other = backupInto({ ...place, MUSTER_BACKUP_KEY: env.MUSTER_BACKUP_KEY! }, repository, null)
+  await assert.rejects(other, isStartError(/has backups of another platform/))
+  await setId(platform_id)
 }
 
 async function refuseFolders({ platform }: Scene): Promise<void> {
@@ -187,8 +201,10 @@ async function meetDamage(scene: Scene): Promise<void> {
   await platform.client.call(runAdminBackup, {})
   const failure = await until('the failure', async () => (await shown(scene)).schedule?.failure)
   assert.match(failure, /cannot be used|ENOTDIR|EEXIST/)
+  const { findings } = await platform.client.call(runAdminChecks, {})
+  assert.match(findings.find(({ check }) => check === 'backups')?.message ?? '', /the last one into/)
   const { problems } = await platform.client.call(getOverview, {})
-  assert.ok(problems.some(({ kind, text }) => kind === 'job_failing' && text === failure))
+  assert.ok(problems.some(({ kind, text }) => kind === 'backup_failed' && text === failure))
   const refusal = await failureOf(platform.client.call(listStoredBackups, {}))
   assert.equal(refusal.code, 'BACKUP_UNAVAILABLE')
   await rm(repository)

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import {
   type AuditEvent,
@@ -59,7 +61,8 @@ test('the list of operations without an audit event names only operations that a
 })
 
 test('the audit log', async (t) => {
-  const platform = await startPlatform(t, { env: TRUSTING })
+  const env = { ...TRUSTING, MUSTER_BACKUP_TO: join(tmpdir(), 'backups-of-audit') }
+  const platform = await startPlatform(t, { env })
   const world = await createWorld(platform)
 
   await t.test('every operation that changes something leaves an event, and no event has a secret', () =>

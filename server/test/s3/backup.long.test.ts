@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'node:test'
 import { completeUpload } from '@musterhost/contract'
-import { backupInto, backups, copyStored, restore, verify } from '../../src/backup/command.ts'
+import { backupInto, backups, copyStored, newBackupKey, restore, verify } from '../../src/backup/command.ts'
 import { StartError } from '../../src/config/start-error.ts'
 import type { S3Client } from '../../src/objects/s3/client.ts'
 import { listFiles } from '../../src/objects/s3/files.ts'
@@ -117,6 +117,30 @@ async function backsUp(t: test.TestContext, service: S3TestService): Promise<voi
       }
       await restored.close()
     }
+  })
+
+  await t.test('an encrypted backup is restored with its key, and its objects cannot be read without it', async (t) => {
+    const secret = `s3://${BUCKET}/encrypted`
+    const encrypted = { ...env, MUSTER_BACKUP_KEY: await newBackupKey() }
+    const first = await backupInto(encrypted, secret, null)
+    assert.match(first.lines[0]!, /of which 3 objects .* were new\. It is encrypted/)
+    await nextSecond()
+    assert.match((await backupInto(encrypted, secret, null)).lines[0]!, /of which 0 objects/)
+    const stored = clientOf(t, service, 'encrypted')
+    for (const path of await pathsOf(stored, '')) {
+      const { text } = await stored.send({ method: 'GET', key: path })
+      assert.match(text, /^age-encryption\.org\/v1\n/, path)
+    }
+    const where = { repository: secret, name: null }
+    assert.ok((await verify(encrypted, where)).is_good)
+    const target = { ...(await emptyPlatform(t)), ...settings, MUSTER_OBJECTS: '' }
+    await assert.rejects(
+      restore(target, where),
+      (error) => error instanceof StartError && /are encrypted/.test(error.message),
+    )
+    const { MUSTER_BACKUP_KEY } = encrypted
+    await restore({ ...target, MUSTER_BACKUP_KEY }, where)
+    assert.ok((await verify(target, null)).is_good)
   })
 
   await t.test('old backups are removed, with the objects that only they have', async () => {

@@ -1,15 +1,17 @@
-// The last backups, and the last runs of `muster verify`.
+// The schedule of backups, the last ones with their checks, and restores.
 import type { getAdminBackups as getBackups, ResponseOf } from '@musterhost/contract'
-import { getAdminBackups } from '../../api/operations.gen.ts'
-import { useCall } from '../../api/queries.ts'
+import { getAdminBackups, runAdminBackup } from '../../api/operations.gen.ts'
+import { useCall, useChange } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
+import { Button } from '../../parts/button.tsx'
 import { CodeLine } from '../../parts/copy.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
 import { DataTable } from '../../parts/data-table.tsx'
 import { Badge, Notice, Pending } from '../../parts/notice.tsx'
 import { bytes, count, plural } from '../../parts/numbers.ts'
-import { Page, Section } from '../../parts/page.tsx'
-import { Ago, useNow } from '../../parts/time.tsx'
+import { Facts, Page, Section } from '../../parts/page.tsx'
+import { Ago, Instant, useNow } from '../../parts/time.tsx'
+import { RestoreSection } from './restores.tsx'
 
 const DAY_MS = 86_400_000
 
@@ -27,17 +29,76 @@ export default function Backups() {
       {read.data === undefined ? null : (
         <>
           <Newest create_ts={read.data.backups[0]?.create_ts} />
+          <ScheduleSection schedule={read.data.schedule} />
           <BackupSection backups={read.data.backups} />
           <VerificationSection verifications={read.data.verifications} />
+          {read.data.schedule === undefined ? null : <RestoreSection restores={read.data.restores} />}
         </>
       )}
     </Page>
   )
 }
 
+function ScheduleSection({ schedule }: Pick<Recorded, 'schedule'>) {
+  const run = useChange(runAdminBackup, { done: 'A backup begins. It is listed here when it was read again.' })
+  if (schedule === undefined) {
+    return (
+      <Section title="Schedule" lead="Name a folder or a bucket, and the platform is backed up every day:">
+        <div className="flex flex-col gap-2 p-4">
+          <CodeLine text="MUSTER_BACKUP_TO=/var/backups/muster" />
+          <a href="/docs/backups">How backups work</a>
+        </div>
+      </Section>
+    )
+  }
+  const { to, schedule: times, keep, is_encrypted, last_ts, next_ts, failure } = schedule
+  return (
+    <Section
+      title="Schedule"
+      actions={
+        <Button is_busy={run.isPending} onClick={() => run.mutate({})}>
+          Back up now
+        </Button>
+      }
+    >
+      {failure === undefined ? null : (
+        <div className="p-4">
+          <Notice tone="bad">The last backup failed. {failure}</Notice>
+        </div>
+      )}
+      <Facts
+        facts={[
+          ['Last success', last_ts === undefined ? 'none yet' : <Ago key="last" ts={last_ts} />],
+          ['Next', next_ts === undefined ? 'not planned' : <Instant key="next" ts={next_ts} />],
+          ['Into', <code key="to">{to}</code>],
+          [
+            'Times',
+            <span key="times">
+              <code>{times}</code> in UTC
+            </span>,
+          ],
+          ['Kept', <code key="keep">{keep}</code>],
+          [
+            'Encrypted',
+            is_encrypted ? (
+              <Badge key="yes" tone="good">
+                yes
+              </Badge>
+            ) : (
+              <Badge key="no" tone="warn">
+                no: MUSTER_BACKUP_KEY is not set
+              </Badge>
+            ),
+          ],
+        ]}
+      />
+    </Section>
+  )
+}
+
 function BackupSection({ backups }: Pick<Recorded, 'backups'>) {
   return (
-    <Section title="Backups" lead="A backup is made on the machine of the platform:">
+    <Section title="Backups" lead="A backup by hand is made on the machine of the platform:">
       <div className="p-4">
         <CodeLine text="muster backup /var/backups/muster" />
       </div>

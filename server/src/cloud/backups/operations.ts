@@ -9,6 +9,7 @@ import {
   type restoreAdminBackup,
   validationError,
 } from '@musterhost/contract'
+import { sql } from 'kysely'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
@@ -17,7 +18,6 @@ import { keepRuleText } from '../../text/keep-rule.ts'
 import { addBackupRun, plannedBackup } from '../jobs.ts'
 import { timestamp } from '../times.ts'
 import { BackupFailure, runBackupTask } from './backup-process.ts'
-import { lastBackup } from './last-backup.ts'
 
 /** Backups, verifications and restores of one response. */
 const RECORDS_MAX = 20
@@ -67,12 +67,18 @@ async function showSchedule(
   ctx: Context,
   { to, schedule, keep }: NonNullable<Config['backups']>,
 ): Promise<NonNullable<Recorded['schedule']>> {
-  const last_ms = await lastBackup(ctx, to)
+  const last = await ctx.db
+    .selectFrom('backups')
+    .select('end_ts')
+    .where(sql<boolean>`starts_with(folder, ${`${to}/backups/`})`)
+    .orderBy('end_ts', 'desc')
+    .limit(1)
+    .executeTakeFirst()
   const next = await plannedBackup(ctx.db)
   const run = await ctx.db.selectFrom('job_runs').select('failure').where('job', '=', 'back_up').executeTakeFirst()
   return {
     ...{ to, schedule, keep: keepRuleText(keep), is_encrypted: ctx.config.backup_key !== null },
-    ...(last_ms === null ? {} : { last_ts: timestamp(new Date(last_ms)) }),
+    ...(last === undefined ? {} : { last_ts: timestamp(last.end_ts) }),
     ...(next === null ? {} : { next_ts: timestamp(next) }),
     ...(run?.failure == null ? {} : { failure: run.failure }),
   }

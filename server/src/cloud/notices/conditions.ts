@@ -28,6 +28,7 @@ const EVENTS: Partial<Record<ProblemKind, NoticeEvent>> = {
   quota_near: 'limit_near',
   role_away: 'node_away',
   disk_low: 'disk_low',
+  backup_failed: 'backup_failed',
   backup_missing: 'backup_missing',
   verification_failed: 'backup_missing',
   job_failing: 'job_failing',

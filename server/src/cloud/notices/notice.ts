@@ -89,7 +89,7 @@ function pathOf({ event, group_id, game_id, namespace_id, lobby_id, ray_id }: Om
   }
   if (game_id !== undefined) return event === 'token_made' ? `/games/${game_id}/tokens` : `/games/${game_id}`
   if (group_id !== undefined) return `/groups/${group_id}`
-  if (event === 'backup_done' || event === 'backup_missing') return '/platform/backups'
+  if (event.startsWith('backup_')) return '/platform/backups'
   if (event === 'job_failing') return '/platform/jobs'
   if (event.startsWith('node_')) return '/platform/nodes'
   return event === 'sign_in_new_place' || event === 'token_made' ? '/platform/audit' : '/platform'

@@ -15,6 +15,8 @@ const BACKUP_AGE_MS_MAX = 7 * 86_400_000
 /** Failing jobs that are read. */
 const JOBS_MAX = 20
 
+const NOT_BACKED_UP = 'No backup of the schedule succeeded. The page of backups says why.'
+
 const BYTES_PER_GB = 1_000_000_000
 
 export async function platformProblems(ctx: Context): Promise<Problem[]> {
@@ -82,7 +84,7 @@ function diskProblems({ regions, disk_free_bytes }: Runner, bytes_min: number): 
   ]
 }
 
-async function backupProblems({ pool, now }: Context): Promise<Problem[]> {
+async function backupProblems({ pool, now, config }: Context): Promise<Problem[]> {
   const { rows } = await pool.query<{
     first_ts: Date | null
     backup_ts: Date | null
@@ -106,7 +108,10 @@ async function backupProblems({ pool, now }: Context): Promise<Problem[]> {
             kind: 'backup_missing',
             severity: 'warning',
             title: backup_ts === null ? 'There is no backup' : 'The last backup is old',
-            text: 'Run `muster backup FOLDER` every day.',
+            text:
+              config.backups === null
+                ? 'Set MUSTER_BACKUP_TO, and the platform is backed up every day.'
+                : NOT_BACKED_UP,
             ...(backup_ts === null ? {} : { since_ts: timestamp(backup_ts) }),
             remedy,
           } satisfies Problem,
@@ -132,14 +137,15 @@ async function jobProblems({ pool }: Context): Promise<Problem[]> {
   const { rows } = await pool.query<{ role: string; job: string; failure: string; end_ts: Date }>(
     `select role, job, failure, end_ts from job_runs where failure is not null order by end_ts desc limit ${JOBS_MAX}`,
   )
-  return rows.map(({ role, job, failure, end_ts }) => ({
-    kind: 'job_failing',
-    severity: 'warning',
-    title: `The job ${job} failed`,
-    text: failure,
-    ...{ role, since_ts: timestamp(end_ts) },
-    remedy: { kind: 'open_page', page: 'jobs' },
-  }))
+  return rows.map(({ role, job, failure, end_ts }) => {
+    const common = { text: failure, role, since_ts: timestamp(end_ts) }
+    if (job === 'back_up') {
+      const remedy = { kind: 'open_page', page: 'backups' } as const
+      return { ...common, kind: 'backup_failed', severity: 'error', title: 'The last backup failed', remedy }
+    }
+    const remedy = { kind: 'open_page', page: 'jobs' } as const
+    return { ...common, kind: 'job_failing', severity: 'warning', title: `The job ${job} failed`, remedy }
+  })
 }
 
 async function proxyProblems({ pool }: Context): Promise<Problem[]> {

@@ -1,4 +1,5 @@
-// Restores that were asked for over the API. They make another platform, and change nothing of this one.
+// Restores that were asked for over the API: they make another platform, and change nothing of this one. The id of a platform is in
+// its backups, so that two platforms do not share a repository.
 export const statements = `
   create table restores (
     restore_id uuid primary key,
@@ -9,4 +10,7 @@ export const statements = `
     end_ts timestamptz(3),
     failure text
   );
+
+  create table platform_ids (platform_id uuid primary key);
+  insert into platform_ids (platform_id) values (gen_random_uuid());
 `

@@ -1,34 +1,20 @@
 // When the platform backs itself up. One run is planned at a time, in the queue of jobs. It plans the next one when it ends: at
 // the time of the schedule, or sooner after a failure.
-import { Cron } from 'croner'
-import type { Config } from '../../config/config.ts'
-import { StartError } from '../../config/start-error.ts'
+import { lastBackup, nextBackup } from '../../backup/schedule.ts'
 import type { Context } from '../../context.ts'
 import { addBackupRun } from '../jobs.ts'
 import { runBackupTask } from './backup-process.ts'
-import { lastBackup } from './last-backup.ts'
 
 /** After a failed run. */
 const RETRY_MS = 60 * 60_000
 /** Findings that the failure of a run names. */
 const FINDINGS_SHOWN_MAX = 3
 
-/** The first time of the schedule after `ms`. Throws a StartError for a schedule that never comes. */
-export function nextBackup({ schedule }: NonNullable<Config['backups']>, ms: number): number {
-  try {
-    const next = new Cron(schedule, { timezone: 'UTC' }).nextRun(new Date(ms))
-    if (next !== null) return next.getTime()
-  } catch (error) {
-    throw new StartError(`MUSTER_BACKUP_SCHEDULE cannot be read: ${(error as Error).message}`, { cause: error })
-  }
-  throw new StartError('MUSTER_BACKUP_SCHEDULE names a time that never comes.')
-}
-
 /** Plans the run that is due: at once where the last backup is missing or late. Throws a StartError for a wrong schedule. */
 export async function planBackups(ctx: Context): Promise<void> {
   const { backups } = ctx.config
   if (backups === null) return
-  const last_ms = await lastBackup(ctx, backups.to)
+  const last_ms = await lastBackup(ctx.pool, backups.to)
   const due_ms = nextBackup(backups, last_ms ?? 0)
   await addBackupRun(ctx.db, last_ms === null ? ctx.now() : Math.max(due_ms, ctx.now()))
 }
