@@ -1,4 +1,4 @@
-// The program of backups by a schedule: a process of its own, with the lowest priority, so that encryption and hashes delay no
+// The program of backups by a schedule: a process of its own, with a low priority, so that encryption and hashes delay no
 // request of the api. It reads a BackupWork as JSON from its standard input, and writes a BackupReply to its standard output.
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
@@ -28,7 +28,8 @@ process.once('SIGTERM', () => process.exit(1))
 process.stdout.write(JSON.stringify(await replyTo((await json(process.stdin)) as BackupWork)))
 
 async function replyTo({ task, config }: BackupWork): Promise<BackupReply> {
-  setPriority(constants.priority.PRIORITY_LOW)
+  // The lowest would let it starve on a machine whose lobbies use all cores.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   try {
     if (config.backups === null) throw new StartError(NO_TARGET)
     return await withRepository(config, config.backups.to, (repository, work_folder) =>

@@ -99,7 +99,7 @@ function plainRepository(store: Store): Repository {
   }
 }
 
-export function plainObjects(objects: Objects): BackupObjects {
+function plainObjects(objects: Objects): BackupObjects {
   return {
     async hashOf({ object_key, sha256, content_length }) {
       const there = await objects.stat(object_key)

@@ -193,6 +193,10 @@ const VALUES: Partial<Record<SettingName, string>> = {
   MUSTER_OBJECTS: 's3://files/muster',
   MUSTER_S3_ENDPOINT: 'https://s3.other.example',
   MUSTER_S3_UPLOAD_ENDPOINT: 'https://s3.other.example/',
+  MUSTER_BACKUP_TO: '/mnt/backups',
+  MUSTER_BACKUP_KEY: `AGE-SECRET-KEY-1${'Q'.repeat(58)}`,
+  MUSTER_BACKUP_SCHEDULE: '30 2 * * 1-5',
+  MUSTER_BACKUP_KEEP: '30d',
   MUSTER_IP_FEEDS: 'tor=https://a.example/list',
   MUSTER_TRUSTED_PROXIES: '10.0.0.0/8',
   MUSTER_EDGE_SOCKET: '/run/edge.sock',
@@ -277,6 +281,22 @@ test('the engines of a Swarm have names and addresses, and all of them reach thi
   ] as const) {
     assert.match(mistakesOf({ ...env, [name]: value }).join(), mistake, `${name}=${value}`)
   }
+})
+
+test('a wrong place, key, schedule or rule of backups is named', () => {
+  for (const [name, value, mistake] of [
+    ['MUSTER_BACKUP_TO', 'backups', /absolute path/],
+    ['MUSTER_BACKUP_TO', 's3://x', /absolute path, s3/],
+    ['MUSTER_BACKUP_TO', 's3://backups/muster', /needs MUSTER_S3_ACCESS_KEY_ID/],
+    ['MUSTER_BACKUP_KEY', 'secret', /"muster keys backup" prints/],
+    ['MUSTER_BACKUP_SCHEDULE', 'daily', /five fields of cron/],
+    ['MUSTER_BACKUP_KEEP', 'all', /"7d 4w 12m"/],
+  ] as const) {
+    assert.match(mistakesOf({ [name]: value }).join(), mistake, `${name}=${value}`)
+  }
+  const { backups } = readConfig({ MUSTER_BACKUP_TO: '/mnt/backups/' })
+  const keep = { daily: 7, weekly: 4, monthly: 12 }
+  assert.deepEqual(backups, { to: '/mnt/backups', schedule: '0 4 * * *', keep })
 })
 
 test('every setting of the table is read', () => {

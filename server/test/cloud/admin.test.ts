@@ -161,7 +161,7 @@ test('a backup and its verification are shown after the commands', async (t) => 
   const platform = await startPlatform(t)
   const { client, ctx, data_dir } = platform
   await platform.game()
-  assert.deepEqual(await client.call(getAdminBackups, {}), { backups: [], verifications: [] })
+  assert.deepEqual(await client.call(getAdminBackups, {}), { backups: [], verifications: [], restores: [] })
   const parent = await mkdtemp(join(tmpdir(), 'muster-backups-'))
   t.after(() => rm(parent, { recursive: true, force: true }))
   const folder = join(parent, 'today')
