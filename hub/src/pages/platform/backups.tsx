@@ -14,11 +14,13 @@ import { Ago, Instant, useNow } from '../../parts/time.tsx'
 import { RestoreSection } from './restores.tsx'
 
 const DAY_MS = 86_400_000
+/** A backup or a restore may be under way. */
+const READ_EVERY_MS = 5_000
 
 type Recorded = ResponseOf<typeof getBackups>
 
 export default function Backups() {
-  const read = useCall(getAdminBackups, {})
+  const read = useCall(getAdminBackups, {}, { every_ms: READ_EVERY_MS })
   return (
     <Page
       title="Backups"
