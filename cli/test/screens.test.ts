@@ -16,6 +16,7 @@ const DEPLOY_SCREENS = ['deploy', 'deploy-changed', 'versions', 'diff', 'rollbac
 const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
   allocator: 'It serves until it is ended. allocator.test.ts calls it.',
   'config-schema': 'It prints a file for editors. project.test.ts compares the file with the contract.',
+  'keys-backup': 'It prints another key each time. backup/schedule.long.test.ts uses one.',
   'matching-import': 'It prints JSON for a version config. matching-import.test.ts reads what it makes.',
   'matching-try': 'It plays a file of players. contract/src/matching/play.test.ts compares the matches.',
   'ratings-list': 'It needs rated matches. commands.test.ts runs it.',

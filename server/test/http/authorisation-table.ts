@@ -324,6 +324,10 @@ export const IN_THE_WAY: Record<string, ErrorCode> = {
   // The call has no cookie of a sign-in.
   'auth.identity.provider.complete': 'SIGN_IN_FAILED',
   'signInProviders.delete': 'SIGN_IN_PROVIDER_NOT_FOUND',
+  // The platform has no place for backups.
+  'admin.runBackup': 'BACKUP_UNAVAILABLE',
+  'admin.listStoredBackups': 'BACKUP_UNAVAILABLE',
+  'admin.restoreBackup': 'BACKUP_UNAVAILABLE',
   'groups.delete': 'IN_USE',
   'games.deleteGame': 'IN_USE',
   'games.namespaces.deleteGameNamespace': 'IN_USE',

@@ -5,7 +5,6 @@ import { listStoredBackups, restoreAdminBackup } from '../../api/operations.gen.
 import { useCall } from '../../api/queries.ts'
 import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
-import { CodeLine } from '../../parts/copy.tsx'
 import { DataTable } from '../../parts/data-table.tsx'
 import { TextField } from '../../parts/fields.tsx'
 import { Badge, Pending } from '../../parts/notice.tsx'
@@ -21,25 +20,29 @@ export function RestoreSection({ restores }: { restores: readonly Restore[] }) {
   const [is_listed, setListed] = useState(false)
   const [name, setName] = useState<string | null>(null)
   return (
-    <Section
-      title="Restore"
-      lead="A restore makes a platform in an empty folder. This one is not changed."
-      actions={is_listed ? null : <Button onClick={() => setListed(true)}>List the backups</Button>}
-    >
-      {is_listed ? <StoredBackups onRestore={setName} /> : null}
-      <DataTable
-        label="Restores"
-        rows={restores}
-        rowId={({ restore_id }) => restore_id}
-        empty="No backup was restored from here."
-        columns={[
-          { id: 'begin', title: 'Begun', cell: ({ begin_ts }) => <Ago ts={begin_ts} /> },
-          { id: 'backup', title: 'Backup', cell: ({ backup }) => <code>{backup}</code> },
-          { id: 'outcome', title: 'Outcome', cell: (restore) => <Outcome restore={restore} /> },
-        ]}
-      />
+    <>
+      <Section
+        title="Restore"
+        lead="A restore makes a platform in an empty folder. This one is not changed."
+        actions={is_listed ? null : <Button onClick={() => setListed(true)}>List the backups</Button>}
+      >
+        {is_listed ? <StoredBackups onRestore={setName} /> : <p className="p-4">The repository is read on demand.</p>}
+      </Section>
+      <Section title="Restores">
+        <DataTable
+          label="Restores"
+          rows={restores}
+          rowId={({ restore_id }) => restore_id}
+          empty="No backup was restored from here."
+          columns={[
+            { id: 'begin', title: 'Begun', cell: ({ begin_ts }) => <Ago ts={begin_ts} /> },
+            { id: 'backup', title: 'Backup', cell: ({ backup }) => <code>{backup}</code> },
+            { id: 'outcome', title: 'Outcome', cell: (restore) => <Outcome restore={restore} /> },
+          ]}
+        />
+      </Section>
       {name === null ? null : <RestoreDialog name={name} onClose={() => setName(null)} />}
-    </Section>
+    </>
   )
 }
 
@@ -109,8 +112,8 @@ function Outcome({ restore: { folder, node_id, end_ts, failure } }: { restore: R
   return (
     <div className="flex flex-col items-start gap-2">
       <Badge tone="good">restored</Badge>
-      <span>Stop this platform on {node_id}, and start the restored one:</span>
-      <CodeLine text={`MUSTER_DATA=${folder} muster start`} />
+      <span className="wrap-anywhere">Stop this platform on {node_id}, and start the restored one:</span>
+      <code className="wrap-anywhere">MUSTER_DATA={folder} muster start</code>
     </div>
   )
 }
