@@ -15,6 +15,7 @@ import { addMcpCommand } from './commands/mcp.ts'
 import { addJoinCommand, addNodeCommands } from './commands/nodes.ts'
 import { addNoticeCommands } from './commands/notices.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
+import { addScheduleCommands } from './commands/schedules.ts'
 import {
   addAuditCommand,
   addDomainCommands,
@@ -58,6 +59,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addDomainCommands,
     addSecretCommands,
     addNoticeCommands,
+    addScheduleCommands,
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,

@@ -29,8 +29,10 @@ import {
   listKvEntries,
   listNamespaceLobbies,
   listRatings,
+  listSchedules,
   type NoticeTarget,
   type Operation,
+  type Schedule,
   searchGame,
 } from '@musterhost/contract'
 import { createShapeCheck } from '@musterhost/contract/schema-check'
@@ -73,6 +75,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   await t.test('a cloud token expires when it was asked to', () => tokens(world))
   await t.test('limits and entries are read and changed', () => settings(world))
   await t.test('a target of notices keeps its filters until it is set about everything', () => notices(world))
+  await t.test('a schedule is set, listed, run, paused and removed', () => schedules(world))
   await t.test('ratings are listed, exported and reset', () => ratings(world))
   await t.test('without a browser, open prints an address that is there, and says so', (t) => opensNothing(t, world))
   await t.test('a domain shows its DNS record, and waiting for it ends with 4', () => domains(world))
@@ -121,6 +124,29 @@ async function notices({ muster, game }: World): Promise<void> {
   assert.equal((await target()).game_ids, undefined)
   const { code, stderr } = await muster.run(set('--only-namespace', 'prodd'))
   assert.deepEqual([code, stderr.includes('There is no namespace prodd. Did you mean prod?')], [1, true])
+}
+
+async function schedules({ muster, platform, game }: World): Promise<void> {
+  const times = ['--cron', '0 5 * * *', '--zone', 'Europe/Berlin']
+  const set = ['schedules', 'set', 'nightly', '--kind', 'restart', ...times, '--deadline', '30m']
+  const list = async () =>
+    (await platform.client.call(listSchedules, { params: { game_id: game.game_id }, query: {} })).schedules
+  await done(muster, [...set, '--before', '15m:Restart in {minutes} minutes', '5m:Soon: {minutes}'])
+  const { schedules } = (await muster.json(['schedules'])) as { schedules: Schedule[] }
+  const [made] = schedules
+  assert.deepEqual(made!.announce_before, [
+    { before_s: 900, text: 'Restart in {minutes} minutes' },
+    { before_s: 300, text: 'Soon: {minutes}' },
+  ])
+  assert.deepEqual([made!.deadline_s, made!.is_paused, made!.next.length], [1_800, false, 5])
+  await done(muster, ['schedules', 'pause', 'nightly'])
+  assert.deepEqual(await list(), [{ ...made, is_paused: true }], 'a pause changes nothing else')
+  await done(muster, ['schedules', 'run', 'nightly'])
+  await until('the run has ended', async () => (await list())[0]!.last_run?.outcome === 'done')
+  const misspelt = await muster.run(['schedules', 'run', 'nigthly'])
+  assert.match(misspelt.stderr, /has no schedule nigthly. Did you mean nightly\?/)
+  await done(muster, ['schedules', 'remove', 'nightly', '--yes'])
+  assert.deepEqual(await list(), [])
 }
 
 async function examined({ muster, platform, game }: World): Promise<void> {

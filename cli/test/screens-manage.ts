@@ -11,12 +11,14 @@ import {
   listNodeInvitations,
   putNoticeTarget,
   putSignInProvider,
+  putSchedule,
   updateProfile,
 } from '@musterhost/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
 import { type Platform, startPlatform } from '../../server/test/support/platform.ts'
+import { until } from '../../server/test/support/until.ts'
 import { createProject, MATCHMAKER } from './deploy-steps.ts'
 import type { Screen } from './program.ts'
 import { agrees, inFolder, PLATFORM_BEHIND_MS, type Shown, type Step } from './screens.ts'
@@ -246,6 +248,50 @@ const SETTINGS: readonly ManageStep[] = [
     before: async ({ platform, game_id }) => {
       await platform.client.call(putNoticeTarget, {
         body: { game_id, name: 'mail-2', kind: 'email', addresses: ['ada@example.com'], events: ['players_record'] },
+      })
+    },
+  },
+  {
+    name: 'schedules-set',
+    args: () => [
+      ...['schedules', 'set', 'nightly', '--kind', 'restart', '--cron', '0 5 * * *', '--zone', 'Europe/Berlin'],
+      ...['--deadline', '30m', '--before', '15m:say Restart in {minutes} minutes'],
+    ],
+    figures: [[/begins [^.]*\./g, 'begins in 8 h.']],
+  },
+  { ...reads('schedules-pause', 'schedules', 'pause', 'nightly') },
+  { ...reads('schedules-list', 'schedules', 'list') },
+  {
+    ...reads('schedules-resume', 'schedules', 'resume', 'nightly'),
+    figures: [[/begins [^.]*\./g, 'begins in 8 h.']],
+  },
+  {
+    name: 'schedules-run',
+    args: () => ['schedules', 'run', 'nightly'],
+  },
+  {
+    ...reads('schedules-runs', 'schedules', 'runs', 'nightly'),
+    before: async ({ platform }) => {
+      await until('the runs have ended', async () => {
+        const runs = await platform.ctx.db.selectFrom('schedule_runs').select('end_ts').execute()
+        return runs.length > 0 && runs.every(({ end_ts }) => end_ts !== null)
+      })
+    },
+  },
+  {
+    name: 'schedules-remove',
+    args: () => ['schedules', 'remove', 'nightly'],
+    types: agrees,
+    piped: () => ['schedules', 'remove', 'nightly-2', '--yes'],
+    before: async ({ platform, game_id }) => {
+      const { namespace_id } = await platform.ctx.db
+        .selectFrom('schedules')
+        .select('namespace_id')
+        .executeTakeFirstOrThrow()
+      const times = { cron: '0 5 * * *', time_zone: 'Europe/Berlin', deadline_s: 60 }
+      await platform.client.call(putSchedule, {
+        params: { game_id },
+        body: { namespace_id, name: 'nightly-2', kind: 'restart', ...times },
       })
     },
   },

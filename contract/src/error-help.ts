@@ -434,6 +434,11 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'List the last deliveries of the target, and use an id of the list.',
     command: LIST_NOTICE_TARGETS,
   },
+  SCHEDULE_NOT_FOUND: {
+    cause: 'The game has no schedule with this id, or it was deleted.',
+    remedy: 'List the schedules of the game, and use an id of the list.',
+    command: get(`${GAME}/schedules`),
+  },
   SECRET_NOT_FOUND: {
     cause:
       'The game has no secret of this name, or none in this namespace. A secret of the whole game and one of a namespace are two secrets.',
@@ -710,8 +715,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: EXPLAINED_VERSION,
   },
   MATCHMAKER_VERSION_DRAINING: {
-    cause: 'A developer has set the version to draining. Its lobbies run on, but take no new players.',
-    remedy: 'Deploy another version, or end the draining with the second command.',
+    cause:
+      'A developer has set the version to draining, or a schedule drains the namespace until `metadata.until_ts`. Its lobbies run on, but take no new players.',
+    remedy:
+      'Deploy another version, or end the draining with the second command. A schedule that drains ends when it is paused.',
     command: lines(
       EXPLAIN,
       put(`${GAME}/matchmaker/namespaces/$NAMESPACE_ID/versions/$VERSION_ID/draining`, { is_draining: false }),

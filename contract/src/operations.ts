@@ -113,6 +113,7 @@ import {
   renameGameVersion,
 } from './cloud/renaming.ts'
 import { endRollout, getRollout, setRollout } from './cloud/rollouts.ts'
+import { deleteSchedule, listScheduleRuns, listSchedules, putSchedule, runSchedule } from './cloud/schedules.ts'
 import { searchGame } from './cloud/search.ts'
 import { listGameSecrets, removeGameSecret, setGameSecret } from './cloud/secrets.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
@@ -270,6 +271,11 @@ export const OPERATIONS: readonly Operation[] = [
   setRollout,
   getRollout,
   endRollout,
+  listSchedules,
+  putSchedule,
+  deleteSchedule,
+  runSchedule,
+  listScheduleRuns,
   updateGameNamespaceExpiry,
   updateGameNamespaceMatchmakerConfig,
   validateGameNamespaceMatchmakerConfig,

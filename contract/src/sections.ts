@@ -60,6 +60,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Analytics',
     description: 'Numbers about namespaces over time.',
   },
+  'games.schedules': {
+    name: 'Schedules',
+    description: 'What happens in a namespace at planned times: idle lobbies, announcements, restarts and drains.',
+  },
   'games.secrets': {
     name: 'Secrets',
     description: 'Environment variables of lobbies whose values no operation returns.',

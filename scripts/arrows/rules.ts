@@ -57,14 +57,16 @@ export const ARROWS: Record<string, readonly string[]> = {
   // What other processes of the platform add to the requests of a role. No handler meets it.
   peers: [...ROOM, 'http', 'matchmaker'],
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv', 'ratings'],
-  // Backups by a schedule are a program that jobs start.
-  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links', 'backup'],
+  // Scheduled backups are a program that jobs start.
+  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links', 'backup', 'schedules'],
+  // When schedules are due: the api shows it, and the matchmaker does it.
+  schedules: ['contract'],
   // The journal folded into facts and roll-ups, and the queries over them.
   analytics: [...ROOM, 'journal'],
   identity: [...ROOM, 'captcha', 'audit'],
   kv: ROOM,
   ratings: [...ROOM, 'audit'],
-  matchmaker: [...ROOM, 'journal', 'captcha', 'audit'],
+  matchmaker: [...ROOM, 'journal', 'captcha', 'audit', 'schedules'],
   // Servers of lobbies may speak the protocols of other platforms.
   runner: [...ROOM, 'protocols'],
   edge: [...ROOM, 'links'],
@@ -196,7 +198,19 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     'fetched-node': ['failure'],
   },
   'server/src/matchmaker': {
-    start: ['book', 'explanations', 'idle-lobbies', 'metrics', 'projection', 'retention', 'seats', 'shards', 'watch'],
+    start: [
+      'book',
+      'explanations',
+      'idle-lobbies',
+      'metrics',
+      'projection',
+      'retention',
+      'schedules',
+      'seats',
+      'shards',
+      'watch',
+    ],
+    schedules: ['book', 'idle-lobbies', 'shards', 'watch'],
     calls: ['book', 'seats', 'shards'],
     'idle-lobbies': ['book', 'seats', 'shards', 'watch'],
     metrics: ['projection', 'shards'],

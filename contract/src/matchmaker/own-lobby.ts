@@ -52,8 +52,19 @@ export const watchOwnLobby = operation({
     is_closed: Type.Boolean({ description: 'Whether find leaves the lobby out.' }),
     is_draining: Type.Boolean({
       description:
-        'True when the version or the node of the lobby drains: no new players come, and the server should lead its game to an end.',
+        'True when the version, the namespace or the node of the lobby drains, or the lobby restarts as planned: no new players come, and the server should lead its game to an end.',
     }),
+    announcement: Type.Optional(
+      object(
+        {
+          text: Type.String({
+            description: 'Text for the players. Example: `The server restarts in 15 minutes`.',
+          }),
+          ts: Timestamp('When it was made. A server shows an announcement once.'),
+        },
+        'Last announcement of a schedule for the lobby, for some minutes. Absent: there is none.',
+      ),
+    ),
     seats: Type.Array(OwnSeat, {
       description: 'Seats of players, then of spectators, each in the order of their ids.',
     }),

@@ -11,6 +11,8 @@ import type {
   NoticeKind,
   PortProtocol,
   ReadyCheck,
+  ScheduleKind,
+  ScheduleOutcome,
 } from '@musterhost/contract'
 import type { ColumnType, Generated } from 'kysely'
 
@@ -49,6 +51,8 @@ export type Schema = {
   notices: NoticeTable
   notice_states: NoticeStateTable
   notice_reader: NoticeReaderTable
+  schedules: ScheduleTable
+  schedule_runs: ScheduleRunTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
   damaged_objects: DamagedObjectTable
@@ -294,6 +298,51 @@ type NoticeStateTable = { state_key: string; value: JsonColumn<Record<string, un
 
 /** One row while there is a target: up to where the audit log was read. */
 type NoticeReaderTable = { reader: number; audit_ts: Date; states_ts: Date | null; begin_ts: Date }
+
+/** `handled_ts`: every occurrence until then has its run. */
+type ScheduleTable = {
+  schedule_id: string
+  game_id: string
+  namespace_id: string
+  name: string
+  kind: ScheduleKind
+  cron: string
+  time_zone: string
+  settings: JsonColumn<ScheduleSettings>
+  is_paused: boolean
+  create_ts: Date
+  handled_ts: Date
+}
+
+/** The members that depend on the kind. */
+export type ScheduleSettings = {
+  game_modes?: string[]
+  regions?: string[]
+  count?: number
+  duration_s?: number
+  deadline_s?: number
+  text?: string
+  announce_before?: { before_s: number; text: string }[]
+}
+
+/** `begin_book_ts`: its begin by the time of the books, as lobbies have it. `before_s`: how long before `due_ts` it announces the occurrence; 0: it is the occurrence. `end_ts` null: it waits, or is under way. */
+type ScheduleRunTable = {
+  run_id: string
+  schedule_id: string
+  due_ts: Date
+  before_s: number
+  is_requested: boolean
+  outcome: ScheduleOutcome
+  begin_ts: NullableTime
+  begin_book_ts: NullableTime
+  until_ts: NullableTime
+  end_ts: NullableTime
+  lobby_count: Generated<number>
+  failed_count: Generated<number>
+  missed_count: Generated<number>
+  message: ColumnType<string | null, string | null | undefined, string | null>
+}
+type NullableTime = ColumnType<Date | null, Date | null | undefined, Date | null>
 
 type RatingTable = {
   namespace_id: string

@@ -38,6 +38,7 @@ import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
 import { rollouts } from './cloud/rollouts.ts'
+import { schedules } from './cloud/schedules.ts'
 import { search } from './cloud/search.ts'
 import { secrets } from './cloud/secrets.ts'
 import { sites } from './cloud/sites.ts'
@@ -80,6 +81,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...groups(records),
     ...overview,
     ...notices,
+    ...schedules,
     ...billing,
     ...audit,
     ...admin(runChecks, restores),

@@ -15,6 +15,7 @@ import * as decide from './book/decide.ts'
 import { setIdleRules } from './book/evolve.ts'
 import { type IdleRules, NO_IDLE_RULES } from './book/idle.ts'
 import type { LobbyKey } from './book/open-lobbies.ts'
+import { isInScope, type ScheduleScope } from './book/schedule-rules.ts'
 import { plansOf } from './seats/lobby-plan.ts'
 import type { Books } from './shards/books.ts'
 import { ShardMoved } from './shards/shard-moved.ts'
@@ -56,13 +57,20 @@ type Wanted = Pick<Deployed, 'version_id' | 'rollout_version_id'> & {
 /** `rollout_version_id` null: no roll-out is under way. */
 type Deployed = { namespace_id: string; version_id: string; rollout_version_id: string | null }
 
-type IdleLobbies = { close: () => Promise<void> }
+/** More idle lobbies than the version wants, of each game mode and region in the scope. */
+export type RaisedIdle = ScheduleScope & { count: number }
+
+export type IdleLobbyKeeper = {
+  /** By namespace. Replaces what was raised before. */
+  raise: (raised: ReadonlyMap<string, readonly RaisedIdle[]>) => void
+  close: () => Promise<void>
+}
 
 /** Resolves when every book knows what its namespace wants. */
-export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Namespaces): Promise<IdleLobbies> {
+export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Namespaces): Promise<IdleLobbyKeeper> {
   const starter = new IdleLobbyStarter(ctx, books, namespaces)
   await starter.open()
-  return { close: () => starter.close() }
+  return { raise: (raised) => starter.raise(raised), close: () => starter.close() }
 }
 
 class IdleLobbyStarter {
@@ -76,6 +84,8 @@ class IdleLobbyStarter {
   readonly #lacking = new Set<string>()
   /** Namespaces that have got a lobby, and whose version has not been read. */
   readonly #unknown = new Set<string>()
+  /** What schedules want beyond that. */
+  #raised: ReadonlyMap<string, readonly RaisedIdle[]> = new Map()
   readonly #ends: (() => void)[] = []
   #working: Promise<void> | null = null
   #must_read_all = true
@@ -120,6 +130,21 @@ class IdleLobbyStarter {
     )
     this.#wake()
     await this.#working
+  }
+
+  raise(raised: ReadonlyMap<string, readonly RaisedIdle[]>): void {
+    const before = this.#raised
+    this.#raised = raised
+    let has_changed = false
+    for (const namespace_id of new Set([...before.keys(), ...raised.keys()])) {
+      if (JSON.stringify(before.get(namespace_id)) === JSON.stringify(raised.get(namespace_id))) continue
+      // Its version is read again.
+      this.#wanted.delete(namespace_id)
+      has_changed = true
+    }
+    if (!has_changed) return
+    this.#must_read_all = true
+    this.#wake()
   }
 
   async close(): Promise<void> {
@@ -171,7 +196,11 @@ class IdleLobbyStarter {
     const all = await this.#selectDeployed()
       .where((where) =>
         where.or([
-          where('namespaces.namespace_id', '=', sql<string>`any(${this.#books.namespaceIds()})`),
+          where(
+            'namespaces.namespace_id',
+            '=',
+            sql<string>`any(${[...this.#books.namespaceIds(), ...this.#raised.keys()]})`,
+          ),
           sql<boolean>`jsonb_path_exists(versions.config, '$.matchmaker.**.idle_lobbies')`,
           sql<boolean>`jsonb_path_exists(next.config, '$.matchmaker.**.idle_lobbies')`,
         ]),
@@ -220,8 +249,8 @@ class IdleLobbyStarter {
       return
     }
     this.#forget(namespace_id)
-    const plans = await this.#plansOf(version_id)
-    if (rollout_version_id !== null) plans.push(...(await this.#plansOf(rollout_version_id)))
+    const plans = await this.#plansOf(namespace_id, version_id)
+    if (rollout_version_id !== null) plans.push(...(await this.#plansOf(namespace_id, rollout_version_id)))
     const idle_max = new Map(plans.map((item) => [keyOf(namespace_id, item.plan), item.idle_max]))
     this.#wanted.set(namespace_id, {
       version_id,
@@ -237,11 +266,16 @@ class IdleLobbyStarter {
     this.#lacking.add(namespace_id)
   }
 
-  async #plansOf(version_id: string): Promise<{ plan: LobbyPlan; idle_min: number; idle_max: number }[]> {
+  async #plansOf(
+    namespace_id: string,
+    version_id: string,
+  ): Promise<{ plan: LobbyPlan; idle_min: number; idle_max: number }[]> {
     const game_modes = await this.#namespaces.gameModes(version_id)
     return plansOf(this.#ctx.config, version_id, game_modes.values()).map((plan) => {
       const { min, max } = idleLobbiesIn(game_modes.get(plan.game_mode)!, plan.region)
-      return { plan, idle_min: min, idle_max: max }
+      const raised = this.#raised.get(namespace_id)?.filter((one) => isInScope(one, plan)) ?? []
+      const raised_min = Math.max(0, ...raised.map(({ count }) => count))
+      return { plan, idle_min: Math.max(min, raised_min), idle_max: Math.max(max, raised_min) }
     })
   }
 

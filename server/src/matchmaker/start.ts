@@ -8,12 +8,14 @@ import type { Context } from '../context.ts'
 import type { Poller } from '../database/poller.ts'
 import { shardOf } from '../journal/pages.ts'
 import { NONE_REPORTED_MS, UNREAD_IDLE_RULES } from './book/idle.ts'
+import type { ScheduleRules } from './book/schedule-rules.ts'
 import { DecisionLogs } from './explanations/decision-log.ts'
 import { createExplanationStore, type ExplanationStore } from './explanations/store.ts'
 import { keepIdleLobbies } from './idle-lobbies.ts'
 import { type MatchmakerParts, registerMetrics } from './metrics/metrics.ts'
 import { Projection } from './projection/projection.ts'
 import { startRetention } from './retention.ts'
+import { startSchedules } from './schedules/start.ts'
 import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
 import { countFindDurations, countMatchWaits } from './seats/find-durations.ts'
@@ -75,10 +77,12 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   opened.defer(() => match_waits.close())
   const projection = new Projection(pool, log)
   opened.defer(() => projection.close())
+  const schedule_rules = new Map<string, ScheduleRules>()
   const books: Books = new Books({
     ...{ pool, projection, now, elapsed, log, metrics },
     ...{ regions: config.regions, node_capacity: config.node_capacity },
     idle_rules: UNREAD_IDLE_RULES,
+    schedule_rules,
     reported_ms: NONE_REPORTED_MS,
     onDeposed: (shard) => leases.deposed(shard),
   })
@@ -103,7 +107,11 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   })
   await leases.start()
 
-  const { failed_starts, run_starts, edges } = await openWatches(ctx, { parts, namespaces, explanations }, opened)
+  const { failed_starts, run_starts, edges } = await openWatches(
+    ctx,
+    { parts, namespaces, explanations, schedule_rules },
+    opened,
+  )
   const recent_waits = new RecentWaits()
   const context: MatchmakerContext = {
     ...ctx,
@@ -146,12 +154,17 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   }
 }
 
-type Watched = { parts: MatchmakerParts; namespaces: Namespaces; explanations: ExplanationStore }
+type Watched = {
+  parts: MatchmakerParts
+  namespaces: Namespaces
+  explanations: ExplanationStore
+  schedule_rules: Map<string, ScheduleRules>
+}
 
 /** Opens what follows the other roles, in order; it is closed in reverse, before the books. */
 async function openWatches(
   ctx: Context,
-  { parts, namespaces, explanations }: Watched,
+  { parts, namespaces, explanations, schedule_rules }: Watched,
   opened: AsyncDisposableStack,
 ): Promise<{ failed_starts: FailedStarts; run_starts: RunStarts; edges: () => Edges }> {
   const { books } = parts
@@ -179,6 +192,8 @@ async function openWatches(
   opened.defer(() => runs?.close())
   const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
   opened.defer(() => idle_lobbies.close())
+  const schedules = await startSchedules(ctx, { books, namespaces, idle_lobbies, rules: schedule_rules })
+  opened.defer(() => schedules.close())
   const expired = stopExpiredLobbies(ctx, books)
   opened.defer(() => expired.close())
   // Once for the platform: by the process that has the first shard.

@@ -43,6 +43,8 @@ export const CHANNELS = {
   rays: 'rays',
   /** Empty: tokens were revoked. */
   revoked_tokens: 'revoked_tokens',
+  /** Empty: a schedule was made, changed, deleted or run. */
+  schedules: 'schedules',
   /** Empty: shards have moved between matchmakers. */
   shard_leases: 'shard_leases',
 } as const

@@ -16,7 +16,7 @@ import {
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 
-import { noticeTargetOf, personOf, signInProviderOf, type World } from '../http/world.ts'
+import { noticeTargetOf, personOf, scheduleOf, signInProviderOf, type World } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
@@ -57,6 +57,7 @@ const ORDER = [
   'games.namespaces.updateGameNamespaceExpiry',
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
   ...['games.secrets.setGameSecret', 'games.secrets.removeGameSecret'],
+  ...['games.schedules.putSchedule', 'games.schedules.runSchedule', 'games.schedules.deleteSchedule'],
   ...['notices.putTarget', 'notices.testTarget', 'notices.resend', 'notices.deleteTarget'],
   ...['games.namespaces.createGameNamespaceTokenPublic', 'games.namespaces.revokeGameNamespaceTokenPublic'],
   'games.namespaces.createGameNamespaceTokenDevelopment',
@@ -149,6 +150,9 @@ export async function auditCallsOf(
       params: { ...params, name: SECRET_NAME },
       body: { value: GAME_SECRET },
     }),
+    'games.schedules.putSchedule': () => ({ params: { game_id }, body: scheduleOf(world.game) }),
+    'games.schedules.runSchedule': () => ({ params: { game_id, schedule_id: world.schedule_id } }),
+    'games.schedules.deleteSchedule': () => ({ params: { game_id, schedule_id: world.schedule_id } }),
     'notices.putTarget': () => ({ body: { ...noticeTargetOf(game_id), topic: NOTICE_TOPIC } }),
     // Nothing is sent: without a mail server a mail fails at once.
     'notices.testTarget': async () => {

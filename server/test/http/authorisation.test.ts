@@ -7,17 +7,18 @@ import {
   getGameById,
   type Operation,
   putNoticeTarget,
+  putSchedule,
   setRollout,
 } from '@musterhost/contract'
 import { OPERATIONS } from '@musterhost/contract/operations'
 import { newBuild, newSite } from '../cloud/steps.ts'
-import { startPlatform, type TestGame } from '../support/platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { type Answer, requireRefusal } from './ask.ts'
 import { type Cell, cellOf, FORMER, IN_THE_WAY, TABLE } from './authorisation-table.ts'
 import { askFor, type Call, callBy, callOf } from './calls.ts'
 import { dump } from './dump.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { CALLERS, type CallerName, createWorld, noticeTargetOf, type World } from './world.ts'
+import { CALLERS, type CallerName, createWorld, noticeTargetOf, scheduleOf, type World } from './world.ts'
 
 /** A member who has left may do nothing any more, and a lobby that has ended neither. */
 const LAST = ['groups.leave', 'lobbies.stop']
@@ -121,6 +122,7 @@ test('what is not there and what is not yours get one answer', async (t) => {
     new_owner_identity_id: stranger.user_id,
     token_id: tokenOf(world.tokens.other_cloud).token_id,
     session_id: stranger.session_id,
+    schedule_id: await foreignSchedule(platform, other),
     target_id: (await platform.client.call(putNoticeTarget, { body: noticeTargetOf(other.game_id) })).target_id,
   }
   for (const { id, params, body } of OPERATIONS) {
@@ -140,6 +142,11 @@ test('what is not there and what is not yours get one answer', async (t) => {
   assert.ok(tried > 300, String(tried))
   assert.equal(await dump(platform), before)
 })
+
+async function foreignSchedule({ client }: Platform, other: TestGame): Promise<string> {
+  const body = scheduleOf(other)
+  return (await client.call(putSchedule, { params: { game_id: other.game_id }, body })).schedule.schedule_id
+}
 
 test('what is of another game is not found in this one, though both are of one group', async (t) => {
   const platform = await startPlatform(t)

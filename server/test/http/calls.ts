@@ -5,7 +5,14 @@ import { randomUUID } from 'node:crypto'
 import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { type CallerName, deviceLinkOf, noticeTargetOf, signInProviderOf, type World } from './world.ts'
+import {
+  type CallerName,
+  deviceLinkOf,
+  noticeTargetOf,
+  scheduleOf,
+  signInProviderOf,
+  type World,
+} from './world.ts'
 
 export type Call = {
   params?: Record<string, string>
@@ -34,6 +41,11 @@ function peopleCalls(world: World): Record<string, Call> {
     'notices.testTarget': { params: { target_id: UNKNOWN_ID } },
     'notices.listDeliveries': { params: { target_id: world.notice_target_id } },
     'notices.resend': { params: { target_id: world.notice_target_id, notice_id: UNKNOWN_ID } },
+    'games.schedules.listSchedules': { params: { game_id } },
+    'games.schedules.putSchedule': { params: { game_id }, body: scheduleOf(game) },
+    'games.schedules.deleteSchedule': { params: { game_id, schedule_id: UNKNOWN_ID } },
+    'games.schedules.runSchedule': { params: { game_id, schedule_id: UNKNOWN_ID } },
+    'games.schedules.listScheduleRuns': { params: { game_id, schedule_id: world.schedule_id } },
     'groups.billing.getUsage': { params: { group_id } },
     'groups.listGroupAuditEvents': { params: { group_id } },
     'groups.exportGroupAuditEvents': { params: { group_id }, body: { query_start: 0, query_end: 1 } },

@@ -22,7 +22,7 @@ export async function dump({ ctx }: Platform): Promise<string> {
   const tables = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
     where table_schema = 'public' and table_name not like 'analytics_%'
-      and table_name not in ('journal_readers', 'matchmakers', 'shard_leases', 'port_claims', 'shard_room', 'place_room', 'explanations', 'ray_spans', 'job_runs', 'find_durations', 'platform_find_durations', 'match_waits', 'rollout_finds', 'node_use', 'notice_reader', 'notice_states') order by 1`.execute(
+      and table_name not in ('journal_readers', 'matchmakers', 'shard_leases', 'port_claims', 'shard_room', 'place_room', 'explanations', 'ray_spans', 'job_runs', 'find_durations', 'platform_find_durations', 'match_waits', 'rollout_finds', 'node_use', 'notice_reader', 'notice_states', 'schedule_runs') order by 1`.execute(
     ctx.db,
   )
   const parts = tables.rows.map(({ name }) => {

@@ -15,6 +15,7 @@ import {
   leaveGroup,
   putNoticeTarget,
   type putSignInProvider,
+  putSchedule,
   revokeGameCloudToken,
   setupIdentity,
 } from '@musterhost/contract'
@@ -43,6 +44,8 @@ export type World = {
   invite_code: string
   /** A target of notices of the game, which is paused. */
   notice_target_id: string
+  /** A schedule of the namespace, which is paused. */
+  schedule_id: string
   /** The party that the identity leads, and who that is. */
   party_code: string
   identity_id: string
@@ -90,6 +93,12 @@ export function signInProviderOf(group_id: string): BodyOf<typeof putSignInProvi
   }
 }
 
+/** It does nothing. */
+export function scheduleOf({ namespace_id }: Pick<TestGame, 'namespace_id'>): BodyOf<typeof putSchedule> {
+  const times = { cron: '0 5 * * *', time_zone: 'Europe/Berlin' }
+  return { namespace_id, name: 'nightly', kind: 'announce', ...times, text: 'Good night', is_paused: true }
+}
+
 export async function createWorld(platform: Platform): Promise<World> {
   platform.playServers()
   const { ctx, client } = platform
@@ -121,6 +130,7 @@ export async function createWorld(platform: Platform): Promise<World> {
   })
   const revoked = await cloudToken(game.game_id)
   const target = await client.call(putNoticeTarget, { body: noticeTargetOf(game.game_id) })
+  const { schedule } = await client.call(putSchedule, { params, body: scheduleOf(game) })
   const identity = await identityOf(game)
   const { party } = await platform.as(identity).call(createParty, {})
   const now_ms = ctx.now()
@@ -141,6 +151,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     spare_development_id: idOf(spare_development.token),
     invite_code: invite.code,
     notice_target_id: target.target_id,
+    schedule_id: schedule.schedule_id,
     party_code: party.code,
     identity_id: party.leader_identity_id,
     tokens: {

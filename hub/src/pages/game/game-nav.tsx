@@ -68,6 +68,7 @@ function gameTabs(game_id: string): Tab[] {
     { text: 'Sites', to: to('sites') },
     { text: 'Tokens', to: to('tokens') },
     { text: 'Secrets', to: to('secrets') },
+    { text: 'Schedules', to: to('schedules') },
     { text: 'Notices', to: to('notices') },
     { text: 'Game settings', to: to('settings') },
   ]

@@ -13,6 +13,7 @@ export const gamePages: readonly PageEntry[] = [
   { path: '/sites', load: () => import('../uploads/sites.tsx') },
   { path: '/tokens', load: () => import('./tokens.tsx') },
   { path: '/secrets', load: () => import('./secrets.tsx') },
+  { path: '/schedules', load: () => import('../schedules/game-schedules.tsx') },
   { path: '/notices', load: () => import('../notices/game-notices.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
 ]

@@ -25,6 +25,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
     },
   },
   content_length: 1024,
+  cron: '0 18 * * FRI',
+  time_zone: 'Europe/Berlin',
   content_type: 'text/html',
   sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
   device_link_token: '$DEVICE_LINK_TOKEN',

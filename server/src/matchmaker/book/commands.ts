@@ -4,8 +4,8 @@ import type { Change, EdgePort, LobbyRecord } from '../../journal/changes.ts'
 import type { LobbyKey, Tags } from './open-lobbies.ts'
 
 export type Granted<T> = { changes: readonly Change[]; result: T }
-/** `noted`: changes that happen although the command is refused. */
-export type Refused = { refused: ErrorCode; metadata?: ErrorMetadata; noted?: readonly Change[] }
+/** `message`: in place of the code's own. `noted`: changes that happen although the command is refused. */
+export type Refused = { refused: ErrorCode; metadata?: ErrorMetadata; message?: string; noted?: readonly Change[] }
 export type Decision<T> = Granted<T> | Refused
 
 /** Undoes an apply(). Undoes are called in the reverse order of the applies. */

@@ -1,6 +1,5 @@
 // The commands of a book. Each reads the state and returns a refusal, or the changes that grant it; evolve.ts makes them
 // true. Commands change nothing that is journalled; hold() and expire() also change the holds, which are in memory only.
-import type { ErrorCode } from '@musterhost/contract'
 import type { Change, RemoveReason, StopReason } from '../../journal/changes.ts'
 import type { CaptchaRules } from './captcha-memory.ts'
 import type {
@@ -15,7 +14,6 @@ import type {
   HoldRequest,
   JoinRequest,
   LobbyPlan,
-  Refused,
   RequestedSeat,
   SeatTaken,
 } from './commands.ts'
@@ -37,6 +35,9 @@ import {
   plannedLobby,
   recordOf,
   refuse,
+  refuseDrained,
+  refuseDraining,
+  refuseVersion,
   regionFull,
   reserveSeats,
 } from './placement.ts'
@@ -60,7 +61,7 @@ export function find(book: Book, request: FindRequest, ids: FreshIds, env: Env):
   if (before !== null) return grant(before)
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(request.keys)) return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining(request.keys)) return refuseDrained(book, request)
   if (request.is_spectator) {
     const watched = watchedLobby(book, request)
     if (watched === null) return refuseVersion(request, 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
@@ -108,7 +109,7 @@ export function create(book: Book, request: CreateRequest, ids: FreshIds, env: E
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
   if (request.replaced_by !== undefined || book.isDraining([request.plan])) {
-    return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+    return refuseDrained(book, request)
   }
   return openLobby(book, request.plan, request, entrants, ids, env)
 }
@@ -119,7 +120,7 @@ export function allocate(book: Book, request: AllocateRequest, ids: FreshIds, en
   if (before !== null) return grant(before)
   const entrants = allocatedEntrants(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining([request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining([request.plan])) return refuseDraining(book)
   return openLobby(book, request.plan, request, entrants, ids, env)
 }
 
@@ -157,7 +158,7 @@ export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): D
   if ('refused' in entrants) return entrants
   const is_replaced = action === 'create' && request.replaced_by !== undefined
   if (is_replaced || book.isDraining(action === 'find' ? request.keys : [request.plan])) {
-    return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+    return refuseDrained(book, request)
   }
   if (action === 'find') {
     const found = holdFound(book, asked, entrants, ids, env)
@@ -231,7 +232,7 @@ export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: 
   if (entrants.some(({ client_key, players_max }) => book.clientSeats(client_key, is_spectator) > players_max)) {
     return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   }
-  if (book.isDraining([lobby])) return refuseVersion(request, 'MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining([lobby])) return refuseDrained(book, request)
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
   if (is_spectator) {
     if (takenSpectatorSeats(lobby) > lobby.max_spectators) return grant(null)
@@ -436,12 +437,6 @@ export function expire(book: Book, now_ms: number): Change | null {
   const { connection_count } = book.lobby(next.lobby_id)
   const expired = removal(next.player_id, now_ms, 'expired', null)
   return connection_count === 0 ? expired : { ...expired, open_connections: connection_count }
-}
-
-/** Refuses a request for an earlier version with the deployed one; every other request with `code`. */
-function refuseVersion({ replaced_by }: Pick<RequestedSeat, 'replaced_by'>, code: ErrorCode): Refused {
-  if (replaced_by === undefined) return refuse(code)
-  return { refused: 'MATCHMAKER_VERSION_REPLACED', metadata: { version_id: replaced_by } }
 }
 
 /** The connections of a server that has exited, or of a node that is gone, say nothing about the end of the lobby. */

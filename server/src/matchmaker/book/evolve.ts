@@ -26,6 +26,7 @@ import {
   seatsIn,
 } from './lobby.ts'
 import { hasSpectatorSeat, largestLimit, takenSeats } from './rules.ts'
+import type { ScheduleRules } from './schedule-rules.ts'
 import { type Book, MEMORY_MS } from './state.ts'
 
 /** Ended lobbies and players that one forget() removes. */
@@ -114,6 +115,7 @@ export function load(book: Book, stored: Partial<StoredBook>): void {
   book.parties.load(parties)
   book.matching.load(tickets)
   for (const version_id of draining_versions) book.draining.add(version_id)
+  book.countDrains()
   for (const lobby of lobbies) addLobby(book, loadedLobby(lobby))
   for (const player of players) {
     if (player.remove_ms !== null) remember(book, player)
@@ -163,6 +165,13 @@ export function setIdleRules(book: Book, rules: IdleRules): void {
     book.matching.outdate((version_id) => book.isOutdated(version_id))
   }
   book.idle.refresh()
+}
+
+/** The rules are in no journal; the changes decided by them are. */
+export function setScheduleRules(book: Book, rules: ScheduleRules | null): void {
+  const before_ms = book.drainedUntilMs()
+  book.schedule_rules = rules
+  if (book.drainedUntilMs() !== before_ms) refreshDrains(book)
 }
 
 /** Takes in how many connections to the lobby are open, as the edges report it. The number is in no journal. */
@@ -335,9 +344,14 @@ function putParty(book: Book, party: PartyRecord, left: string | null): Undo {
 function drain(book: Book, version_id: string, is_draining: boolean): Undo {
   if (is_draining) book.draining.add(version_id)
   else book.draining.delete(version_id)
+  refreshDrains(book)
+  return () => void drain(book, version_id, !is_draining)
+}
+
+function refreshDrains(book: Book): void {
+  book.countDrains()
   book.idle.refresh()
   book.matching.wakeAll()
-  return () => void drain(book, version_id, !is_draining)
 }
 
 function patchLobby(book: Book, lobby: Lobby, patch: Partial<Lobby>): Undo {

@@ -30,6 +30,27 @@ export type Entrant = {
 }
 
 export const refuse = (refused: ErrorCode): Refused => ({ refused })
+/** The refusal of a request for lobbies that are drained. By a schedule, it says until when. */
+export function refuseDraining(book: Book): Refused {
+  const until_ms = book.drainedUntilMs()
+  if (until_ms === null) return refuse('MATCHMAKER_VERSION_DRAINING')
+  const until_ts = new Date(until_ms).toISOString()
+  const message = `The game takes no new players until ${until_ts}: it is under planned maintenance.`
+  return { refused: 'MATCHMAKER_VERSION_DRAINING', metadata: { until_ts }, message }
+}
+
+/** The refusal for drained lobbies. A request for an earlier version is refused with the deployed one. */
+export function refuseDrained(book: Book, request: Pick<RequestedSeat, 'replaced_by'>): Refused {
+  const refused = refuseDraining(book)
+  return refused.metadata === undefined ? refuseVersion(request, refused.refused) : refused
+}
+
+/** Refuses a request for an earlier version with the deployed one; every other request with `code`. */
+export function refuseVersion({ replaced_by }: Pick<RequestedSeat, 'replaced_by'>, code: ErrorCode): Refused {
+  if (replaced_by === undefined) return refuse(code)
+  return { refused: 'MATCHMAKER_VERSION_REPLACED', metadata: { version_id: replaced_by } }
+}
+
 export const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
 
 /** The entrants of a request, unless the limit of one of their clients refuses them. */
@@ -117,7 +138,7 @@ export function joinable(
   if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining([lobby])) return refuseDraining(book)
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
   if (request.is_spectator) return hasSpectatorSeat(lobby) ? { lobby, entrants } : refuse('MATCHMAKER_LOBBY_FULL')
   const seats_max = request.party === null ? lobby.max_players_direct : lobby.max_players_party

@@ -18,6 +18,7 @@ import { dueAt, endOf, isOfParty, type Lobby, type Player } from './lobby.ts'
 import { Matching } from './matching/matching.ts'
 import { createOpenLobbyIndex, type OpenLobbyIndex } from './open-lobbies.ts'
 import { type NetworksOf, Parties } from './parties.ts'
+import type { ScheduleRules } from './schedule-rules.ts'
 import { type Spectating, spectatingOf } from './spectating.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
@@ -29,6 +30,7 @@ export type BookOptions = {
   /** A planned lobby reserves room in its region (1), or needs it no longer (-1). */
   onPlanned: (lobby: Lobby, sign: 1 | -1) => void
   idle_rules: IdleRules
+  schedule_rules: ScheduleRules | null
   networksOf: NetworksOf
   /** Every edge has reported its connections up to this time. */
   reported_ms: number
@@ -44,6 +46,10 @@ export class Book {
   readonly verified: CaptchaMemory = createCaptchaMemory()
   /** Versions whose lobbies take no new players, and of which no lobbies are started. */
   readonly draining = new Set<string>()
+  /** What schedules say now; null: nothing. */
+  schedule_rules: ScheduleRules | null
+  /** Whether a version drains, or a schedule drains the namespace. */
+  has_drains = false
   readonly parties: Parties
   readonly open_lobbies: OpenLobbyIndex = createOpenLobbyIndex()
   readonly listing: Listing = createListing()
@@ -73,6 +79,8 @@ export class Book {
 
   constructor(options: Partial<BookOptions> = {}) {
     this.idle_rules = options.idle_rules ?? NO_IDLE_RULES
+    this.schedule_rules = options.schedule_rules ?? null
+    this.countDrains()
     this.idle = new Idle(
       (key) => (this.isEnding(key.version_id) ? null : this.idle_rules.idle_max(key)),
       options.reported_ms ?? ALL_REPORTED_MS,
@@ -162,7 +170,18 @@ export class Book {
   }
 
   isDraining(of: readonly { version_id: string }[]): boolean {
-    return this.draining.size > 0 && of.some(({ version_id }) => this.draining.has(version_id))
+    if (!this.has_drains) return false
+    return this.drainedUntilMs() !== null || of.some(({ version_id }) => this.draining.has(version_id))
+  }
+
+  /** Until when a schedule drains the namespace; null: none does. */
+  drainedUntilMs(): number | null {
+    return this.schedule_rules?.drained_until_ms ?? null
+  }
+
+  /** To be called when `draining` or the rules of schedules have changed. */
+  countDrains(): void {
+    this.has_drains = this.draining.size > 0 || this.drainedUntilMs() !== null
   }
 
   isOutdated(version_id: string): boolean {
@@ -172,7 +191,7 @@ export class Book {
 
   /** Lobbies of such a version end when they are empty. */
   isEnding(version_id: string): boolean {
-    return this.draining.has(version_id) || this.isOutdated(version_id)
+    return (this.has_drains && this.isDraining([{ version_id }])) || this.isOutdated(version_id)
   }
 
   /** The book holds nothing and can be dropped. */

@@ -5,6 +5,7 @@ import type { CallerOf } from '../../tokens/caller.ts'
 import * as decide from '../book/decide.ts'
 import { type Lobby, type Player, seatsIn } from '../book/lobby.ts'
 import { changeOwn, setPlayers } from '../book/own-lobby.ts'
+import { isRestarting, lastAnnouncement } from '../book/schedule-rules.ts'
 import type { Book } from '../book/state.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 import { checkTags } from '../seats/request.ts'
@@ -85,10 +86,14 @@ function viewOf({ books }: MatchmakerContext, book: Book, lobby_id: string): Omi
   const lobby = book.lobbies.get(lobby_id)
   if (lobby === undefined || lobby.stop_ms !== null) return null
   const is_node_draining = lobby.node_id !== null && books.capacity.isDraining(lobby.node_id)
+  const announcement = lastAnnouncement(book.schedule_rules, lobby)
   return {
     lobby_id,
     is_closed: lobby.is_closed,
-    is_draining: is_node_draining || book.isDraining([lobby]),
+    is_draining: is_node_draining || book.isDraining([lobby]) || isRestarting(book.schedule_rules, lobby),
+    ...(announcement !== undefined && {
+      announcement: { text: announcement.text, ts: new Date(announcement.ms).toISOString() },
+    }),
     seats: inOrder(lobby).map(seatOf),
   }
 }

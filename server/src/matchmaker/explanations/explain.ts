@@ -91,7 +91,7 @@ function candidatesOf(book: Book, request: Asked, chosen_id: string | undefined)
 
 function joinVerdict(book: Book, lobby: Lobby, { is_spectator }: Join): Verdict {
   if (lobby.stop_ms !== null) return 'stopped'
-  if (book.draining.has(lobby.version_id)) return 'draining'
+  if (book.isDraining([lobby])) return 'draining'
   if (lobby.is_stalled) return 'stalled'
   if (is_spectator) return hasSpectatorSeat(lobby) ? 'not_best' : 'full'
   return takenSeats(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
@@ -106,7 +106,7 @@ function findVerdict(book: Book, lobby: Lobby, { keys, tags, is_spectator }: Fin
   if (!keys.some(({ region, game_mode }) => region === lobby.region && game_mode === lobby.game_mode)) {
     return 'other_region'
   }
-  if (book.draining.has(lobby.version_id)) return 'draining'
+  if (book.isDraining([lobby])) return 'draining'
   if (lobby.publicity !== 'public') return 'not_public'
   if (lobby.is_closed && !is_spectator) return 'closed'
   if (lobby.is_stalled) return 'stalled'

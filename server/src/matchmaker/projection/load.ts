@@ -24,7 +24,7 @@ export type LoadedShard = {
   snapshots: RowSnapshots
 }
 
-export type NewBook = () => Book
+export type NewBook = (namespace_id: string) => Book
 
 /** `takeover`: the writer's own row, which has the latest time of the journal. */
 export async function loadShard(
@@ -68,7 +68,7 @@ export async function loadShard(
 export function bookOf(books: Map<string, Book>, namespace_id: string, newBook: NewBook): Book {
   let book = books.get(namespace_id)
   if (book === undefined) {
-    book = newBook()
+    book = newBook(namespace_id)
     books.set(namespace_id, book)
   }
   return book

@@ -11,6 +11,7 @@ import type { Decision, Refused, SeatTaken } from '../book/commands.ts'
 import type { IdleRules } from '../book/idle.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { TicketCall } from '../book/matching/ticket.ts'
+import type { ScheduleRules } from '../book/schedule-rules.ts'
 import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import { BookTime } from './book-time.ts'
@@ -52,6 +53,8 @@ export type BooksOptions = {
   elapsed: () => number
   /** For a book whose own rules have not been set. */
   idle_rules: IdleRules
+  /** What schedules say of each namespace, for a new book. */
+  schedule_rules?: ReadonlyMap<string, ScheduleRules> | undefined
   /** Every edge has reported up to this time, for a book whose own time has not been set. */
   reported_ms: number
   log: Logger
@@ -371,8 +374,9 @@ export class Books {
   }
 
   /** The book only knows that a region has no room; the account of all regions knows why. */
-  #refusalOf({ refused, metadata }: Refused): ApiError {
-    if (refused !== 'MATCHMAKER_REGION_FULL') return new ApiError(refused, metadata)
+  #refusalOf({ refused, metadata, message }: Refused): ApiError {
+    if (refused !== 'MATCHMAKER_REGION_FULL')
+      return new ApiError(refused, metadata, message === undefined ? {} : { message })
     return regionFull(this.capacity, metadata as RegionUse)
   }
 }

@@ -60,6 +60,12 @@ export class ChangeWatch {
     }
   }
 
+  /** Something changed about these keys that is no durable change. */
+  wake(keys: Iterable<string>): void {
+    if (this.#count === 0) return
+    for (const key of keys) this.#wake(key)
+  }
+
   /** After a reload, or because the process is about to stop. */
   wakeAll(): void {
     for (const key of [...this.#waiters.keys()]) this.#wake(key)

@@ -9,6 +9,7 @@ import { forget } from '../book/evolve.ts'
 import type { IdleRules } from '../book/idle.ts'
 import { BrokenLaw } from '../book/laws.ts'
 import { advanceMatching } from '../book/matching/find-match.ts'
+import type { ScheduleRules } from '../book/schedule-rules.ts'
 import { Book } from '../book/state.ts'
 import { noRowSnapshots, type RowSnapshots, takeSnapshots } from '../projection/affected-rows.ts'
 import { bookOf } from '../projection/load.ts'
@@ -30,6 +31,8 @@ export type ShardBooksOptions = {
   book_time: BookTime
   /** For a book whose own rules have not been set. */
   idle_rules: IdleRules
+  /** What schedules say of each namespace, for a new book. */
+  schedule_rules?: ReadonlyMap<string, ScheduleRules> | undefined
   /** Every edge has reported up to this time, for a book whose own time has not been set. */
   reported_ms: number
   log: Logger
@@ -69,11 +72,12 @@ export class ShardBooks {
   }
 
   /** Room for planned lobbies is taken in the region. A reload leaves no planned lobby: see Capacity.replace. */
-  readonly newBook = (): Book => {
-    const { capacity, shard, idle_rules, reported_ms } = this.#options
+  readonly newBook = (namespace_id: string): Book => {
+    const { capacity, shard, idle_rules, schedule_rules, reported_ms } = this.#options
     return new Book({
       onPlanned: (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
       idle_rules,
+      schedule_rules: schedule_rules?.get(namespace_id) ?? null,
       networksOf: clientNetworks,
       reported_ms,
     })

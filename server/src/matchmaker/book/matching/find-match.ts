@@ -19,7 +19,7 @@ import type {
 } from '../../../journal/changes.ts'
 import type { Decision, Env, FindRequest, FreshIds, Granted, Refused, SeatTaken } from '../commands.ts'
 import type { Lobby } from '../lobby.ts'
-import { type Entrant, entrantsOf, grant, plannedLobby, refuse, reserveSeats } from '../placement.ts'
+import { type Entrant, entrantsOf, grant, plannedLobby, refuse, refuseDraining, reserveSeats } from '../placement.ts'
 import { takenSeats } from '../rules.ts'
 import type { Book } from '../state.ts'
 import { PLACE_MS, TICKETS_MAX } from './matching.ts'
@@ -52,7 +52,7 @@ export function findWithRules(book: Book, request: MatchRequest, ids: FreshIds, 
   }
   const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(request.keys)) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining(request.keys)) return refuseDraining(book)
   const { players_max } = request.call.terms.rules
   if (entrants.length > players_max) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
   if (book.matching.size >= TICKETS_MAX) return refuse('API_NOT_AVAILABLE')
