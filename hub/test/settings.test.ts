@@ -9,6 +9,7 @@ import {
   getGameVersionById,
   getGroupMembers,
   listGameNamespaceTokensPublic,
+  listSchedules,
 } from '@musterhost/contract'
 import type { Locator, Page } from 'playwright-core'
 import { newSite } from '../../server/test/cloud/steps.ts'
@@ -46,6 +47,9 @@ test('settings with consequences', async (t) => {
   )
   await t.test('on a dark phone, axe finds nothing in the dialogs of a target, and nothing scrolls sideways', () =>
     examineTarget(scene),
+  )
+  await t.test('by keyboard, a schedule is added, shown with its times in both zones, run, paused and deleted', () =>
+    setSchedule(scene),
   )
   await t.test('a group with games is not deleted, and says why', () => refuseDeletion(scene))
   await t.test('by keyboard, a game is deleted by its name and by no other', () => deleteGame(scene))
@@ -154,6 +158,68 @@ async function examineTarget(scene: Scene): Promise<void> {
     await dialog.waitFor({ state: 'detached' })
   }
   await view.context.close()
+}
+
+/** The second half is on a dark phone. */
+async function setSchedule(scene: Scene): Promise<void> {
+  const { hub, game, view } = scene
+  const { page } = view
+  await page.goto(`${gameUrl(scene)}/schedules`)
+  await page.getByText('There is no schedule. Nothing happens by itself.').waitFor()
+  await press(page, /^Add a schedule$/)
+  await dialogOpens(page)
+  await tabTo(page, /^Name/)
+  await page.keyboard.type('nightly')
+  await tabTo(page, /^Time zone/)
+  await page.keyboard.press('ControlOrMeta+A')
+  await page.keyboard.type('Asia/Kolkata')
+  await tabTo(page, /^Deadline/)
+  await page.keyboard.type('30 minutes')
+  await page.getByText('30 minutes is no time. Use a number with a unit').waitFor()
+  await page.keyboard.press('ControlOrMeta+A')
+  await page.keyboard.type('30m')
+  await tabTo(page, /^Line 15 minutes before/)
+  await page.keyboard.type('Restart in {minutes}')
+  await press(page, /^Save$/)
+  await dialogCloses(page)
+  const row = page.getByRole('row').filter({ hasText: 'nightly' })
+  await row.getByText('05:00').waitFor()
+
+  await press(page, /^Run nightly now$/)
+  await dialogOpens(page)
+  await press(page, /^Run now$/)
+  await dialogCloses(page)
+  await row.getByText('done').waitFor()
+  await press(page, /^Times and runs of nightly$/)
+  await dialogOpens(page)
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('columnheader', { name: 'Next, in Asia/Kolkata' }).waitFor()
+  assert.equal(await dialog.getByRole('cell', { name: /05:00$/ }).count(), 5)
+  await dialog.getByRole('row').filter({ hasText: 'by hand' }).getByText('done').waitFor()
+  await page.keyboard.press('Escape')
+  await dialogCloses(page)
+  await press(page, /^Pause nightly$/)
+  await row.getByText('paused').waitFor()
+  const { schedules } = await hub.platform.client.call(listSchedules, { params: { game_id: game.game_id }, query: {} })
+  const { announce_before, deadline_s, is_paused } = schedules[0]!
+  assert.deepEqual(announce_before, [{ before_s: 900, text: 'Restart in {minutes}' }])
+  assert.deepEqual([deadline_s, is_paused], [1_800, true])
+
+  const phone = await openView(hub, { viewport: PHONE, colorScheme: 'dark', bypassCSP: true })
+  await signInAsAdmin(hub, phone)
+  await phone.page.goto(`${gameUrl(scene)}/schedules`)
+  const opened = phone.page.getByRole('dialog')
+  for (const name of ['Add a schedule', 'Times and runs of nightly', 'Change nightly', 'Delete nightly']) {
+    await phone.page.getByRole('button', { name, exact: true }).click()
+    await opened.waitFor()
+    assert.deepEqual(await violationsOf(phone.page), [], name)
+    assert.equal(await isTooWide(phone.page), false, name)
+    if (name === 'Delete nightly') await opened.getByRole('button', { name: 'Delete', exact: true }).click()
+    else await phone.page.keyboard.press('Escape')
+    await opened.waitFor({ state: 'detached' })
+  }
+  await phone.page.getByText('There is no schedule.').waitFor()
+  await phone.context.close()
 }
 
 async function loadTokens(scene: Scene): Promise<void> {

@@ -196,7 +196,7 @@ export const putSchedule = operation({
   method: 'PUT',
   path,
   summary:
-    'Makes a schedule, or replaces the one of the namespace with this name and kind. A window under way goes on with the new settings, unless it is paused.',
+    'Makes a schedule, or replaces the one of the namespace with this name and kind. A run under way keeps its end, and is cancelled when the schedule is paused.',
   role: 'developer',
   params,
   body: object({

@@ -137,7 +137,7 @@ function columnsOf(game: Game, onOpen: (open: Open) => void, may_change: boolean
     },
     { id: 'namespace', title: 'Namespace', sortBy: namespaceOf, cell: namespaceOf, is_secondary: true },
     { id: 'state', title: 'State', cell: (schedule) => <State schedule={schedule} /> },
-    { id: 'last', title: 'Last', cell: ({ last_run }) => <Last run={last_run} /> },
+    { id: 'last', title: 'Last', is_secondary: true, cell: ({ last_run }) => <Last run={last_run} /> },
     { id: 'next', title: 'Next', cell: (schedule) => <Next schedule={schedule} /> },
     {
       id: 'actions',
@@ -164,7 +164,7 @@ function Last({ run }: { run: Schedule['last_run'] }) {
 
 function Next({ schedule: { is_paused, next, time_zone, cron } }: { schedule: Schedule }) {
   const first = next[0]
-  if (is_paused || first === undefined) return 'none'
+  if (is_paused || first === undefined) return <span className="whitespace-nowrap">none</span>
   return (
     <span className="flex flex-col">
       <time dateTime={first} className="numbers whitespace-nowrap">
@@ -188,7 +188,7 @@ function Actions({ schedule, onOpen, may_change }: ActionsProps) {
   return (
     <span className="flex flex-wrap gap-1">
       <Button kind="quiet" onClick={() => onOpen({ kind: 'runs', schedule })} aria-label={`Times and runs of ${name}`}>
-        Times and runs
+        Times
       </Button>
       {may_change ? (
         <>

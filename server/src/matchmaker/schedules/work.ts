@@ -1,11 +1,12 @@
 // Does what schedules want in the namespaces of this process's shards: begins what is due, follows what is under way, and sets
 // the rules of books. Everything that must outlive the process is in the rows: a process that takes a shard goes on with them.
+import { setImmediate as immediate } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { createPoller, type Poller } from '../../database/poller.ts'
 import { announcementText, isInTime, missedEntries } from '../../schedules/lateness.ts'
 import { nextStep, type ScheduleStep, stepsBetween } from '../../schedules/occurrences.ts'
 import { setScheduleRules } from '../book/evolve.ts'
-import { endLobbies, lobbiesToEnd } from '../book/restarts.ts'
+import { type Ending, endLobbies, isEmpty, lobbiesToEnd } from '../book/restarts.ts'
 import type { ScheduleRules, ScheduleScope } from '../book/schedule-rules.ts'
 import type { RaisedIdle } from '../idle-lobbies.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
@@ -30,8 +31,6 @@ const TICK_MS = 1_000
 /** How often schedules are read, in case a notification was lost. */
 const READ_EVERY_MS = 30_000
 const RETRY_MS = 2_000
-/** Between two looks at the lobbies of a restart or a drain that is under way. */
-const FOLLOW_EVERY_MS = 1_000
 /** How long a server can read an announcement with its own lobby. */
 const ANNOUNCED_MS = 10 * 60_000
 /** Announcements of a namespace in memory. */
@@ -59,6 +58,10 @@ class Work {
   readonly #announcing = new Map<string, Promise<void>>()
   /** The latest announcements, by namespace. */
   readonly #announced = new Map<string, (ScheduleScope & { text: string; ms: number })[]>()
+  /** When the next step of each schedule is due. */
+  readonly #next = new Map<string, { key: string; at_ms: number }>()
+  /** Restarts whose lobbies have players. */
+  #endings: { namespace_id: string; wanted: Ending }[] = []
   readonly #closing = new AbortController()
   #due_ms = Number.POSITIVE_INFINITY
   #read_ms = Number.NEGATIVE_INFINITY
@@ -90,13 +93,22 @@ class Work {
   }
 
   #tick(): void {
-    if (this.#ctx.now() >= this.#due_ms || this.#ctx.elapsed() - this.#read_ms >= READ_EVERY_MS) this.#poller.wake()
+    const is_due = this.#ctx.now() >= this.#due_ms || this.#ctx.elapsed() - this.#read_ms >= READ_EVERY_MS
+    if (is_due || this.#endings.some((ending) => this.#mayEnd(ending))) this.#poller.wake()
+  }
+
+  /** Whether players have left a lobby that restarts, or its server has opened it again. */
+  #mayEnd({ namespace_id, wanted }: { namespace_id: string; wanted: Ending }): boolean {
+    const lobbies = lobbiesToEnd(this.#parts.books.book(namespace_id)?.lobbies.values() ?? [], wanted)
+    return lobbies.length === 0 || lobbies.some((lobby) => !lobby.is_closed || isEmpty(lobby))
   }
 
   async #pass(): Promise<void> {
     this.#read_ms = this.#ctx.elapsed()
     const schedules = await readSchedules(this.#ctx, (namespace_id) => this.#parts.books.has(namespace_id))
     this.#due_ms = Number.POSITIVE_INFINITY
+    this.#endings = []
+    this.#forgetRemoved(schedules)
     let failure: unknown = null
     for (const schedule of schedules) {
       try {
@@ -111,6 +123,11 @@ class Work {
     // The rules of a restart say to its servers that it has begun, before their lobbies close.
     for (const schedule of schedules) await this.#endLobbiesOf(schedule).catch(ignoreMoved)
     if (failure !== null) throw failure
+  }
+
+  #forgetRemoved(schedules: readonly OpenSchedule[]): void {
+    const ids = new Set(schedules.map(({ schedule_id }) => schedule_id))
+    for (const schedule_id of this.#next.keys()) if (!ids.has(schedule_id)) this.#next.delete(schedule_id)
   }
 
   /** Ends runs whose time is over, and begins those that persons have requested. */
@@ -131,8 +148,12 @@ class Work {
   /** Takes the steps that are due. */
   async #advance(schedule: OpenSchedule): Promise<void> {
     const { kind, settings } = schedule
-    const timing = timingOf(schedule)
     const now_ms = this.#ctx.now()
+    const known_ms = this.#nextOf(schedule)
+    if (known_ms !== undefined && known_ms > now_ms) return this.#dueAt(known_ms)
+    // Requests go between two schedules: an expression takes part of a millisecond.
+    await immediate()
+    const timing = timingOf(schedule)
     const steps = stepsBetween(timing, schedule.handled_ts.getTime(), now_ms, STEPS_MAX)
     const is_over = (step: ScheduleStep): boolean => !isInTime(kind, settings.duration_s, step, now_ms)
     const first = steps.findIndex((step) => !is_over(step))
@@ -151,8 +172,15 @@ class Work {
       for (const run of runs) if (run.outcome === 'active') this.#begun(schedule, run)
     }
     if (steps.length === STEPS_MAX) this.#again()
-    const next = nextStep(timing, schedule.handled_ts.getTime())
-    if (next !== null) this.#dueAt(next.at_ms)
+    const next_ms = nextStep(timing, schedule.handled_ts.getTime())?.at_ms ?? Number.POSITIVE_INFINITY
+    this.#next.set(schedule.schedule_id, { key: keyOf(schedule), at_ms: next_ms })
+    this.#dueAt(next_ms)
+  }
+
+  /** When its next step is due; undefined: it was not computed, or the schedule has changed. */
+  #nextOf(schedule: OpenSchedule): number | undefined {
+    const known = this.#next.get(schedule.schedule_id)
+    return known?.key === keyOf(schedule) ? known.at_ms : undefined
   }
 
   async #take(schedule: OpenSchedule, until_ms: number, entries: TakenStep[]): Promise<RunRow[] | null> {
@@ -236,7 +264,7 @@ class Work {
       }
       const left = lobbiesToEnd(books.book(namespace_id)?.lobbies.values() ?? [], wanted).length
       if (kind === 'restart' && left === 0) await this.#end(schedule, run, { outcome: 'done' })
-      else this.#dueAt(now_ms + FOLLOW_EVERY_MS)
+      else if (left > 0) this.#endings.push({ namespace_id, wanted })
     }
   }
 
@@ -310,6 +338,12 @@ class Work {
 }
 
 const NO_RULES: ScheduleRules = { drained_until_ms: null, restarts: [], announcements: [] }
+
+/** What the next step follows from. */
+function keyOf({ cron, time_zone, handled_ts, settings }: ScheduleRow): string {
+  const offsets = settings.announce_before?.map(({ before_s }) => before_s).join()
+  return [cron, time_zone, handled_ts.getTime(), offsets].join('\n')
+}
 
 function ignoreMoved(error: unknown): void {
   if (!(error instanceof ShardMoved)) throw error
