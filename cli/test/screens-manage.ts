@@ -10,8 +10,8 @@ import {
   listGroups,
   listNodeInvitations,
   putNoticeTarget,
-  putSignInProvider,
   putSchedule,
+  putSignInProvider,
   updateProfile,
 } from '@musterhost/contract'
 import { newBuild, newSite } from '../../server/test/cloud/steps.ts'

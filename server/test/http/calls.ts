@@ -5,14 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import {
-  type CallerName,
-  deviceLinkOf,
-  noticeTargetOf,
-  scheduleOf,
-  signInProviderOf,
-  type World,
-} from './world.ts'
+import { type CallerName, deviceLinkOf, noticeTargetOf, scheduleOf, signInProviderOf, type World } from './world.ts'
 
 export type Call = {
   params?: Record<string, string>

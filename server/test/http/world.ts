@@ -14,8 +14,8 @@ import {
   kickGroupMember,
   leaveGroup,
   putNoticeTarget,
-  type putSignInProvider,
   putSchedule,
+  type putSignInProvider,
   revokeGameCloudToken,
   setupIdentity,
 } from '@musterhost/contract'
