@@ -1,4 +1,4 @@
-// What a schedule may do, what became of it, and the limits of its settings. The hub and the command import them.
+// What a schedule may do, what became of a run, and the limits of its settings. The hub and the command import them.
 export const SCHEDULE_KINDS = ['idle_lobbies', 'announce', 'restart', 'drain'] as const
 export type ScheduleKind = (typeof SCHEDULE_KINDS)[number]
 

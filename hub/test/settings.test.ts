@@ -165,7 +165,7 @@ async function setSchedule(scene: Scene): Promise<void> {
   const { hub, game, view } = scene
   const { page } = view
   await page.goto(`${gameUrl(scene)}/schedules`)
-  await page.getByText('There is no schedule. Nothing happens by itself.').waitFor()
+  await page.getByText('There is no schedule. Nothing is planned.').waitFor()
   await press(page, /^Add a schedule$/)
   await dialogOpens(page)
   await tabTo(page, /^Name/)

@@ -172,8 +172,15 @@ export async function pauseSchedule(
   options: GlobalOptions,
 ): Promise<void> {
   const { session, game_id, where, schedule } = await openSchedule(terminal, name, options)
-  const { schedule_id: _id, create_ts: _create, next: _next, active_run: _active, last_run: _last, ...wish } = schedule
-  const result = await session.client.call(putSchedule, { params: { game_id }, body: { ...wish, is_paused } })
+  const {
+    schedule_id: _id,
+    create_ts: _create,
+    next: _next,
+    active_run: _active,
+    last_run: _last,
+    ...settings
+  } = schedule
+  const result = await session.client.call(putSchedule, { params: { game_id }, body: { ...settings, is_paused } })
   if (terminal.is_json) return terminal.json(result)
   terminal.note(
     is_paused

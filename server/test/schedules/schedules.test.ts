@@ -22,7 +22,7 @@ import { startPlatform } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
 
-type Wish = Omit<BodyOf<typeof putSchedule>, 'namespace_id'>
+type Settings = Omit<BodyOf<typeof putSchedule>, 'namespace_id'>
 const NIGHTLY = { cron: '0 5 * * *', time_zone: 'Europe/Berlin' }
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -31,8 +31,8 @@ test('schedules', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const game = await talkingGame(platform, { standard_input: true })
 
-  const put = async (wish: Wish): Promise<Schedule> => {
-    const body = { namespace_id: game.namespace_id, ...wish }
+  const put = async (settings: Settings): Promise<Schedule> => {
+    const body = { namespace_id: game.namespace_id, ...settings }
     return (await platform.client.call(putSchedule, { params: { game_id: game.game_id }, body })).schedule
   }
   const paramsOf = ({ schedule_id }: Schedule) => ({ game_id: game.game_id, schedule_id })
@@ -126,8 +126,8 @@ test('schedules', async (t) => {
 
   await t.test('a window raises idle lobbies and lets them go after it, and a pause ends it', async () => {
     await platform.deploy(game, { default: { idle_grace_ms: 1_000 } })
-    const wish: Wish = { ...NIGHTLY, name: 'peak', kind: 'idle_lobbies', count: 2, duration_s: 3_600 }
-    const schedule = await put(wish)
+    const settings: Settings = { ...NIGHTLY, name: 'peak', kind: 'idle_lobbies', count: 2, duration_s: 3_600 }
+    const schedule = await put(settings)
     stepTo(schedule.next[0]!, 30 * MINUTE_MS)
     assert.equal(
       (await runWith(schedule, 'active')).until_ts,
@@ -141,7 +141,7 @@ test('schedules', async (t) => {
 
     await platform.client.call(runSchedule, { params: paramsOf(schedule) })
     await ready(2)
-    await put({ ...wish, is_paused: true })
+    await put({ ...settings, is_paused: true })
     await runWith(schedule, 'cancelled')
     platform.advance(2_000)
     await ready(0)
@@ -231,9 +231,9 @@ test('schedules', async (t) => {
   })
 
   await t.test('a schedule that is wrong is refused with the fields that are, and changes nothing', async () => {
-    const good: Wish = { ...NIGHTLY, name: 'wrong', kind: 'announce', text: 'hello' }
-    const fieldsOf = async (wish: Wish) => {
-      const failure = await failureOf(put(wish))
+    const good: Settings = { ...NIGHTLY, name: 'wrong', kind: 'announce', text: 'hello' }
+    const fieldsOf = async (settings: Settings) => {
+      const failure = await failureOf(put(settings))
       assert.equal(failure.code, 'VALIDATION_ERROR')
       return (failure.metadata.errors as { path: string[] }[]).map(({ path }) => path.join('.'))
     }
@@ -248,13 +248,13 @@ test('schedules', async (t) => {
     ])
     assert.deepEqual(await fieldsOf({ ...NIGHTLY, name: 'wrong', kind: 'announce' }), ['text'])
     assert.deepEqual(await fieldsOf({ ...good, kind: 'idle_lobbies' }), ['count', 'duration_s', 'text'])
-    const drain: Wish = { ...NIGHTLY, name: 'wrong', kind: 'drain', duration_s: 60 }
+    const drain: Settings = { ...NIGHTLY, name: 'wrong', kind: 'drain', duration_s: 60 }
     assert.deepEqual(await fieldsOf({ ...drain, deadline_s: 61 }), ['deadline_s'])
     assert.deepEqual(await fieldsOf({ ...drain, game_modes: ['default'] }), ['game_modes'])
     const twice = [60, 60].map((before_s) => ({ before_s, text: 'soon' }))
     assert.deepEqual(await fieldsOf({ ...drain, announce_before: twice }), ['announce_before.1.before_s'])
     await platform.setLimits(game, { lobby_count_max: 3 })
-    const peak: Wish = { ...NIGHTLY, name: 'wrong', kind: 'idle_lobbies', duration_s: 60, count: 4 }
+    const peak: Settings = { ...NIGHTLY, name: 'wrong', kind: 'idle_lobbies', duration_s: 60, count: 4 }
     assert.deepEqual(await fieldsOf(peak), ['count'])
     const { schedules } = await platform.client.call(listSchedules, { params: { game_id: game.game_id }, query: {} })
     assert.deepEqual(schedules, [])

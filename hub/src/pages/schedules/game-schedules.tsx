@@ -65,7 +65,7 @@ export default function GameSchedules() {
             rows={read.data.schedules}
             rowId={({ schedule_id }) => schedule_id}
             columns={columnsOf(game, setOpen, may_change)}
-            empty={<>There is no schedule. Nothing happens by itself.</>}
+            empty={<>There is no schedule. Nothing is planned.</>}
           />
         )}
       </Section>
@@ -182,9 +182,16 @@ type ActionsProps = { schedule: Schedule; onOpen: (open: Open) => void; may_chan
 function Actions({ schedule, onOpen, may_change }: ActionsProps) {
   const { game } = useGame()
   const { name, is_paused } = schedule
-  const { schedule_id: _id, create_ts: _create, next: _next, active_run: _active, last_run: _last, ...wish } = schedule
+  const {
+    schedule_id: _id,
+    create_ts: _create,
+    next: _next,
+    active_run: _active,
+    last_run: _last,
+    ...settings
+  } = schedule
   const put = useChange(putSchedule, { done: is_paused ? `${name} goes on.` : `${name} is paused.` })
-  const body = { ...wish, is_paused: !is_paused }
+  const body = { ...settings, is_paused: !is_paused }
   return (
     <span className="flex flex-wrap gap-1">
       <Button kind="quiet" onClick={() => onOpen({ kind: 'runs', schedule })} aria-label={`Times and runs of ${name}`}>

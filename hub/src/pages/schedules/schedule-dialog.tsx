@@ -171,7 +171,7 @@ function valuesOf(kind: ScheduleKind, texts: Record<Member, string>, schedule: S
     const line = text(member as Member)
     return line === '' ? [] : [{ before_s, text: line }]
   })
-  // Those that the form does not show stay.
+  // Other announcements, which the form does not show, stay.
   const kept = (schedule?.announce_before ?? []).filter(({ before_s }) => before_s !== 900 && before_s !== 300)
   const announce_before = [...kept, ...shown]
   return {

@@ -6,10 +6,10 @@ import { grant } from './placement.ts'
 import { isInScope, type ScheduleScope } from './schedule-rules.ts'
 
 /** Which lobbies end: those that were created before `begin_ms`. */
-export type Ending = ScheduleScope & { begin_ms: number }
+export type PlannedEnds = ScheduleScope & { begin_ms: number }
 
 /** Lobbies that a restart or a drain is to end, and that have not ended. */
-export function lobbiesToEnd(lobbies: Iterable<Lobby>, { begin_ms, ...scope }: Ending): Lobby[] {
+export function lobbiesToEnd(lobbies: Iterable<Lobby>, { begin_ms, ...scope }: PlannedEnds): Lobby[] {
   const found: Lobby[] = []
   for (const lobby of lobbies) {
     if (lobby.stop_ms === null && lobby.create_ms < begin_ms && isInScope(scope, lobby)) found.push(lobby)

@@ -6,7 +6,7 @@ import { createPoller, type Poller } from '../../database/poller.ts'
 import { announcementText, isInTime, missedEntries } from '../../schedules/lateness.ts'
 import { nextStep, type ScheduleStep, stepsBetween } from '../../schedules/occurrences.ts'
 import { setScheduleRules } from '../book/evolve.ts'
-import { type Ending, endLobbies, isEmpty, lobbiesToEnd } from '../book/restarts.ts'
+import { endLobbies, isEmpty, lobbiesToEnd, type PlannedEnds } from '../book/restarts.ts'
 import type { ScheduleRules, ScheduleScope } from '../book/schedule-rules.ts'
 import type { RaisedIdle } from '../idle-lobbies.ts'
 import { ShardMoved } from '../shards/shard-moved.ts'
@@ -61,7 +61,7 @@ class Work {
   /** When the next step of each schedule is due. */
   readonly #next = new Map<string, { key: string; at_ms: number }>()
   /** Restarts whose lobbies have players. */
-  #endings: { namespace_id: string; wanted: Ending }[] = []
+  #endings: { namespace_id: string; wanted: PlannedEnds }[] = []
   readonly #closing = new AbortController()
   #due_ms = Number.POSITIVE_INFINITY
   #read_ms = Number.NEGATIVE_INFINITY
@@ -98,7 +98,7 @@ class Work {
   }
 
   /** Whether players have left a lobby that restarts, or its server has opened it again. */
-  #mayEnd({ namespace_id, wanted }: { namespace_id: string; wanted: Ending }): boolean {
+  #mayEnd({ namespace_id, wanted }: { namespace_id: string; wanted: PlannedEnds }): boolean {
     const lobbies = lobbiesToEnd(this.#parts.books.book(namespace_id)?.lobbies.values() ?? [], wanted)
     return lobbies.length === 0 || lobbies.some((lobby) => !lobby.is_closed || isEmpty(lobby))
   }
