@@ -46,6 +46,7 @@ const SHOW_VERSION = get(`${GAME}/versions/$VERSION_ID`)
 const LIST_LOBBIES = get(`${NAMESPACE}/logs/lobbies`)
 const SHOW_LOBBY = get(`${NAMESPACE}/logs/lobbies/$LOBBY_ID`)
 const LIST_NOTICE_TARGETS = get('/cloud/notices/targets?game_id=$GAME_ID')
+const LIST_INCIDENTS = get(`${GAME}/status-page/incidents`)
 const LIST_SECRETS = get(`${GAME}/secrets`)
 const LIST_BUILDS = get(`${GAME}/builds`)
 const LIST_SITES = get(`${GAME}/cdn/sites`)
@@ -438,6 +439,11 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     cause: 'The game has no schedule with this id, or it was deleted.',
     remedy: 'List the schedules of the game, and use an id of the list.',
     command: get(`${GAME}/schedules`),
+  },
+  STATUS_INCIDENT_NOT_FOUND: {
+    cause: 'The game has no incident with this id, or it was deleted.',
+    remedy: 'List the incidents of the game, and use an id of the list.',
+    command: LIST_INCIDENTS,
   },
   SECRET_NOT_FOUND: {
     cause:

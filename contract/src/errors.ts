@@ -88,6 +88,7 @@ export const ERRORS = {
   NOTICE_TARGET_NOT_FOUND: { status: 404, message: 'There is no such target of notices.' },
   NOTICE_NOT_FOUND: { status: 404, message: 'The target has no such notice.' },
   SCHEDULE_NOT_FOUND: { status: 404, message: 'The game has no such schedule.' },
+  STATUS_INCIDENT_NOT_FOUND: { status: 404, message: 'The game has no such incident.' },
   SECRET_NOT_FOUND: { status: 404, message: 'There is no such secret.' },
   CDN_DOMAIN_NOT_FOUND: { status: 404, message: 'The namespace has no such domain.' },
   CLOUD_HOSTNAME_TAKEN: { status: 409, message: 'This domain is taken.' },

@@ -117,6 +117,14 @@ import { deleteSchedule, listScheduleRuns, listSchedules, putSchedule, runSchedu
 import { searchGame } from './cloud/search.ts'
 import { listGameSecrets, removeGameSecret, setGameSecret } from './cloud/secrets.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
+import {
+  createStatusIncident,
+  deleteStatusIncident,
+  getStatusPage,
+  listStatusIncidents,
+  putStatusPage,
+  updateStatusIncident,
+} from './cloud/status-pages.ts'
 import { getRegionTiers } from './cloud/tiers.ts'
 import {
   listGameCloudTokens,
@@ -284,6 +292,12 @@ export const OPERATIONS: readonly Operation[] = [
   listGameSecrets,
   setGameSecret,
   removeGameSecret,
+  getStatusPage,
+  putStatusPage,
+  listStatusIncidents,
+  createStatusIncident,
+  updateStatusIncident,
+  deleteStatusIncident,
   createGameNamespaceTokenPublic,
   getGameNamespaceVersionHistoryList,
   setNamespaceCdnAuthType,

@@ -68,6 +68,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Secrets',
     description: 'Environment variables of lobbies whose values no operation returns.',
   },
+  'games.status': {
+    name: 'Status page',
+    description: 'The page that shows players whether they get into games, and its incidents.',
+  },
   'games.versions': {
     name: 'Versions',
     description:

@@ -13,8 +13,10 @@ import type {
   ReadyCheck,
   ScheduleKind,
   ScheduleOutcome,
+  StatusIncident,
 } from '@musterhost/contract'
 import type { ColumnType, Generated } from 'kysely'
+import type { StatusView } from '../wire/status-view.ts'
 
 /** Read as a Date; written as one, or left to the column's default. */
 type CreateTime = ColumnType<Date, Date | undefined, never>
@@ -65,6 +67,10 @@ export type Schema = {
   analytics_exit_codes: AnalyticsExitCodeTable
   domains: DomainTable
   game_secrets: GameSecretTable
+  status_pages: StatusPageTable
+  status_incidents: StatusIncidentTable
+  status_updates: StatusUpdateTable
+  status_days: StatusDayTable
   released_domains: ReleasedDomainTable
   certificates: CertificateTable
   acme_accounts: AcmeAccountTable
@@ -343,6 +349,45 @@ type ScheduleRunTable = {
   message: ColumnType<string | null, string | null | undefined, string | null>
 }
 type NullableTime = ColumnType<Date | null, Date | null | undefined, Date | null>
+
+/**
+ * `recent`: the last measured minutes of each part, newest last, as a letter each. `view`: what the edge shows (wire/status-view.ts);
+ * `view_seq` grows with each change of it. `measured_ts`: end of the last minute that was measured.
+ */
+type StatusPageTable = {
+  game_id: string
+  namespace_id: string
+  is_enabled: boolean
+  title: string | null
+  text: string | null
+  domain: string | null
+  measured_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  recent: JsonColumn<Record<string, string>>
+  view: JsonColumn<StatusView>
+  view_seq: Generated<number>
+}
+
+type StatusIncidentTable = {
+  incident_id: string
+  game_id: string
+  title: string
+  state: StatusIncident['state']
+  impact: StatusIncident['impact']
+  create_ts: Date
+  update_ts: Date
+  resolve_ts: Date | null
+}
+
+type StatusUpdateTable = {
+  update_id: string
+  incident_id: string
+  state: StatusIncident['state']
+  text: string
+  create_ts: Date
+}
+
+/** Minutes of a day of UTC that were measured, and the bad ones of them. `region`: empty for finds. */
+type StatusDayTable = { namespace_id: string; region: string; day: string; measured_count: number; bad_count: number }
 
 type RatingTable = {
   namespace_id: string

@@ -44,6 +44,7 @@ import { createHosts } from './routes/hosts.ts'
 import { createLookups } from './routes/lookups.ts'
 import { createRoutes } from './routes/routes.ts'
 import { SharedCounts } from './shared-counts.ts'
+import { openStatusPages } from './status/pages.ts'
 import { keepPortsOpen } from './streams/edge-ports.ts'
 import { openPingEcho } from './streams/ping-echo.ts'
 import { PortConnectionLimits } from './streams/port-connection-limits.ts'
@@ -217,13 +218,14 @@ async function openEdge(
     cdn: new Cdn(ctx, { sites, damaged, refuse, send, mainUrl }),
     media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
+    status_pages: openStatusPages(ctx, refuse),
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
     own_addresses: new OwnAddresses(ctx.elapsed),
     unnamed_proxies: reportUnnamedProxies(ctx),
     matchmakers: new Matchmakers(ctx, roleAddresses(ctx.config).matchmaker),
   }
   opened.defer(() => edge.matchmakers.close())
-  for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
+  for (const part of [edge.domains, edge.routes, edge.status_pages, edge.ticks]) opened.defer(() => part.close())
   return { edge, connection_limits, port_limits, admission, seats }
 }
 

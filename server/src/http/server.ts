@@ -42,6 +42,7 @@ import { schedules } from './cloud/schedules.ts'
 import { search } from './cloud/search.ts'
 import { secrets } from './cloud/secrets.ts'
 import { sites } from './cloud/sites.ts'
+import { statusPages } from './cloud/status-pages.ts'
 import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
@@ -94,6 +95,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...rollouts,
     ...domains,
     ...secrets,
+    ...statusPages,
     ...namespaceCdn,
     ...analytics(read_limit),
     ...tokens,

@@ -22,6 +22,7 @@ import { startNodeUse } from '../cloud/nodes/node-use.ts'
 import { startNotices } from '../cloud/notices/start.ts'
 import { watchRollouts } from '../cloud/rollouts/watch.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
+import { startStatusWork } from '../cloud/status/start.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { openDeviceLinks } from '../cloud/tokens/device-links.ts'
 import { TextPacker } from '../cloud/uploads/pack-texts.ts'
@@ -153,6 +154,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   background.defer(() => rollouts.close())
   const notices = startNotices(ctx)
   background.defer(() => notices.close())
+  const status_pages = startStatusWork(ctx)
+  background.defer(() => status_pages.close())
   const sweeper = startSweeping(ctx)
   background.defer(() => sweeper.stop())
   waiting.defer(startOrdering(ctx))

@@ -47,6 +47,8 @@ export const CHANNELS = {
   schedules: 'schedules',
   /** Empty: shards have moved between matchmakers. */
   shard_leases: 'shard_leases',
+  /** Empty: what a status page shows has changed, or whether it is served. */
+  status_pages: 'status_pages',
 } as const
 
 /** `lobbies`: a lobby has started or stopped. `lobby_ready`: the lobby of the payload is ready. */

@@ -16,7 +16,7 @@ import {
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 
-import { noticeTargetOf, personOf, scheduleOf, signInProviderOf, type World } from '../http/world.ts'
+import { type World, noticeTargetOf, personOf, scheduleOf, signInProviderOf, statusIncidentOf } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
@@ -58,6 +58,8 @@ const ORDER = [
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
   ...['games.secrets.setGameSecret', 'games.secrets.removeGameSecret'],
   ...['games.schedules.putSchedule', 'games.schedules.runSchedule', 'games.schedules.deleteSchedule'],
+  ...['games.status.putStatusPage', 'games.status.createStatusIncident'],
+  ...['games.status.updateStatusIncident', 'games.status.deleteStatusIncident'],
   ...['notices.putTarget', 'notices.testTarget', 'notices.resend', 'notices.deleteTarget'],
   ...['games.namespaces.createGameNamespaceTokenPublic', 'games.namespaces.revokeGameNamespaceTokenPublic'],
   'games.namespaces.createGameNamespaceTokenDevelopment',
@@ -153,6 +155,13 @@ export async function auditCallsOf(
     'games.schedules.putSchedule': () => ({ params: { game_id }, body: scheduleOf(world.game) }),
     'games.schedules.runSchedule': () => ({ params: { game_id, schedule_id: world.schedule_id } }),
     'games.schedules.deleteSchedule': () => ({ params: { game_id, schedule_id: world.schedule_id } }),
+    'games.status.putStatusPage': () => ({ params: { game_id }, body: { is_enabled: true } }),
+    'games.status.createStatusIncident': () => ({ params: { game_id }, body: statusIncidentOf() }),
+    'games.status.updateStatusIncident': () => ({
+      params: { game_id, incident_id: world.incident_id },
+      body: { state: 'resolved', text: 'Over' },
+    }),
+    'games.status.deleteStatusIncident': () => ({ params: { game_id, incident_id: world.incident_id } }),
     'notices.putTarget': () => ({ body: { ...noticeTargetOf(game_id), topic: NOTICE_TOPIC } }),
     // Nothing is sent: without a mail server a mail fails at once.
     'notices.testTarget': async () => {

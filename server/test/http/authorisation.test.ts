@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   createCloudToken,
   createGame,
+  createStatusIncident,
   endRollout,
   getGameById,
   type Operation,
@@ -18,7 +19,7 @@ import { type Cell, cellOf, FORMER, IN_THE_WAY, TABLE } from './authorisation-ta
 import { askFor, type Call, callBy, callOf } from './calls.ts'
 import { dump } from './dump.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { CALLERS, type CallerName, createWorld, noticeTargetOf, scheduleOf, type World } from './world.ts'
+import { type CallerName, CALLERS, type World, createWorld, noticeTargetOf, scheduleOf, statusIncidentOf } from './world.ts'
 
 /** A member who has left may do nothing any more, and a lobby that has ended neither. */
 const LAST = ['groups.leave', 'lobbies.stop']
@@ -123,6 +124,9 @@ test('what is not there and what is not yours get one answer', async (t) => {
     token_id: tokenOf(world.tokens.other_cloud).token_id,
     session_id: stranger.session_id,
     schedule_id: await foreignSchedule(platform, other),
+    incident_id: (
+      await platform.client.call(createStatusIncident, { params: { game_id: other.game_id }, body: statusIncidentOf() })
+    ).incident_id,
     target_id: (await platform.client.call(putNoticeTarget, { body: noticeTargetOf(other.game_id) })).target_id,
   }
   for (const { id, params, body } of OPERATIONS) {

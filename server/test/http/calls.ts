@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { type CallerName, deviceLinkOf, noticeTargetOf, scheduleOf, signInProviderOf, type World } from './world.ts'
+import { type CallerName, type World, deviceLinkOf, noticeTargetOf, scheduleOf, signInProviderOf, statusIncidentOf } from './world.ts'
 
 export type Call = {
   params?: Record<string, string>
@@ -199,6 +199,16 @@ function namespaceCalls(world: World): Record<string, Call> {
     'games.secrets.listGameSecrets': { params },
     'games.secrets.setGameSecret': { params: { ...params, name: 'PAYMENT_KEY' }, body: { value: 'a secret' } },
     'games.secrets.removeGameSecret': { params: { ...params, name: 'NO_SUCH_KEY' } },
+    'games.status.getStatusPage': { params },
+    // An enabled page is measured from time to time.
+    'games.status.putStatusPage': { params, body: { is_enabled: false, text: name } },
+    'games.status.listStatusIncidents': { params },
+    'games.status.createStatusIncident': { params, body: statusIncidentOf() },
+    'games.status.updateStatusIncident': {
+      params: { ...params, incident_id: world.incident_id },
+      body: { state: 'monitoring', text: name },
+    },
+    'games.status.deleteStatusIncident': { params: { ...params, incident_id: UNKNOWN_ID } },
     'games.namespaces.renameGameNamespace': { params: namespace, body: { display_name: name } },
     'games.namespaces.deleteGameNamespace': { params: namespace },
   }

@@ -218,6 +218,7 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     TARGET_ID: world.notice_target_id,
     NOTICE_ID: unknown,
     SCHEDULE_ID: world.schedule_id,
+    INCIDENT_ID: world.incident_id,
     NAMESPACE_ID: game.namespace_id,
     VERSION_ID: game.version_id,
     LOBBY_ID: seat.lobby.lobby_id,

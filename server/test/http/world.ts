@@ -9,6 +9,7 @@ import {
   createGameNamespaceTokenPublic,
   createGroupInvite,
   createParty,
+  createStatusIncident,
   findLobby,
   type GroupRole,
   kickGroupMember,
@@ -46,6 +47,8 @@ export type World = {
   notice_target_id: string
   /** A schedule of the namespace, which is paused. */
   schedule_id: string
+  /** An incident of the game. */
+  incident_id: string
   /** The party that the identity leads, and who that is. */
   party_code: string
   identity_id: string
@@ -99,6 +102,10 @@ export function scheduleOf({ namespace_id }: Pick<TestGame, 'namespace_id'>): Bo
   return { namespace_id, name: 'nightly', kind: 'announce', ...times, text: 'Good night', is_paused: true }
 }
 
+export function statusIncidentOf(): BodyOf<typeof createStatusIncident> {
+  return { title: 'Slow starts', impact: 'minor', text: 'The cause is searched.' }
+}
+
 export async function createWorld(platform: Platform): Promise<World> {
   platform.playServers()
   const { ctx, client } = platform
@@ -131,6 +138,10 @@ export async function createWorld(platform: Platform): Promise<World> {
   const revoked = await cloudToken(game.game_id)
   const target = await client.call(putNoticeTarget, { body: noticeTargetOf(game.game_id) })
   const { schedule } = await client.call(putSchedule, { params, body: scheduleOf(game) })
+  const incident = await client.call(createStatusIncident, {
+    params: { game_id: game.game_id },
+    body: statusIncidentOf(),
+  })
   const identity = await identityOf(game)
   const { party } = await platform.as(identity).call(createParty, {})
   const now_ms = ctx.now()
@@ -152,6 +163,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     invite_code: invite.code,
     notice_target_id: target.target_id,
     schedule_id: schedule.schedule_id,
+    incident_id: incident.incident_id,
     party_code: party.code,
     identity_id: party.leader_identity_id,
     tokens: {

@@ -121,6 +121,7 @@ export function createDispatch(edge: Edge): Dispatch {
     } else if (target.kind === 'site') edge.cdn.serve(exchange, target)
     else if (target.kind === 'media') edge.media.serve(exchange, target.path)
     else if (target.kind === 'text') sendText(exchange, target.text)
+    else if (target.kind === 'status') edge.status_pages.serve(exchange, target)
     else if (target.kind === 'ping') sendPing(exchange, refuse)
     else redirect(exchange, target.location)
   }

@@ -19,6 +19,7 @@ import type { Links } from '../links.ts'
 import type { Domains } from '../routes/domains.ts'
 import type { Lookups } from '../routes/lookups.ts'
 import type { Address, RoutedPort, Routes } from '../routes/routes.ts'
+import type { StatusPages, StatusTarget } from '../status/pages.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
 import type { Backend, RoleResources } from './forwarded-request.ts'
@@ -31,6 +32,7 @@ export type RouteTarget =
   | { kind: 'backend'; backend: Backend; address: Address; path: string; lobby: RoutedPort | null }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'media'; path: string }
+  | StatusTarget
   | { kind: 'ping' }
   | { kind: 'text'; text: string }
   | { kind: 'redirect'; location: string }
@@ -42,6 +44,7 @@ export type Directory = {
   routes: Routes
   domains: Domains
   lookups: Lookups
+  status_pages: StatusPages
   matchmakers: Matchmakers
   /** Null: this edge has no TLS. */
   certificates: Certificates | null
@@ -66,7 +69,7 @@ const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
  * LOBBY_NOT_FOUND, and the refusals of a look-up.
  */
 export function createRouter(directory: Directory, roles: Readonly<Record<RoleName, RoleResources>>): FindTarget {
-  const { ctx, lookups, certificates, matchmakers } = directory
+  const { ctx, lookups, certificates, matchmakers, status_pages } = directory
   const { config } = ctx
   const redirectOf = createRedirects(config, certificates)
   const secured: Secured = (routed, target) => {
@@ -90,6 +93,10 @@ export function createRouter(directory: Directory, roles: Readonly<Record<RoleNa
     const { meaning } = routed
     if (routed.path === LINK_PATH && routed.head.is_upgrade) return linkOf()
     if (isPing(routed.path, meaning)) return PING
+    if (meaning === null || meaning.kind === 'site') {
+      const status = status_pages.find(routed.host, meaning, routed.path)
+      if (status !== null) return secured(routed, status)
+    }
     if (meaning === null) return onDomain(routed)
     if (meaning.kind === 'main') return onMain(routed)
     if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)

@@ -33,6 +33,7 @@ const EDGE_GRANTS: readonly string[] = [
   'select (version_id, game_id, display_name, config) on versions',
   'select (game_id, name_id) on games',
   'select (namespace_id, game_id, name_id, version_id, cdn_auth_type) on namespaces',
+  'select (game_id, namespace_id, is_enabled, domain, view, view_seq) on status_pages',
   'select (rollout_id, namespace_id, version_id, percent, end_ts) on rollouts',
   'select (player_id, lobby_id, namespace_id, client, create_ts, remove_ts, is_spectator) on players',
   'select (node_id) on node_links',
