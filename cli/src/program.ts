@@ -29,6 +29,7 @@ import {
   addTokenCommands,
 } from './commands/settings.ts'
 import { addSignInProviderCommands } from './commands/sign-in-providers.ts'
+import { addStatusPageCommands } from './commands/status-page.ts'
 import { addSwarmCommand } from './commands/swarm.ts'
 import { addUpCommand } from './commands/up.ts'
 import { addConsoleCommand, addLobbyCommands, addLogCommand, addRequestCommands } from './commands/watch.ts'
@@ -60,6 +61,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addSecretCommands,
     addNoticeCommands,
     addScheduleCommands,
+    addStatusPageCommands,
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,

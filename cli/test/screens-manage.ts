@@ -36,6 +36,13 @@ type ManageStep = Step<ManageWorld>
 /** The same with and without a terminal. */
 const reads = (name: string, ...args: string[]): ManageStep => ({ name, args: () => args })
 
+const INCIDENT_ID: [RegExp, string] = [/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'ID']
+
+async function firstIncident({ platform }: ManageWorld): Promise<string> {
+  const rows = platform.ctx.db.selectFrom('status_incidents').select('incident_id').orderBy('create_ts')
+  return (await rows.executeTakeFirstOrThrow()).incident_id
+}
+
 const GAMES: readonly ManageStep[] = [
   {
     name: 'games-create',
@@ -295,6 +302,45 @@ const SETTINGS: readonly ManageStep[] = [
       })
     },
   },
+  {
+    name: 'status-page-on',
+    args: () => ['status-page', 'on', '--text', 'Help: example.com/help'],
+    piped: () => ['status-page', 'on', '--title', 'Is Arena up?'],
+  },
+  {
+    name: 'status-page-show',
+    args: async ({ platform }) => {
+      // The first minute is measured soon, or not yet.
+      await platform.ctx.pool.query(`update status_pages set view = view || '{"state":"unknown","measured_ts":null}'`)
+      return ['status-page', 'show']
+    },
+  },
+  {
+    name: 'status-page-report',
+    args: () => ['status-page', 'report', 'Games start slowly', '--text', 'We look into it.'],
+    figures: [INCIDENT_ID],
+  },
+  {
+    name: 'status-page-update',
+    args: async (world) => [
+      ...['status-page', 'update', await firstIncident(world), '--state', 'identified', '--text', 'A disk is slow.'],
+    ],
+    figures: [INCIDENT_ID],
+  },
+  {
+    name: 'status-page-resolve',
+    args: async (world) => ['status-page', 'resolve', await firstIncident(world)],
+    figures: [INCIDENT_ID],
+  },
+  { ...reads('status-page-incidents', 'status-page', 'incidents'), figures: [INCIDENT_ID] },
+  {
+    name: 'status-page-delete',
+    args: async (world) => ['status-page', 'delete', await firstIncident(world)],
+    types: agrees,
+    piped: async (world) => ['status-page', 'delete', await firstIncident(world), '--yes'],
+    figures: [INCIDENT_ID],
+  },
+  reads('status-page-off', 'status-page', 'off'),
   reads('open', 'open', '--no-browser'),
 ]
 
