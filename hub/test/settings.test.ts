@@ -51,6 +51,12 @@ test('settings with consequences', async (t) => {
   await t.test('by keyboard, a schedule is added, shown with its times in both zones, run, paused and deleted', () =>
     setSchedule(scene),
   )
+  await t.test('by keyboard, the status page is turned on, and an incident is written and resolved', () =>
+    writeIncident(scene),
+  )
+  await t.test('on a phone, in both themes, axe finds nothing on the status page of players and of the hub', () =>
+    examineStatus(scene),
+  )
   await t.test('a group with games is not deleted, and says why', () => refuseDeletion(scene))
   await t.test('by keyboard, a game is deleted by its name and by no other', () => deleteGame(scene))
   await t.test('a group without games is deleted by its name', () => deleteGroup(scene))
@@ -220,6 +226,74 @@ async function setSchedule(scene: Scene): Promise<void> {
   }
   await phone.page.getByText('There is no schedule.').waitFor()
   await phone.context.close()
+}
+
+/** The incident stays for examineStatus. */
+async function writeIncident({ hub, game, view: { page } }: Scene): Promise<void> {
+  const port = hub.platform.ctx.config.edge_http_port
+  const host = `${game.name_id}.${hub.platform.ctx.config.domains.cdn}`
+  const shown = async () => (await get({ port }, '/status', { headers: { host } })).body.toString()
+  await page.goto(`${hub.url}/games/${game.game_id}/status`)
+  await page.getByText('The page is off').waitFor()
+  await press(page, /^Change the page$/)
+  await dialogOpens(page)
+  await press(page, /^Serve the page/, 'Space')
+  await tabTo(page, /^Title/)
+  await page.keyboard.type('Is it up?')
+  await press(page, /^Save$/)
+  await dialogCloses(page)
+  await page.getByRole('link', { name: /\/status$/ }).waitFor()
+  await until('players see the page', async () => (await shown()).includes('<h1>Is it up?</h1>'))
+
+  await press(page, /^Write an incident$/)
+  await dialogOpens(page)
+  await tabTo(page, /^Title/)
+  await page.keyboard.type('Slow starts')
+  await tabTo(page, /^What players should know/)
+  await page.keyboard.type('We look into it.')
+  await press(page, /^Write$/)
+  await dialogCloses(page)
+  await until('players see the incident', async () => (await shown()).includes('We look into it.'))
+  await press(page, /^Resolve Slow starts$/)
+  await dialogOpens(page)
+  await tabTo(page, /^What players should know/)
+  await page.keyboard.type('A disk was slow.')
+  await press(page, /^Resolve$/)
+  await dialogCloses(page)
+  await page.getByRole('row').filter({ hasText: 'Slow starts' }).getByText('resolved').waitFor()
+  await until('players see that it is over', async () => (await shown()).includes('A disk was slow.'))
+}
+
+async function examineStatus(scene: Scene): Promise<void> {
+  const { hub, game } = scene
+  const { domains, edge_http_port } = hub.platform.ctx.config
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const view = await openView(hub, { viewport: PHONE, colorScheme, bypassCSP: true })
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${gameUrl(scene)}/status`)
+    const dialog = page.getByRole('dialog')
+    for (const name of [
+      'Change the page',
+      'Write an incident',
+      'Write an update of Slow starts',
+      'Delete Slow starts',
+    ]) {
+      await page.getByRole('button', { name, exact: true }).click()
+      await dialog.waitFor()
+      assert.deepEqual(await violationsOf(page), [], name)
+      assert.equal(await isTooWide(page), false, name)
+      await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'detached' })
+    }
+    await page.goto(`http://${game.name_id}.${domains.cdn}:${edge_http_port}/status`)
+    await page.getByRole('heading', { level: 1, name: 'Is it up?' }).waitFor()
+    assert.deepEqual(await violationsOf(page), [], `the page of players, ${colorScheme}`)
+    assert.equal(await isTooWide(page), false)
+    if (process.env.STATUS_SHOTS)
+      await page.screenshot({ path: `${process.env.STATUS_SHOTS}/players-${colorScheme}.png`, fullPage: true })
+    await view.context.close()
+  }
 }
 
 async function loadTokens(scene: Scene): Promise<void> {

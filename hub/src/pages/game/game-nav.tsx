@@ -70,6 +70,7 @@ function gameTabs(game_id: string): Tab[] {
     { text: 'Secrets', to: to('secrets') },
     { text: 'Schedules', to: to('schedules') },
     { text: 'Notices', to: to('notices') },
+    { text: 'Status page', to: to('status') },
     { text: 'Game settings', to: to('settings') },
   ]
 }

@@ -15,5 +15,6 @@ export const gamePages: readonly PageEntry[] = [
   { path: '/secrets', load: () => import('./secrets.tsx') },
   { path: '/schedules', load: () => import('../schedules/game-schedules.tsx') },
   { path: '/notices', load: () => import('../notices/game-notices.tsx') },
+  { path: '/status', load: () => import('../status/status-page.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
 ]
