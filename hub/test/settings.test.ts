@@ -8,6 +8,7 @@ import {
   getGameById,
   getGameVersionById,
   getGroupMembers,
+  getStatusPage,
   listGameNamespaceTokensPublic,
   listSchedules,
 } from '@musterhost/contract'
@@ -231,8 +232,12 @@ async function setSchedule(scene: Scene): Promise<void> {
 /** The incident stays for examineStatus. */
 async function writeIncident({ hub, game, view: { page } }: Scene): Promise<void> {
   const port = hub.platform.ctx.config.edge_http_port
-  const host = `${game.name_id}.${hub.platform.ctx.config.domains.cdn}`
-  const shown = async () => (await get({ port }, '/status', { headers: { host } })).body.toString()
+  const params = { game_id: game.game_id }
+  const shown = async () => {
+    const { status_page } = await hub.platform.client.call(getStatusPage, { params })
+    const host = new URL(status_page.url).hostname
+    return (await get({ port }, '/status', { headers: { host } })).body.toString()
+  }
   await page.goto(`${hub.url}/games/${game.game_id}/status`)
   await page.getByText('The page is off').waitFor()
   await press(page, /^Change the page$/)
@@ -266,7 +271,8 @@ async function writeIncident({ hub, game, view: { page } }: Scene): Promise<void
 
 async function examineStatus(scene: Scene): Promise<void> {
   const { hub, game } = scene
-  const { domains, edge_http_port } = hub.platform.ctx.config
+  const params = { game_id: game.game_id }
+  const { url } = (await hub.platform.client.call(getStatusPage, { params })).status_page
   for (const colorScheme of ['light', 'dark'] as const) {
     const view = await openView(hub, { viewport: PHONE, colorScheme, bypassCSP: true })
     const { page } = view
@@ -286,12 +292,10 @@ async function examineStatus(scene: Scene): Promise<void> {
       await page.keyboard.press('Escape')
       await dialog.waitFor({ state: 'detached' })
     }
-    await page.goto(`http://${game.name_id}.${domains.cdn}:${edge_http_port}/status`)
+    await page.goto(url)
     await page.getByRole('heading', { level: 1, name: 'Is it up?' }).waitFor()
     assert.deepEqual(await violationsOf(page), [], `the page of players, ${colorScheme}`)
     assert.equal(await isTooWide(page), false)
-    if (process.env.STATUS_SHOTS)
-      await page.screenshot({ path: `${process.env.STATUS_SHOTS}/players-${colorScheme}.png`, fullPage: true })
     await view.context.close()
   }
 }

@@ -140,7 +140,9 @@ export const putStatusPage = operation({
   role: 'developer',
   body: object({
     is_enabled: Type.Boolean({ description: 'Whether the edge serves the page.' }),
-    namespace_id: Type.Optional(described(NamespaceId, 'Namespace of the page. Absent: `prod`.')),
+    namespace_id: Type.Optional(
+      described(NamespaceId, 'Namespace of the page. Absent: `prod`, or the oldest one of a game without it.'),
+    ),
     title: PageTitle,
     text: PageText,
     domain: PageDomain,

@@ -73,7 +73,7 @@ export function renderHtml(view: StatusView, stale: Staleness | null): string {
 <main>
 <h1>${escaped(title)}</h1>
 ${text === '' ? '' : `<p class="text">${escaped(text)}</p>\n`}<p class="now ${state}">${STATES[state]}</p>
-${staleLine(stale)}<p class="soft">${player_count === 1 ? '1 player' : `${number(player_count)} players`} ${stale === null ? 'now' : 'then'}. ${measured_ts === null ? 'Nothing was measured yet.' : `Measured until ${time(measured_ts)}.`}</p>
+${staleLine(stale)}<p class="soft">${player_count === 1 ? '1 player' : `${number(player_count)} players`} ${stale === null ? 'now' : 'then'}. ${measured_ts === null ? 'Nothing was measured yet.' : `State of ${time(measured_ts)}.`}</p>
 ${open.length === 0 ? '' : `<section aria-labelledby="open"><h2 id="open">Open incidents</h2>\n${open.map(incident).join('')}</section>\n`}<section aria-labelledby="parts"><h2 id="parts">The last 90 days</h2>
 ${parts.map((part) => partOf(part, view.day, stale)).join('')}</section>
 <section aria-labelledby="past"><h2 id="past">Past incidents</h2>

@@ -32,7 +32,9 @@ const VIEW_AGE_MS_MAX = 180_000
 const DOMAINS_MAX = 20
 
 type Form = 'html' | 'json' | 'atom'
-type Rendered = { etag: string; plain: Buffer; gzip: Buffer }
+/** Headers and body of a response; `known`: the headers of one without a body, to a client that has it. */
+type StatusResponse = { tag: string; headers: readonly string[]; known: readonly string[]; body: Buffer }
+type Rendered = { plain: StatusResponse; gzip: StatusResponse }
 type Row = {
   game_id: string
   view_seq: number
@@ -139,17 +141,11 @@ export function openStatusPages(ctx: Context, refuse: Refuse): StatusPages {
         return
       }
       if (ctx.elapsed() - read_at_ms > READ_AGE_MS_MAX) poller.wake()
-      const { etag, plain, gzip } = renderedOf(page, form, stalenessOf(page))
-      const is_packed = acceptsGzip(headerOf(exchange.head, 'accept-encoding'))
-      const tag = is_packed ? `"${etag}-gzip"` : `"${etag}"`
-      const headers = [...HEADERS[form], 'etag', tag]
-      if (isKnown(headerOf(exchange.head, 'if-none-match'), tag)) {
-        sendResponse(exchange, 304, headers, null)
-        return
-      }
-      const body = is_packed ? gzip : plain
-      if (is_packed) headers.push('content-encoding', 'gzip')
-      sendResponse(exchange, 200, [...headers, 'content-length', String(body.length)], body)
+      const { plain, gzip } = renderedOf(page, form, stalenessOf(page))
+      const response = acceptsGzip(headerOf(exchange.head, 'accept-encoding')) ? gzip : plain
+      if (isKnown(headerOf(exchange.head, 'if-none-match'), response.tag)) {
+        sendResponse(exchange, 304, response.known, null)
+      } else sendResponse(exchange, 200, response.headers, response.body)
     },
     async close() {
       unsubscribe()
@@ -167,9 +163,17 @@ function renderedOf({ view, rendered }: ServedStatusPage, form: Form, stale: Sta
   const text = form === 'html' ? renderHtml(view, stale) : form === 'json' ? renderJson(view, stale) : renderAtom(view)
   const plain = Buffer.from(text)
   const etag = createHash('sha256').update(plain).digest('hex').slice(0, ETAG_LENGTH)
-  const made = { etag, plain, gzip: gzipSync(plain) }
+  const made = {
+    plain: responseOf(form, `"${etag}"`, [], plain),
+    gzip: responseOf(form, `"${etag}-gzip"`, ['content-encoding', 'gzip'], gzipSync(plain)),
+  }
   rendered.set(key, made)
   return made
+}
+
+function responseOf(form: Form, tag: string, more: readonly string[], body: Buffer): StatusResponse {
+  const known = [...HEADERS[form], 'etag', tag]
+  return { tag, known, headers: [...known, ...more, 'content-length', String(body.length)], body }
 }
 
 /** Hex digits of the hash that are the entity tag: 128 bits. */
