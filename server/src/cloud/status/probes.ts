@@ -19,7 +19,7 @@ type Counted = { probe_count: number; away_count: number; unserved: Map<string, 
 export type Probes = {
   /** Resolves with the number of enabled pages; null: the database did not respond. */
   probe: () => Promise<number | null>
-  /** Of a namespace, or of a region for it. Undefined: this process made no probe in the minute. */
+  /** Probes of a namespace, or of a region for it. Undefined: this process made no probe in the minute. */
   of: (minute_ms: number, part: { namespace_id: string; region: string }) => ProbeCount | undefined
   /** Drops the minutes before. */
   forget: (before_ms: number) => void
