@@ -17,9 +17,9 @@ import { statements as protocolReports } from './0114-protocol-reports.ts'
 import { statements as keptLobbies } from './0115-kept-lobbies.ts'
 import { statements as notices } from './0116-notices.ts'
 import { statements as signInProviders } from './0117-sign-in-providers.ts'
+import { statements as statusPages } from './0118-status-pages.ts'
 import { statements as schedules } from './0119-schedules.ts'
 import { statements as restores } from './0120-restores.ts'
-import { statements as statusPages } from './0118-status-pages.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -45,7 +45,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0115-kept-lobbies', statements: keptLobbies },
   { name: '0116-notices', statements: notices },
   { name: '0117-sign-in-providers', statements: signInProviders },
+  { name: '0118-status-pages', statements: statusPages },
   { name: '0119-schedules', statements: schedules },
   { name: '0120-restores', statements: restores },
-  { name: '0118-status-pages', statements: statusPages },
 ]
