@@ -71,8 +71,9 @@ test('backups by a schedule', async (t) => {
     restoreAll(scene),
   )
   await t.test("a folder that is not empty, relative, or the platform's own is refused", () => refuseFolders(scene))
-  await t.test('a damaged backup is named by verify, a failed run by the overview, and the next one copies only new files', () =>
-    meetDamage(scene),
+  await t.test(
+    'a damaged backup is named by verify, a failed run by the overview, and the next one copies only new files',
+    () => meetDamage(scene),
   )
 })
 

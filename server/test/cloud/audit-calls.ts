@@ -16,7 +16,7 @@ import {
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
 
-import { type World, noticeTargetOf, personOf, scheduleOf, signInProviderOf, statusIncidentOf } from '../http/world.ts'
+import { noticeTargetOf, personOf, scheduleOf, signInProviderOf, statusIncidentOf, type World } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 

@@ -19,7 +19,15 @@ import { type Cell, cellOf, FORMER, IN_THE_WAY, TABLE } from './authorisation-ta
 import { askFor, type Call, callBy, callOf } from './calls.ts'
 import { dump } from './dump.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { type CallerName, CALLERS, type World, createWorld, noticeTargetOf, scheduleOf, statusIncidentOf } from './world.ts'
+import {
+  CALLERS,
+  type CallerName,
+  createWorld,
+  noticeTargetOf,
+  scheduleOf,
+  statusIncidentOf,
+  type World,
+} from './world.ts'
 
 /** A member who has left may do nothing any more, and a lobby that has ended neither. */
 const LAST = ['groups.leave', 'lobbies.stop']

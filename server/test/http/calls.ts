@@ -5,7 +5,15 @@ import { randomUUID } from 'node:crypto'
 import { NO_BODY, type Operation } from '@musterhost/contract'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { UNKNOWN_ID } from './steps.ts'
-import { type CallerName, type World, deviceLinkOf, noticeTargetOf, scheduleOf, signInProviderOf, statusIncidentOf } from './world.ts'
+import {
+  type CallerName,
+  deviceLinkOf,
+  noticeTargetOf,
+  scheduleOf,
+  signInProviderOf,
+  statusIncidentOf,
+  type World,
+} from './world.ts'
 
 export type Call = {
   params?: Record<string, string>
