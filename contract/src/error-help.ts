@@ -416,14 +416,14 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   SIGN_IN_PROVIDER_NOT_FOUND: {
     cause: 'No provider has this name. An administrator may have removed it.',
     remedy: 'List the providers, and use a name of the list.',
-    command: get('/auth/identity/providers'),
+    command: get('/auth/identity/providers', null),
   },
   SIGN_IN_FAILED: {
     cause:
       'The provider refused the sign-in, cannot be reached, or sent something that is not valid. The message says what, and `metadata.reason` is for programs.',
     remedy:
       'Begin the sign-in again at the page `/sign-in`. When it fails again, an administrator checks the provider: the message names the setting.',
-    command: get('/auth/identity/providers'),
+    command: get('/auth/identity/providers', null),
   },
   NOTICE_TARGET_NOT_FOUND: {
     cause: 'No target has this id, or it belongs to a group or game that the caller is no member of.',
