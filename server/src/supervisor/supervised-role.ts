@@ -269,7 +269,10 @@ export class SupervisedRole {
       if (child.pid === undefined) this.#onEnd(started, 'could not be started')
     })
     child.once('exit', (code, signal) => {
-      this.#onEnd(started, signal ? `was ended by ${signal}` : `ended with code ${code}`)
+      const end = (): void => this.#onEnd(started, signal ? `was ended by ${signal}` : `ended with code ${code}`)
+      // Its last message, such as why it cannot start, may arrive after its exit. The channel closes after the last one.
+      if (child.connected) child.once('disconnect', end)
+      else end()
     })
     return started
   }
