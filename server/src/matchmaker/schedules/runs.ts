@@ -1,6 +1,6 @@
 // The schedules of this process's shards and their runs, in the tables. A step of a schedule is taken by the transaction that
 // moves `handled_ts` over it and writes its run, so it is taken once, whichever process does so.
-import type { ScheduleOutcome } from '@musterhost/contract'
+import { SCHEDULE_RUNS_MAX, type ScheduleOutcome } from '@musterhost/contract'
 import { type Selectable, sql, type Transaction } from 'kysely'
 import { asPlatform, changes } from '../../audit/changes.ts'
 import type { Context } from '../../context.ts'
@@ -12,8 +12,6 @@ import type { ScheduleStep, Timing } from '../../schedules/occurrences.ts'
 const SCHEDULES_READ_MAX = 20_000
 /** Runs that wait or are under way, of the platform. */
 const OPEN_RUNS_MAX = 20_000
-/** Runs of a schedule that are kept: as many as an operation returns. */
-const RUNS_KEPT_MAX = 100
 
 export type ScheduleRow = Selectable<Schema['schedules']>
 export type RunRow = Selectable<Schema['schedule_runs']>
@@ -136,7 +134,7 @@ async function removeOldRuns({ db }: Context, schedule_id: string): Promise<void
         .where('schedule_id', '=', schedule_id)
         .orderBy('due_ts', 'desc')
         .orderBy('before_s')
-        .limit(RUNS_KEPT_MAX),
+        .limit(SCHEDULE_RUNS_MAX),
     )
     .execute()
 }
