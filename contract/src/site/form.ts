@@ -74,7 +74,7 @@ const REFUSED = /;\s*q=0(?:\.0{0,3})?\s*$/i
  * RFC 9110, 12.5.3. Weights other than zero are ignored: the smallest accepted form is sent. A client that sends no header
  * may be sent any encoding, but such clients (curl, game engines) seldom decompress: they get the plain form.
  */
-function acceptedEncodings(header: string | undefined): Record<SiteEncoding | 'identity', boolean> {
+export function acceptedEncodings(header: string | undefined): Record<SiteEncoding | 'identity', boolean> {
   if (header === undefined) return { br: false, gzip: false, identity: true }
   const accepted = new Map<string, boolean>()
   for (const item of header.toLowerCase().split(',')) accepted.set(item.split(';', 1)[0]!.trim(), !REFUSED.test(item))

@@ -1,6 +1,7 @@
 // The status page for programs: JSON, and Atom (RFC 4287) with an entry for each update of an incident. Pure.
+import { escapeHtml } from '../../text/escape-html.ts'
 import type { StatusView } from '../../wire/status-view.ts'
-import { dayAt, escaped, type Staleness, shownState } from './html.ts'
+import { dayAt, type Staleness, shownState } from './html.ts'
 
 export function renderJson(view: StatusView, stale: Staleness | null): string {
   const { title, text, player_count, view_ts, measured_ts, day: last_day, parts, incidents } = view
@@ -30,19 +31,19 @@ export function renderAtom({ page_id, title, day, incidents }: StatusView): stri
   return `<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
 <id>urn:uuid:${page_id}</id>
-<title>${escaped(title)}</title>
+<title>${escapeHtml(title)}</title>
 <updated>${updated}</updated>
-<author><name>${escaped(title)}</name></author>
+<author><name>${escapeHtml(title)}</name></author>
 <link rel="self" type="application/atom+xml" href="/status.atom"/>
 <link rel="alternate" type="text/html" href="/status"/>
 ${entries
   .map(
     ({ incident, update }) => `<entry>
 <id>urn:uuid:${update.update_id}</id>
-<title>${escaped(`${incident.title} (${update.state})`)}</title>
+<title>${escapeHtml(`${incident.title} (${update.state})`)}</title>
 <updated>${update.create_ts}</updated>
 <link rel="alternate" type="text/html" href="/status#${incident.incident_id}"/>
-<content type="text">${escaped(update.text)}</content>
+<content type="text">${escapeHtml(update.text)}</content>
 </entry>
 `,
   )

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import { acceptedEncodings } from '@musterhost/contract/site'
 import { STATUS_DAYS, type StatusDay, type StatusView } from '../../wire/status-view.ts'
 import { renderAtom, renderJson } from './feeds.ts'
 import { HTML_POLICY, kindOfDay, renderHtml } from './html.ts'
-import { acceptsGzip } from './pages.ts'
 
 const DAYS: StatusDay[] = Array.from({ length: STATUS_DAYS }, (_, at) => [at < 30 ? 0 : 1_440, at === 89 ? 2 : 0])
 const VIEW: StatusView = {
@@ -90,5 +90,8 @@ test('the feed has an entry for each update, newest first, with escaped texts', 
 
 test('gzip is sent only to a client that accepts it', () => {
   const headers = [undefined, '', 'br', 'gzip;q=0', 'gzip; q=0.000', 'br, gzip', 'GZIP;q=0.5', '*']
-  assert.deepEqual(headers.map(acceptsGzip), [false, false, false, false, false, true, true, true])
+  assert.deepEqual(
+    headers.map((header) => acceptedEncodings(header).gzip),
+    [false, false, false, false, false, true, true, true],
+  )
 })

@@ -1,5 +1,6 @@
 // The status page as HTML: pure, without JavaScript, and with one style sheet inside. What people wrote is shown as plain text.
 import { createHash } from 'node:crypto'
+import { escapeHtml } from '../../text/escape-html.ts'
 import type { ShownIncident, StatusDay, StatusPart, StatusState, StatusView } from '../../wire/status-view.ts'
 
 /** Why a view is not of now. `away`: this edge cannot reach the database. `late`: nothing has measured since. */
@@ -64,15 +65,15 @@ export function renderHtml(view: StatusView, stale: Staleness | null): string {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title>
+<title>${escapeHtml(title)}</title>
 <link rel="alternate" type="application/atom+xml" title="Incidents" href="/status.atom">
 <link rel="alternate" type="application/json" href="/status.json">
 <style>${STYLE}</style>
 </head>
 <body>
 <main>
-<h1>${escaped(title)}</h1>
-${text === '' ? '' : `<p class="text">${escaped(text)}</p>\n`}<p class="now ${state}">${STATES[state]}</p>
+<h1>${escapeHtml(title)}</h1>
+${text === '' ? '' : `<p class="text">${escapeHtml(text)}</p>\n`}<p class="now ${state}">${STATES[state]}</p>
 ${staleLine(stale)}<p class="soft">${player_count === 1 ? '1 player' : `${number(player_count)} players`} ${stale === null ? 'now' : 'then'}. ${measured_ts === null ? 'Nothing was measured yet.' : `State of ${time(measured_ts)}.`}</p>
 ${open.length === 0 ? '' : `<section aria-labelledby="open"><h2 id="open">Open incidents</h2>\n${open.map(incident).join('')}</section>\n`}<section aria-labelledby="parts"><h2 id="parts">The last 90 days</h2>
 ${parts.map((part) => partOf(part, view.day, stale)).join('')}</section>
@@ -107,8 +108,8 @@ function partOf(
       : [`${region === '' ? 'A seat takes' : 'A server starts in'} ${duration(median_ms)} (median of an hour)`]),
   ]
   const summary = summaryOf(days)
-  return `<div class="part"><div class="row"><h3>${escaped(name)}</h3><b class="${shown}">${PART_STATES[shown]}</b></div>
-${facts.length === 0 ? '' : `<p class="soft">${facts.join('. ')}.</p>\n`}<svg viewBox="0 0 ${days.length * BAR.step} ${BAR.height}" preserveAspectRatio="none" role="img" aria-label="${escaped(`${name}: ${summary}`)}">${bars(days, day)}</svg>
+  return `<div class="part"><div class="row"><h3>${escapeHtml(name)}</h3><b class="${shown}">${PART_STATES[shown]}</b></div>
+${facts.length === 0 ? '' : `<p class="soft">${facts.join('. ')}.</p>\n`}<svg viewBox="0 0 ${days.length * BAR.step} ${BAR.height}" preserveAspectRatio="none" role="img" aria-label="${escapeHtml(`${name}: ${summary}`)}">${bars(days, day)}</svg>
 <p class="soft">${summary}</p>
 ${badDays(days, day)}</div>
 `
@@ -165,9 +166,9 @@ function badDays(days: readonly StatusDay[], day: string): string {
 function incident({ incident_id, title, state, impact, updates }: ShownIncident): string {
   const lines = updates.map(
     (update) =>
-      `<li><p class="soft"><b>${escaped(capital(update.state))}</b>, ${time(update.create_ts)}</p><p class="text">${escaped(update.text)}</p></li>`,
+      `<li><p class="soft"><b>${escapeHtml(capital(update.state))}</b>, ${time(update.create_ts)}</p><p class="text">${escapeHtml(update.text)}</p></li>`,
   )
-  return `<article id="${incident_id}"><h3>${escaped(title)}</h3><p class="soft">${escaped(capital(state))}. ${IMPACTS[impact]}.</p><ul>${lines.join('')}</ul></article>\n`
+  return `<article id="${incident_id}"><h3>${escapeHtml(title)}</h3><p class="soft">${escapeHtml(capital(state))}. ${IMPACTS[impact]}.</p><ul>${lines.join('')}</ul></article>\n`
 }
 
 /** The day so many days after `day`. */
@@ -189,17 +190,4 @@ function number(count: number): string {
 
 function capital(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1)
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** For text and attribute values of HTML and XML. */
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!)
 }

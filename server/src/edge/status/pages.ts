@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { ApiError, STATUS_PAGES_MAX } from '@musterhost/contract'
 import { headerOf } from '@musterhost/contract/edge'
+import { acceptedEncodings } from '@musterhost/contract/site'
 import type { Context } from '../../context.ts'
 import { createPoller } from '../../database/poller.ts'
 import { CHANNELS } from '../../wire/channels.ts'
@@ -142,7 +143,7 @@ export function openStatusPages(ctx: Context, refuse: Refuse): StatusPages {
       }
       if (ctx.elapsed() - read_at_ms > READ_AGE_MS_MAX) poller.wake()
       const { plain, gzip } = renderedOf(page, form, stalenessOf(page))
-      const response = acceptsGzip(headerOf(exchange.head, 'accept-encoding')) ? gzip : plain
+      const response = acceptedEncodings(headerOf(exchange.head, 'accept-encoding')).gzip ? gzip : plain
       if (isKnown(headerOf(exchange.head, 'if-none-match'), response.tag)) {
         sendResponse(exchange, 304, response.known, null)
       } else sendResponse(exchange, 200, response.headers, response.body)
@@ -178,15 +179,6 @@ function responseOf(form: Form, tag: string, more: readonly string[], body: Buff
 
 /** Hex digits of the hash that are the entity tag: 128 bits. */
 const ETAG_LENGTH = 32
-
-export function acceptsGzip(header: string | undefined): boolean {
-  if (header === undefined) return false
-  return header.split(',').some((item) => {
-    const [name = '', ...parameters] = item.split(';')
-    const is_refused = parameters.some((parameter) => /^\s*q=0(?:\.0{0,3})?\s*$/i.test(parameter))
-    return ['gzip', '*'].includes(name.trim().toLowerCase()) && !is_refused
-  })
-}
 
 function pagesOf(rows: readonly Row[], former: ReadonlyMap<string, ServedStatusPage>): Map<string, ServedStatusPage> {
   return new Map(

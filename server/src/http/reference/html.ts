@@ -1,15 +1,12 @@
 // HTML that cannot be broken out of: what is put into a template is text, unless it came out of one.
+import { escapeHtml } from '../../text/escape-html.ts'
 
 export type Html = { readonly html: string }
 type Part = Html | string | number | null | readonly Part[]
 
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
 function textOf(part: Part): string {
   if (part === null) return ''
-  if (typeof part === 'string' || typeof part === 'number') {
-    return String(part).replace(/[&<>"']/g, (character) => ENTITIES[character]!)
-  }
+  if (typeof part === 'string' || typeof part === 'number') return escapeHtml(String(part))
   return 'html' in part ? part.html : part.map(textOf).join('')
 }
 
