@@ -59,7 +59,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv', 'ratings'],
   // Scheduled backups are a program that jobs start.
   cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links', 'backup', 'schedules'],
-  // When schedules are due: the api shows it, and the matchmaker does it.
+  // When schedules are due: the api shows it, and the matchmaker does it. Backups are due by one, too.
   schedules: ['contract'],
   // The journal folded into facts and roll-ups, and the queries over them.
   analytics: [...ROOM, 'journal'],
@@ -74,8 +74,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   links: [...ROOM, 'audit'],
   // The roles are its child processes. Their code does not run in it.
   supervisor: [...ROOM, 'links'],
-  // It reads the journal, and locks the data folder like the supervisor.
-  backup: [...ROOM, 'supervisor', 'matchmaker', 'journal'],
+  // It reads the journal, locks the data folder like the supervisor, and is due by a schedule.
+  backup: [...ROOM, 'supervisor', 'matchmaker', 'journal', 'schedules'],
 
   tokens: ['ids', 'wire', 'contract'],
   // Files of a process are leftovers when the process is gone.

@@ -10,11 +10,11 @@ import { copyObjects } from './copy-objects.ts'
 import { pruneBackups } from './prune.ts'
 import { recordBackup, recordVerification, recordVerifiedBackup } from './records.ts'
 import { counted, inMegabytes, type Report, reportLines, reportOf } from './report.ts'
-import { fetchBackup, listBackups, type Repository } from './repository.ts'
+import { backupLabel, listBackups, type OpenedBackup, openBackup, type Repository } from './repository.ts'
 import { restoreBackup } from './restore.ts'
 import type { Source } from './source.ts'
 import { type Platform, takeBackup, takeIntoRepository } from './take.ts'
-import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
+import { checkBackup, lackingSentence } from './verify/backup.ts'
 import { checkPlatform } from './verify/platform.ts'
 import { commandLog, explained, withPlatform, withRepository } from './with.ts'
 
@@ -57,7 +57,7 @@ export async function backupInto(
       const taken = await takeIntoRepository(platform, repository, work_folder)
       const { name, manifest, copied_count, copied_bytes } = taken
       await recordBackup(platform.client, {
-        folder: `${repository.location}/backups/${name}`,
+        folder: backupLabel(repository, name),
         manifest,
         now_ms: Date.now(),
       })
@@ -189,9 +189,7 @@ async function withBackup<T>(
   work: (backup: OpenedBackup) => Promise<T>,
 ): Promise<T> {
   if (typeof where === 'string') return work({ label: where, folder: where, objects: null })
-  return withRepository(config, where.repository, async (repository, work_folder) => {
-    const folder = join(work_folder, 'backup')
-    const name = await fetchBackup(repository, where.name, folder)
-    return work({ label: `${repository.location}/backups/${name}`, folder, objects: repository.objects })
-  })
+  return withRepository(config, where.repository, async (repository, work_folder) =>
+    work(await openBackup(repository, where.name, join(work_folder, 'backup'))),
+  )
 }

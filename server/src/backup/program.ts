@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import type { Config } from '../config/config.ts'
 import { StartError } from '../config/start-error.ts'
-import { fetchBackup, listBackups, type Repository } from './repository.ts'
+import type { KeepRule } from '../text/keep-rule.ts'
+import { listBackups, openBackup, type Repository } from './repository.ts'
 import { restoreBackup } from './restore.ts'
 import { type BackupRound, backUpOnce } from './round.ts'
 import { commandLog, withPlatform, withRepository } from './with.ts'
@@ -21,48 +22,40 @@ export type BackupReply =
   /** A sentence with the remedy. */
   | { kind: 'failed'; message: string }
 
-const NO_TARGET = 'MUSTER_BACKUP_TO is not set.'
-
 // What runs at an exit removes the folder of this process.
 process.once('SIGTERM', () => process.exit(1))
 process.stdout.write(JSON.stringify(await replyTo((await json(process.stdin)) as BackupWork)))
 
 async function replyTo({ task, config }: BackupWork): Promise<BackupReply> {
+  const { backups } = config
+  if (backups === null) return { kind: 'failed', message: 'MUSTER_BACKUP_TO is not set.' }
   // The lowest would let it starve on a machine whose lobbies use all cores.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   try {
-    if (config.backups === null) throw new StartError(NO_TARGET)
-    return await withRepository(config, config.backups.to, (repository, work_folder) =>
-      carryOut(task, config, repository, work_folder),
+    return await withRepository(config, backups.to, (repository, work_folder) =>
+      carryOut(task, { config, keep: backups.keep, repository, work_folder }),
     )
   } catch (error) {
     if (error instanceof StartError) return { kind: 'failed', message: error.message }
     const { code, syscall, message } = error as NodeJS.ErrnoException
     if (code === undefined || syscall === undefined) throw error
-    return { kind: 'failed', message: `${config.backups?.to} cannot be used: ${message}.` }
+    return { kind: 'failed', message: `${backups.to} cannot be used: ${message}.` }
   }
 }
 
-async function carryOut(
-  task: BackupTask,
-  config: Config,
-  repository: Repository,
-  work_folder: string,
-): Promise<BackupReply> {
+type Parts = { config: Config; keep: KeepRule; repository: Repository; work_folder: string }
+
+async function carryOut(task: BackupTask, { config, keep, repository, work_folder }: Parts): Promise<BackupReply> {
   if (task.kind === 'list') {
     const finished = (await listBackups(repository)).filter(({ is_finished }) => is_finished)
     return { kind: 'listed', names: finished.map(({ name }) => name) }
   }
   if (task.kind === 'restore') {
-    const folder = join(work_folder, 'backup')
-    const name = await fetchBackup(repository, task.name, folder)
-    const backup = { label: `${repository.location}/backups/${name}`, folder, objects: repository.objects }
+    const backup = await openBackup(repository, task.name, join(work_folder, 'backup'))
     const target = { ...config, data_dir: task.folder, database_url: null }
     await restoreBackup(target, backup, { now: Date.now, log: commandLog() })
     return { kind: 'restored' }
   }
-  if (config.backups === null) throw new StartError(NO_TARGET)
-  const { keep } = config.backups
   const round = await withPlatform(config, (platform) =>
     backUpOnce(platform, repository, { work_folder, keep, now: Date.now }),
   )

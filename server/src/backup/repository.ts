@@ -43,6 +43,18 @@ export type BackupObjects = {
   delete: (object_key: string) => Promise<void>
 }
 
+/** A backup whose files are in a folder, and where its objects are. */
+export type OpenedBackup = {
+  /** As the operator named it. */
+  label: string
+  /** All files but objects. */
+  folder: string
+  /** Null: the folder has them. */
+  objects: BackupObjects | null
+  /** Whether the bytes of an object are read. Absent: all are. */
+  reads?: (object_key: string) => boolean
+}
+
 export type Repository = {
   /** As the operator named it. */
   location: string
@@ -218,6 +230,17 @@ async function* pathsBelow(folder: string): AsyncGenerator<string> {
   yield* files.map((item) => relative(folder, join(item.parentPath, item.name)).split(sep).join('/')).sort()
 }
 
+/** Fetches a backup, without its objects, into `folder`. `name`: null for the latest. Throws a StartError when it is not there. */
+export async function openBackup(repository: Repository, name: string | null, folder: string): Promise<OpenedBackup> {
+  const found = await fetchBackup(repository, name, folder)
+  return { label: backupLabel(repository, found), folder, objects: repository.objects }
+}
+
+/** As records and people name a backup. */
+export function backupLabel({ location }: Pick<Repository, 'location'>, name: string): string {
+  return `${location}/backups/${name}`
+}
+
 /** `2026-11-24T095000Z`. */
 export function backupName(create_ts: string): string {
   return `${create_ts.slice(0, 19).replaceAll(':', '')}Z`
@@ -269,7 +292,7 @@ async function readLatest(repository: Repository, name: string): Promise<Partial
 }
 
 /** Fetches the files of a backup, without its objects. `name`: null for the latest. Throws a StartError when it is not there. */
-export async function fetchBackup(repository: Repository, name: string | null, folder: string): Promise<string> {
+async function fetchBackup(repository: Repository, name: string | null, folder: string): Promise<string> {
   const finished = (await listBackups(repository)).filter((backup) => backup.is_finished)
   const backup = name === null ? finished.at(-1) : finished.find((one) => one.name === name)
   if (backup === undefined) {

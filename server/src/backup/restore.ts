@@ -21,8 +21,9 @@ import { credentialFiles } from './credentials.ts'
 import { forEachAtOnce, readSums, writeDurably } from './files.ts'
 import { type Manifest, objectFile } from './manifest.ts'
 import { knownMigrations } from './migrations.ts'
+import type { OpenedBackup } from './repository.ts'
 import { requireEmptyDatabase, restoreRows } from './restore-rows.ts'
-import { checkBackup, lackingSentence, type OpenedBackup } from './verify/backup.ts'
+import { checkBackup, lackingSentence } from './verify/backup.ts'
 
 /** Findings that the error of a restore lists. */
 const FINDINGS_SHOWN_MAX = 10

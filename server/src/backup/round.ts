@@ -4,7 +4,7 @@ import type { KeepRule } from '../text/keep-rule.ts'
 import { pruneBackups } from './prune.ts'
 import { recordBackup, recordVerification } from './records.ts'
 import { type Report, reportOf } from './report.ts'
-import { fetchBackup, type Repository } from './repository.ts'
+import { type OpenedBackup, openBackup, type Repository } from './repository.ts'
 import { type Platform, type TakenBackup, takeIntoRepository } from './take.ts'
 import { checkBackup, lackingSentence } from './verify/backup.ts'
 
@@ -22,8 +22,9 @@ export async function backUpOnce(
   { work_folder, keep, now }: { work_folder: string; keep: KeepRule; now: () => number },
 ): Promise<BackupRound> {
   const taken = await takeIntoRepository(platform, repository, work_folder)
-  const folder = `${repository.location}/backups/${taken.name}`
-  const report = await readAgain(repository, taken, { work_folder, folder, now_ms: now() })
+  const backup = await openBackup(repository, taken.name, join(work_folder, 'read-again'))
+  const folder = backup.label
+  const report = await readAgain(backup, taken, now())
   await recordVerification(platform.client, { folder, report, now_ms: now() })
   const lacking = new Set(taken.manifest.lacking_objects.map(lackingSentence))
   const findings = report.checks.flatMap((check) => check.findings).filter((finding) => !lacking.has(finding))
@@ -34,16 +35,10 @@ export async function backUpOnce(
 }
 
 /** Reads all files of the backup, its new objects, and a share of the others, so that each object is read once a month. */
-async function readAgain(
-  repository: Repository,
-  { name, copied_keys }: TakenBackup,
-  { work_folder, folder: label, now_ms }: { work_folder: string; folder: string; now_ms: number },
-): Promise<Report> {
-  const folder = join(work_folder, 'read-again')
-  await fetchBackup(repository, name, folder)
+async function readAgain(backup: OpenedBackup, { copied_keys }: TakenBackup, now_ms: number): Promise<Report> {
   const share = Math.floor(now_ms / DAY_MS) % READ_AGAIN_DAYS
   const reads = (object_key: string): boolean =>
     copied_keys.has(object_key) || Number.parseInt(object_key.slice(0, 8), 16) % READ_AGAIN_DAYS === share
-  const { checks } = await checkBackup({ label, folder, objects: repository.objects, reads }, now_ms)
-  return reportOf(`Backup ${label}`, checks)
+  const { checks } = await checkBackup({ ...backup, reads }, now_ms)
+  return reportOf(`Backup ${backup.label}`, checks)
 }

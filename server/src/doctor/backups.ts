@@ -1,5 +1,6 @@
 // Backups by a schedule: whether one succeeded in time.
-import { lastBackup, nextBackup } from '../backup/schedule.ts'
+import { lastBackup } from '../backup/last-backup.ts'
+import { nextBackup } from '../backup/schedule.ts'
 import type { Config } from '../config/config.ts'
 import { connect } from '../database/connect.ts'
 import { embeddedUrl } from '../database/embedded/embedded.ts'

@@ -9,7 +9,7 @@ import {
 import { startAggregation } from '../analytics/aggregate.ts'
 import { createReadLimit } from '../analytics/read-limit.ts'
 import { createAskProvider } from '../captcha/provider.ts'
-import { Restores } from '../cloud/backups/operations.ts'
+import { endFormerRestores, Restores } from '../cloud/backups/operations.ts'
 import { orderCertificates, startOrdering } from '../cloud/certificates/certificates.ts'
 import { checkDomain } from '../cloud/domains/check.ts'
 import { startJobs } from '../cloud/jobs.ts'
@@ -139,7 +139,10 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     back_up: async (...work) => (await loadSchedule()).runBackup(...work),
   })
   background.defer(() => jobs.stop())
-  if (ctx.config.backups !== null) await (await loadSchedule()).planBackups(ctx)
+  if (ctx.config.backups !== null) {
+    await endFormerRestores(ctx)
+    await (await loadSchedule()).planBackups(ctx)
+  }
   background.defer(() => options.refusals.close())
   const role = await listen(ctx, app, { port: ctx.config.api_port, setting: 'MUSTER_API_PORT' })
   const aggregation = startAggregation(ctx)

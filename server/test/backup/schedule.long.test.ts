@@ -13,6 +13,7 @@ import {
   runAdminChecks,
 } from '@musterhost/contract'
 import { backupInto, newBackupKey, verify } from '../../src/backup/command.ts'
+import { endFormerRestores } from '../../src/cloud/backups/operations.ts'
 import { newGame } from '../cloud/steps.ts'
 import { deploySite } from '../s3/steps.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
@@ -70,6 +71,7 @@ test('backups by a schedule', async (t) => {
   await t.test('a platform is restored over the API into an empty folder, and verify finds nothing wrong', () =>
     restoreAll(scene),
   )
+  await t.test('a restore that ended with its process is shown as failed, on its own node', () => endFormer(scene))
   await t.test("a folder that is not empty, relative, or the platform's own is refused", () => refuseFolders(scene))
   await t.test(
     'a damaged backup is named by verify, a failed run by the overview, and the next one copies only new files',
@@ -175,6 +177,22 @@ async function refuseOther({ platform, repository, env }: Scene): Promise<void> 
   const other = backupInto({ ...place, MUSTER_BACKUP_KEY: env.MUSTER_BACKUP_KEY! }, repository, null)
   await assert.rejects(other, isStartError(/has backups of another platform/))
   await setId(platform_id)
+}
+
+/** A process that was killed has recorded no end. */
+async function endFormer(scene: Scene): Promise<void> {
+  const { ctx } = scene.platform
+  const row = { backup: '2026-01-01T040000Z', folder: '/tmp/restored', begin_ts: new Date(ctx.now()), end_ts: null }
+  for (const node_id of [ctx.config.node_id, 'another-node']) {
+    const restore = { ...row, restore_id: randomUUID(), node_id, failure: null }
+    await ctx.db.insertInto('restores').values(restore).execute()
+  }
+  await endFormerRestores(ctx)
+  const restores = (await shown(scene)).restores.filter(({ backup }) => backup === row.backup)
+  const failures = new Map(restores.map(({ node_id, failure }) => [node_id, failure]))
+  assert.match(failures.get(ctx.config.node_id) ?? '', /The api stopped meanwhile/)
+  assert.equal(failures.get('another-node'), undefined)
+  await ctx.db.deleteFrom('restores').where('backup', '=', row.backup).execute()
 }
 
 async function refuseFolders({ platform }: Scene): Promise<void> {

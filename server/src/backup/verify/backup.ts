@@ -19,24 +19,12 @@ import {
 } from '../manifest.ts'
 import { knownMigrations } from '../migrations.ts'
 import { type BackupCheck, counted, inMegabytes } from '../report.ts'
-import type { BackupObjects } from '../repository.ts'
+import type { OpenedBackup } from '../repository.ts'
 
 export type CheckedBackup = {
   /** Null: it is damaged, and the first check says so. */
   manifest: Manifest | null
   checks: BackupCheck[]
-}
-
-/** Where the objects of a backup are that its folder does not have: in its repository. */
-export type OpenedBackup = {
-  /** As the operator named it. */
-  label: string
-  /** All files but objects. */
-  folder: string
-  /** Null: the folder has them. */
-  objects: BackupObjects | null
-  /** Whether the bytes of an object are read. Absent: all are. */
-  reads?: (object_key: string) => boolean
 }
 
 /** Reads all of it. Throws a StartError for a folder that is no backup, or one of a format that is newer than ours. */

@@ -1,13 +1,15 @@
 // The api's side of the program of backups: starts it, hands it its work, and reads its reply.
 import { spawn } from 'node:child_process'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { BackupReply, BackupTask, BackupWork } from '../../backup/program.ts'
 import type { Context } from '../../context.ts'
+import { readBounded } from '../../flow/read-bounded.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../backup/program.ts', import.meta.url))
 /** Variables that the program gets of this process. */
 const ENVIRONMENT = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS'] as const
+/** Bytes of a reply, and of its standard error: a line for each finding, and for each backup of a repository. */
+const OUTPUT_BYTES_MAX = 8 * 1024 * 1024
 /** Characters of its standard error that a failure names: the last line. */
 const LINE_LENGTH_MAX = 300
 
@@ -30,7 +32,7 @@ export async function runBackupTask(
       child.once('error', reject)
       child.once('close', (code, by) => resolve(by === null ? `code ${code}` : by))
     })
-    const [output, errors, how] = await Promise.all([text(child.stdout), text(child.stderr), exited])
+    const [output, errors, how] = await Promise.all([read(child.stdout), read(child.stderr), exited])
     if (output === '') {
       const line = errors.trim().split('\n').at(-1)?.slice(0, LINE_LENGTH_MAX) ?? ''
       if (!signal.aborted) log.warn({ errors, how }, 'the process of a backup failed')
@@ -41,7 +43,13 @@ export async function runBackupTask(
     return reply
   } finally {
     signal.removeEventListener('abort', end)
+    if (child.exitCode === null) end()
   }
+}
+
+async function read(stream: AsyncIterable<Uint8Array>): Promise<string> {
+  const tooLong = () => new Error(`The process of the backup wrote more than ${OUTPUT_BYTES_MAX} bytes.`)
+  return (await readBounded(stream, OUTPUT_BYTES_MAX, tooLong)).toString()
 }
 
 /** What an operator can mend: the message has the remedy. */

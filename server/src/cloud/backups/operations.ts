@@ -9,8 +9,8 @@ import {
   type restoreAdminBackup,
   validationError,
 } from '@musterhost/contract'
-import { sql } from 'kysely'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
+import { lastBackup } from '../../backup/last-backup.ts'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -24,6 +24,7 @@ const RECORDS_MAX = 20
 /** Restores whose records are kept. */
 const RESTORES_KEPT_MAX = 100
 const STORED_MAX = 1_000
+const STOPPED = 'The api stopped meanwhile. Begin again.'
 /** For the list of a repository. */
 const LIST_MS_MAX = 60_000
 
@@ -67,18 +68,12 @@ async function showSchedule(
   ctx: Context,
   { to, schedule, keep }: NonNullable<Config['backups']>,
 ): Promise<NonNullable<Recorded['schedule']>> {
-  const last = await ctx.db
-    .selectFrom('backups')
-    .select('end_ts')
-    .where(sql<boolean>`starts_with(folder, ${`${to}/backups/`})`)
-    .orderBy('end_ts', 'desc')
-    .limit(1)
-    .executeTakeFirst()
+  const last_ms = await lastBackup(ctx.pool, to)
   const next = await plannedBackup(ctx.db)
   const run = await ctx.db.selectFrom('job_runs').select('failure').where('job', '=', 'back_up').executeTakeFirst()
   return {
     ...{ to, schedule, keep: keepRuleText(keep), is_encrypted: ctx.config.backup_key !== null },
-    ...(last === undefined ? {} : { last_ts: timestamp(last.end_ts) }),
+    ...(last_ms === null ? {} : { last_ts: timestamp(new Date(last_ms)) }),
     ...(next === null ? {} : { next_ts: timestamp(next) }),
     ...(run?.failure == null ? {} : { failure: run.failure }),
   }
@@ -122,33 +117,16 @@ export class Restores {
       const message = 'A restore is under way. Wait for its end.'
       throw new ApiError('BACKUP_UNAVAILABLE', {}, { message })
     }
-    const { node_id } = ctx.config
     const row = { restore_id: newId(ctx.now()), backup: name, folder: resolve(folder) }
-    const { promise, resolve: end } = Promise.withResolvers<void>()
-    this.#running = promise
-    try {
-      await changes(ctx, {}, async (trx) => {
-        await trx
-          .insertInto('restores')
-          .values({ ...row, node_id, begin_ts: new Date(ctx.now()), end_ts: null, failure: null })
-          .execute()
-        const kept = trx
-          .selectFrom('restores')
-          .select('restore_id')
-          .orderBy('begin_ts', 'desc')
-          .limit(RESTORES_KEPT_MAX)
-        await trx.deleteFrom('restores').where('restore_id', 'not in', kept).execute()
-        return { before: {}, after: row }
+    const recorded = recordBegin(ctx, row)
+    this.#running = recorded
+      .then(() => this.#restore(row))
+      // The caller gets the failure of the record.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#running = null
       })
-    } catch (error) {
-      this.#running = null
-      end()
-      throw error
-    }
-    void this.#restore(row).finally(() => {
-      this.#running = null
-      end()
-    })
+    await recorded
     return { restore_id: row.restore_id }
   }
 
@@ -157,7 +135,7 @@ export class Restores {
     const task = { kind: 'restore', name: backup, folder } as const
     const failure = await runBackupTask(ctx, task, this.#closing.signal).then(
       () => null,
-      (error: Error) => (this.#closing.signal.aborted ? 'The api stopped meanwhile. Begin again.' : error.message),
+      (error: Error) => (this.#closing.signal.aborted ? STOPPED : error.message),
     )
     await ctx.db
       .updateTable('restores')
@@ -172,6 +150,28 @@ export class Restores {
     this.#closing.abort()
     await this.#running
   }
+}
+
+async function recordBegin(ctx: ChangeContext, row: RestoreRow): Promise<void> {
+  await changes(ctx, {}, async (trx) => {
+    await trx
+      .insertInto('restores')
+      .values({ ...row, node_id: ctx.config.node_id, begin_ts: new Date(ctx.now()), end_ts: null, failure: null })
+      .execute()
+    const kept = trx.selectFrom('restores').select('restore_id').orderBy('begin_ts', 'desc').limit(RESTORES_KEPT_MAX)
+    await trx.deleteFrom('restores').where('restore_id', 'not in', kept).execute()
+    return { before: {}, after: row }
+  })
+}
+
+/** Ends the records of restores that ended with the process before this one on the node. */
+export async function endFormerRestores({ db, config, now }: Context): Promise<void> {
+  await db
+    .updateTable('restores')
+    .set({ end_ts: new Date(now()), failure: STOPPED })
+    .where('node_id', '=', config.node_id)
+    .where('end_ts', 'is', null)
+    .execute()
 }
 
 function requireTarget({ config }: Context): NonNullable<Config['backups']> {

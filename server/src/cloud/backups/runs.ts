@@ -1,6 +1,7 @@
 // When the platform backs itself up. One run is planned at a time, in the queue of jobs. It plans the next one when it ends: at
 // the time of the schedule, or sooner after a failure.
-import { lastBackup, nextBackup } from '../../backup/schedule.ts'
+import { lastBackup } from '../../backup/last-backup.ts'
+import { nextBackup } from '../../backup/schedule.ts'
 import type { Context } from '../../context.ts'
 import { addBackupRun } from '../jobs.ts'
 import { runBackupTask } from './backup-process.ts'
@@ -15,7 +16,7 @@ export async function planBackups(ctx: Context): Promise<void> {
   const { backups } = ctx.config
   if (backups === null) return
   const last_ms = await lastBackup(ctx.pool, backups.to)
-  const due_ms = nextBackup(backups, last_ms ?? 0)
+  const due_ms = nextBackup(backups, last_ms ?? ctx.now())
   await addBackupRun(ctx.db, last_ms === null ? ctx.now() : Math.max(due_ms, ctx.now()))
 }
 
