@@ -33,3 +33,8 @@ export function groupLink(group_id: string, tab = ''): string {
 export function platformLink(tab = ''): string {
   return tab === '' ? PLATFORM : `${PLATFORM}/${tab}`
 }
+
+/** Where to go after a sign-in. Only a path of the hub: an address elsewhere would make the hub a redirect for strangers. */
+export function afterSignIn(to: unknown): string | null {
+  return typeof to === 'string' && /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN) ? to : null
+}

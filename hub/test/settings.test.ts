@@ -155,8 +155,14 @@ async function examineTarget(scene: Scene): Promise<void> {
   const { page } = view
   await signInAsAdmin(hub, view)
   await page.goto(`${gameUrl(scene)}/notices`)
+  await examineDialogs(page, ['Add a target', 'Change team-chat', 'Deliveries of team-chat', 'Delete team-chat'])
+  await view.context.close()
+}
+
+/** Opens each dialog by the button of its name, and closes it. */
+async function examineDialogs(page: Page, names: readonly string[]): Promise<void> {
   const dialog = page.getByRole('dialog')
-  for (const name of ['Add a target', 'Change team-chat', 'Deliveries of team-chat', 'Delete team-chat']) {
+  for (const name of names) {
     await page.getByRole('button', { name, exact: true }).click()
     await dialog.waitFor()
     assert.deepEqual(await violationsOf(page), [], name)
@@ -164,7 +170,6 @@ async function examineTarget(scene: Scene): Promise<void> {
     await page.keyboard.press('Escape')
     await dialog.waitFor({ state: 'detached' })
   }
-  await view.context.close()
 }
 
 /** The second half is on a dark phone. */
@@ -215,16 +220,10 @@ async function setSchedule(scene: Scene): Promise<void> {
   const phone = await openView(hub, { viewport: PHONE, colorScheme: 'dark', bypassCSP: true })
   await signInAsAdmin(hub, phone)
   await phone.page.goto(`${gameUrl(scene)}/schedules`)
-  const opened = phone.page.getByRole('dialog')
-  for (const name of ['Add a schedule', 'Times and runs of nightly', 'Change nightly', 'Delete nightly']) {
-    await phone.page.getByRole('button', { name, exact: true }).click()
-    await opened.waitFor()
-    assert.deepEqual(await violationsOf(phone.page), [], name)
-    assert.equal(await isTooWide(phone.page), false, name)
-    if (name === 'Delete nightly') await opened.getByRole('button', { name: 'Delete', exact: true }).click()
-    else await phone.page.keyboard.press('Escape')
-    await opened.waitFor({ state: 'detached' })
-  }
+  const names = ['Add a schedule', 'Times and runs of nightly', 'Change nightly', 'Delete nightly']
+  await examineDialogs(phone.page, names)
+  await phone.page.getByRole('button', { name: 'Delete nightly', exact: true }).click()
+  await phone.page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
   await phone.page.getByText('There is no schedule.').waitFor()
   await phone.context.close()
 }
@@ -278,20 +277,10 @@ async function examineStatus(scene: Scene): Promise<void> {
     const { page } = view
     await signInAsAdmin(hub, view)
     await page.goto(`${gameUrl(scene)}/status`)
-    const dialog = page.getByRole('dialog')
-    for (const name of [
-      'Change the page',
-      'Write an incident',
-      'Write an update of Slow starts',
-      'Delete Slow starts',
-    ]) {
-      await page.getByRole('button', { name, exact: true }).click()
-      await dialog.waitFor()
-      assert.deepEqual(await violationsOf(page), [], name)
-      assert.equal(await isTooWide(page), false, name)
-      await page.keyboard.press('Escape')
-      await dialog.waitFor({ state: 'detached' })
-    }
+    await examineDialogs(page, [
+      ...['Change the page', 'Write an incident'],
+      ...['Write an update of Slow starts', 'Delete Slow starts'],
+    ])
     await page.goto(url)
     await page.getByRole('heading', { level: 1, name: 'Is it up?' }).waitFor()
     assert.deepEqual(await violationsOf(page), [], `the page of players, ${colorScheme}`)

@@ -10,6 +10,7 @@ import {
   type ScheduleKind,
   type ScheduleRun,
 } from '@musterhost/contract'
+import { scheduleSettings } from '@musterhost/contract/schedule-settings'
 import { didYouMean } from '@musterhost/contract/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import { type GlobalOptions, parseDuration } from '../options.ts'
@@ -172,15 +173,10 @@ export async function pauseSchedule(
   options: GlobalOptions,
 ): Promise<void> {
   const { session, game_id, where, schedule } = await openSchedule(terminal, name, options)
-  const {
-    schedule_id: _id,
-    create_ts: _create,
-    next: _next,
-    active_run: _active,
-    last_run: _last,
-    ...settings
-  } = schedule
-  const result = await session.client.call(putSchedule, { params: { game_id }, body: { ...settings, is_paused } })
+  const result = await session.client.call(putSchedule, {
+    params: { game_id },
+    body: { ...scheduleSettings(schedule), is_paused },
+  })
   if (terminal.is_json) return terminal.json(result)
   terminal.note(
     is_paused

@@ -27,6 +27,11 @@ export class CallError extends Error {
     this.metadata = rest.metadata ?? {}
   }
 
+  /** A fault of the page itself becomes an internal error. */
+  static of(failure: unknown): CallError {
+    return failure instanceof CallError ? failure : new CallError('INTERNAL_ERROR', String(failure))
+  }
+
   static unreachable(): CallError {
     return new CallError('UNREACHABLE', 'The platform cannot be reached. Check the network, and whether it runs.')
   }

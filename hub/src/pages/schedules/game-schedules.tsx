@@ -1,5 +1,6 @@
 // The schedules of a game: a list with the last run and the next times, a form for each kind, and the last runs.
-import type { listSchedules as listOperation, ResponseOf } from '@musterhost/contract'
+import type { Schedule } from '@musterhost/contract'
+import { scheduleSettings } from '@musterhost/contract/schedule-settings'
 import { useState } from 'react'
 import { deleteSchedule, listSchedules, putSchedule, runSchedule } from '../../api/operations.gen.ts'
 import { useCall, useChange } from '../../api/queries.ts'
@@ -18,7 +19,6 @@ import { ScheduleDialog } from './schedule-dialog.tsx'
 import { timeIn } from './times.ts'
 import { OUTCOME_TONES } from './tones.ts'
 
-type Schedule = ResponseOf<typeof listOperation>['schedules'][number]
 type Open = { kind: 'set'; schedule: Schedule | null } | { kind: 'delete' | 'run' | 'runs'; schedule: Schedule }
 
 /** How often runs are read again. */
@@ -182,16 +182,8 @@ type ActionsProps = { schedule: Schedule; onOpen: (open: Open) => void; may_chan
 function Actions({ schedule, onOpen, may_change }: ActionsProps) {
   const { game } = useGame()
   const { name, is_paused } = schedule
-  const {
-    schedule_id: _id,
-    create_ts: _create,
-    next: _next,
-    active_run: _active,
-    last_run: _last,
-    ...settings
-  } = schedule
   const put = useChange(putSchedule, { done: is_paused ? `${name} goes on.` : `${name} is paused.` })
-  const body = { ...settings, is_paused: !is_paused }
+  const body = { ...scheduleSettings(schedule), is_paused: !is_paused }
   return (
     <span className="flex flex-wrap gap-1">
       <Button kind="quiet" onClick={() => onOpen({ kind: 'runs', schedule })} aria-label={`Times and runs of ${name}`}>

@@ -8,7 +8,7 @@ import { CheckField, SelectField, TextField } from '../../parts/fields.tsx'
 import { FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { errorAt } from '../forms.ts'
 import type { Game } from '../game/game.ts'
-import { ownZone, shortDuration } from './times.ts'
+import { ownZone, secondsOf, shortDuration } from './times.ts'
 
 type Member = 'game_modes' | 'regions' | 'count' | 'duration' | 'deadline' | 'text' | 'before_15' | 'before_5'
 type Body = BodyOf<typeof putOperation>
@@ -172,7 +172,8 @@ function valuesOf(kind: ScheduleKind, texts: Record<Member, string>, schedule: S
     return line === '' ? [] : [{ before_s, text: line }]
   })
   // Other announcements, which the form does not show, stay.
-  const kept = (schedule?.announce_before ?? []).filter(({ before_s }) => before_s !== 900 && before_s !== 300)
+  const offsets: readonly number[] = Object.values(BEFORE_S)
+  const kept = (schedule?.announce_before ?? []).filter(({ before_s }) => !offsets.includes(before_s))
   const announce_before = [...kept, ...shown]
   return {
     ...(count === '' ? {} : { count: Number(count) }),
@@ -185,15 +186,6 @@ function valuesOf(kind: ScheduleKind, texts: Record<Member, string>, schedule: S
   }
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
-
 function isDuration(member: Member): boolean {
   return member === 'duration' || member === 'deadline'
-}
-
-/** Null: nothing is filled in. Undefined: the text is no duration. */
-function secondsOf(text: string): number | null | undefined {
-  if (text.trim() === '') return null
-  const [, digits, unit] = /^(\d{1,6}) ?([smhd])$/.exec(text.trim()) ?? []
-  return digits === undefined ? undefined : Number(digits) * UNITS[unit!]!
 }

@@ -16,14 +16,24 @@ export function ownZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone
 }
 
+/** In seconds, the longest first. */
+const UNITS: readonly (readonly [unit: string, length_s: number])[] = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+  ['s', 1],
+]
+
 /** `4h`, as the command takes it. */
 export function shortDuration(seconds: number): string {
-  for (const [unit, length] of [
-    ['d', 86_400],
-    ['h', 3_600],
-    ['m', 60],
-  ] as const) {
-    if (seconds > 0 && seconds % length === 0) return `${seconds / length}${unit}`
-  }
-  return `${seconds}s`
+  const [unit, length_s] = UNITS.find(([, length_s]) => seconds > 0 && seconds % length_s === 0) ?? ['s', 1]
+  return `${seconds / length_s}${unit}`
+}
+
+/** Null: nothing is filled in. Undefined: the text is no duration. */
+export function secondsOf(text: string): number | null | undefined {
+  if (text.trim() === '') return null
+  const [, digits, unit] = /^(\d{1,6}) ?([smhd])$/.exec(text.trim()) ?? []
+  const length_s = UNITS.find(([name]) => name === unit)?.[1]
+  return length_s === undefined ? undefined : Number(digits) * length_s
 }

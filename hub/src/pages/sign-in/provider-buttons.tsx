@@ -4,10 +4,13 @@ import { useEffect, useState } from 'react'
 import { callAnonymously } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
 import { listOpenSignInProviders, startProviderSignIn } from '../../api/operations.gen.ts'
-import { SIGN_IN } from '../../links.ts'
+import { afterSignIn } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
 import { Failure } from '../../parts/notice.tsx'
 import { useStep } from './use-step.ts'
+
+/** Characters of a path that the platform keeps during the sign-in. */
+const PATH_LENGTH_MAX = 512
 
 type Provider = { name: string; title: string }
 
@@ -28,8 +31,8 @@ export function ProviderButtons() {
   const start = (name: string): void => {
     setStarted(name)
     run(async () => {
-      const is_path = typeof to === 'string' && /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN) && to.length <= 512
-      const body = is_path ? { to } : {}
+      const path = afterSignIn(to)
+      const body = path !== null && path.length <= PATH_LENGTH_MAX ? { to: path } : {}
       const { url } = await callAnonymously(startProviderSignIn, { params: { provider_name: name }, body })
       if (!/^https?:/.test(url)) throw new CallError('SIGN_IN_FAILED', 'The provider has no address of the web.')
       location.assign(url)

@@ -5,8 +5,9 @@ import { useEffect, useRef, useState } from 'react'
 import { callAnonymously } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
 import { completeProviderSignIn } from '../../api/operations.gen.ts'
-import { HOME, SIGN_IN } from '../../links.ts'
+import { afterSignIn, HOME, SIGN_IN } from '../../links.ts'
 import { Failure, Loading } from '../../parts/notice.tsx'
+import { SignInFrame } from './frame.tsx'
 import { RETURNED } from './returned.ts'
 import { openSession } from './use-step.ts'
 
@@ -29,16 +30,11 @@ export default function ProviderReturn() {
     window.history.replaceState(window.history.state, '', location.pathname)
     complete(provider ?? '', Object.fromEntries(found)).then(
       (to) => history.replace(to),
-      (failure: unknown) =>
-        setError(failure instanceof CallError ? failure : new CallError('INTERNAL_ERROR', String(failure))),
+      (failure: unknown) => setError(CallError.of(failure)),
     )
   }, [provider, history])
   return (
-    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-6 px-4 py-8">
-      <header className="flex flex-col items-center gap-3 text-center">
-        <img src="/hub-icon.svg" alt="" className="size-12" />
-        <h1>Sign in to Muster</h1>
-      </header>
+    <SignInFrame>
       {error === null ? (
         <Loading what="Signing you in" />
       ) : (
@@ -49,7 +45,7 @@ export default function ProviderReturn() {
           </p>
         </>
       )}
-    </main>
+    </SignInFrame>
   )
 }
 
@@ -57,5 +53,5 @@ export default function ProviderReturn() {
 async function complete(name: string, body: Record<string, string>): Promise<string> {
   const { to } = await callAnonymously(completeProviderSignIn, { params: { provider_name: name }, body })
   await openSession()
-  return /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN) ? to : HOME
+  return afterSignIn(to) ?? HOME
 }

@@ -10,11 +10,12 @@ import {
   getBootstrap,
   startEmailVerification,
 } from '../../api/operations.gen.ts'
-import { HOME, SIGN_IN } from '../../links.ts'
+import { afterSignIn, HOME } from '../../links.ts'
 import { Button } from '../../parts/button.tsx'
 import { TextField } from '../../parts/fields.tsx'
 import { Failure, Loading } from '../../parts/notice.tsx'
 import { useSession } from '../../shell/person.tsx'
+import { SignInFrame } from './frame.tsx'
 import { ProviderButtons } from './provider-buttons.tsx'
 import { Turnstile } from './turnstile.tsx'
 import { openSession, useStep } from './use-step.ts'
@@ -31,11 +32,7 @@ export default function SignIn() {
   }, [])
 
   return (
-    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-6 px-4 py-8">
-      <header className="flex flex-col items-center gap-3 text-center">
-        <img src="/hub-icon.svg" alt="" className="size-12" />
-        <h1>Sign in to Muster</h1>
-      </header>
+    <SignInFrame>
       <LinkForm />
       {error === null ? null : <Failure error={error} />}
       {bootstrap === null ? (
@@ -54,7 +51,7 @@ export default function SignIn() {
       <p className="text-center text-xs text-soft">
         <a href="/docs/api">API reference</a>
       </p>
-    </main>
+    </SignInFrame>
   )
 }
 
@@ -67,9 +64,7 @@ function useLeaveWhenSignedIn(): void {
   const [to] = useState((search as { to?: unknown }).to)
   useEffect(() => {
     if (session.state !== 'signed_in') return
-    // Only a path of the hub: an address elsewhere would make this page a redirect for strangers.
-    const is_path = typeof to === 'string' && /^\/(?![/\\])/.test(to) && !to.startsWith(SIGN_IN)
-    history.replace(is_path ? to : HOME)
+    history.replace(afterSignIn(to) ?? HOME)
   }, [session.state, to, history])
 }
 

@@ -12,9 +12,7 @@ export function useStep(): { is_busy: boolean; error: CallError | null; run: (st
     setBusy(true)
     setError(null)
     step()
-      .catch((failure: unknown) =>
-        setError(failure instanceof CallError ? failure : new CallError('INTERNAL_ERROR', String(failure))),
-      )
+      .catch((failure: unknown) => setError(CallError.of(failure)))
       .finally(() => setBusy(false))
   }
   return { is_busy, error, run }

@@ -143,18 +143,8 @@ export function IncidentDialog({ onClose }: { onClose: () => void }) {
         onChange={setTitle}
         error={errorAt(create.error, 'title')}
       />
-      <SelectField
-        label="Impact"
-        value={impact}
-        onChange={(chosen) => setImpact(chosen as Impact)}
-        options={optionsOf(IMPACTS)}
-      />
-      <SelectField
-        label="State"
-        value={state}
-        onChange={(chosen) => setState(chosen as State)}
-        options={optionsOf(STATES)}
-      />
+      <ImpactField value={impact} onChange={setImpact} />
+      <StateField value={state} onChange={setState} />
       <UpdateText value={text} onChange={setText} error={errorAt(create.error, 'text')} />
     </FormDialog>
   )
@@ -187,18 +177,8 @@ export function UpdateDialog({ incident, resolves, onClose }: UpdateProps) {
     >
       {resolves ? null : (
         <>
-          <SelectField
-            label="State"
-            value={state}
-            onChange={(chosen) => setState(chosen as State)}
-            options={optionsOf(STATES)}
-          />
-          <SelectField
-            label="Impact"
-            value={impact}
-            onChange={(chosen) => setImpact(chosen as Impact)}
-            options={optionsOf(IMPACTS)}
-          />
+          <StateField value={state} onChange={setState} />
+          <ImpactField value={impact} onChange={setImpact} />
         </>
       )}
       <UpdateText value={text} onChange={setText} error={errorAt(update.error, 'text')} />
@@ -210,6 +190,20 @@ export function UpdateDialog({ incident, resolves, onClose }: UpdateProps) {
         />
       </div>
     </FormDialog>
+  )
+}
+
+type FieldProps<Value> = { value: Value; onChange: (value: Value) => void }
+
+function StateField({ value, onChange }: FieldProps<State>) {
+  const options = optionsOf(STATES)
+  return <SelectField label="State" value={value} onChange={(chosen) => onChange(chosen as State)} options={options} />
+}
+
+function ImpactField({ value, onChange }: FieldProps<Impact>) {
+  const options = optionsOf(IMPACTS)
+  return (
+    <SelectField label="Impact" value={value} onChange={(chosen) => onChange(chosen as Impact)} options={options} />
   )
 }
 
