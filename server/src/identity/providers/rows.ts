@@ -1,21 +1,13 @@
 // The rows of providers as code reads them. The secret stays sealed until a request needs it.
 import { ApiError } from '@musterhost/contract'
+import type { Selectable } from 'kysely'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
 import type { Context, Database } from '../../context.ts'
-import type { SignInSettings } from '../../database/schema.ts'
+import type { Schema } from '../../database/schema.ts'
 import { SIGN_IN_SECRETS } from '../../tokens/sealed-columns.ts'
 
-export type Provider = {
-  provider_id: string
-  name: string
-  title: string
-  issuer: string
-  client_id: string
-  client_secret: string | null
-  settings: SignInSettings
-  create_ts: Date
-}
+export type Provider = Selectable<Schema['sign_in_providers']>
 
 /** Throws SIGN_IN_PROVIDER_NOT_FOUND. */
 export function requireProvider(db: Database, name: string): Promise<Provider> {
