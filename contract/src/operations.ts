@@ -10,6 +10,7 @@ import {
   listAdminUsers,
   listStoredBackups,
   restoreAdminBackup,
+  restoreGame,
   runAdminBackup,
   runAdminChecks,
 } from './cloud/admin.ts'
@@ -41,7 +42,7 @@ import {
 } from './cloud/devices.ts'
 import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { getAnalyticsMatchmakerFinds } from './cloud/finds.ts'
-import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
+import { createCloudToken, createGame, exportGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import {
   createGroup,
   getGroupQuotas,
@@ -271,6 +272,7 @@ export const OPERATIONS: readonly Operation[] = [
   validateGame,
   getGames,
   getGameById,
+  exportGame,
   createCloudToken,
   createGameNamespace,
   validateGameNamespace,
@@ -327,6 +329,7 @@ export const OPERATIONS: readonly Operation[] = [
   runAdminBackup,
   listStoredBackups,
   restoreAdminBackup,
+  restoreGame,
   runAdminChecks,
   createNodeInvitation,
   listNodeInvitations,

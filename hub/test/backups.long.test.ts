@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
+import { createGame, createGroup, deleteGame, getGameById } from '@musterhost/contract'
 import { newBackupKey, verify } from '../../server/src/backup/command.ts'
 import { isTooWide, violationsOf } from './axe.ts'
 import { dialogCloses, dialogOpens, press, tabTo } from './keyboard-steps.ts'
@@ -29,6 +30,7 @@ test('the page of backups', async (t) => {
   const scene: Scene = { hub, view, folder }
   await t.test('it shows the last success, the next time and the encryption, and backs up at once', () => show(scene))
   await t.test('by keyboard, a backup is restored into an empty folder, whose platform is sound', () => restore(scene))
+  await t.test('by keyboard, one game of a backup is restored into the platform', () => restoreOne(scene))
   await t.test('axe finds nothing in both themes, and nothing scrolls sideways on a phone', () => examine(scene))
   assert.deepEqual(view.faults, [])
   await view.context.close()
@@ -66,6 +68,30 @@ async function restore({ view: { page }, folder }: Scene): Promise<void> {
   await outcomes.getByText(`MUSTER_DATA=${restored} muster start`).waitFor()
   const { is_good, lines } = await verify({ MUSTER_DATA: restored }, null)
   assert.ok(is_good, lines.join('\n'))
+}
+
+async function restoreOne({ hub, view: { page } }: Scene): Promise<void> {
+  const { client } = hub.platform
+  const { group_id } = await client.call(createGroup, { body: { display_name: 'Studio' } })
+  const body = { display_name: 'Lost', name_id: 'lost', developer_group_id: group_id }
+  const { game_id } = await client.call(createGame, { body })
+  await page.reload()
+  const backups = page.getByRole('table', { name: 'Backups', exact: true })
+  const before = await backups.getByText('whole').count()
+  await press(page, /^Back up now$/)
+  await backups.getByText('whole').nth(before).waitFor()
+  await client.call(deleteGame, { params: { game_id } })
+  await press(page, /^List the backups$/)
+  await page.getByRole('table', { name: 'Backups of the repository' }).waitFor()
+  await press(page, /^Restore one game of 20\d\d-/)
+  await dialogOpens(page)
+  await tabTo(page, /^Game/)
+  await page.keyboard.type('lost')
+  await page.keyboard.press('Enter')
+  await dialogCloses(page)
+  await page.getByRole('table', { name: 'Restores' }).getByText('The game lost is here.').waitFor()
+  const { game } = await client.call(getGameById, { params: { game_id } })
+  assert.equal(game.display_name, 'Lost')
 }
 
 async function examine({ hub }: Scene): Promise<void> {

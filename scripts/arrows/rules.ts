@@ -75,7 +75,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // The roles are its child processes. Their code does not run in it.
   supervisor: [...ROOM, 'links'],
   // It reads the journal, locks the data folder like the supervisor, and is due by a schedule.
-  backup: [...ROOM, 'supervisor', 'matchmaker', 'journal', 'schedules'],
+  // The import of a game has an audit event.
+  backup: [...ROOM, 'supervisor', 'matchmaker', 'journal', 'schedules', 'audit'],
 
   tokens: ['ids', 'wire', 'contract'],
   // Files of a process are leftovers when the process is gone.
@@ -364,6 +365,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it passes this clock on.' },
       { file: 'server/src/supervisor/credentials.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/backup/command.ts', why: 'Separate commands: there is no context.' },
+      { file: 'server/src/backup/game/command.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/backup/with.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/backup/program.ts', why: 'A separate process: there is no context.' },
       { file: 'server/src/runner/logs/logger.ts', why: 'A separate process that outlives the runner: no context.' },

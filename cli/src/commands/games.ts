@@ -43,6 +43,13 @@ export function addGameCommands(program: Command, terminal: Terminal): void {
     .action(async (game: string, text: string, options: GlobalOptions) =>
       (await load()).setGameName(terminal, game, text, options),
     )
+  withPlatform(games.command('export'))
+    .description('Write all of a game to a file, which "muster import-game" reads on another platform.')
+    .argument('<game>', 'name or id')
+    .argument('<file>', 'a file that is not there yet: arena.tar')
+    .action(async (game: string, file: string, options: GlobalOptions) =>
+      (await import('../manage/export-game.ts')).exportGame(terminal, game, file, options),
+    )
   withRemoval(withPlatform(games.command('delete')))
     .description('Delete a game with everything in it. Refused while something of it is deployed or runs.')
     .argument('<game>', 'name or id')

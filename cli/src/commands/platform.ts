@@ -8,6 +8,11 @@ const DAY_MS = 24 * 60 * 60_000
 /** Cloud tokens live for a year: with it none of them is cut short. */
 const GRACE_DAYS_DEFAULT = 365
 
+const GROUP_TEXT = 'the group that develops the game here; default: the same, made where it is missing'
+const NAME_TEXT = 'short name of the game here; default: the same'
+
+type RestoreOptions = { from?: string; game?: string; group?: string; name?: string }
+
 /** How a command of the platform ended: what it prints, and whether it succeeded. */
 type Outcome = { lines: readonly string[]; is_good: boolean }
 
@@ -72,13 +77,36 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .description('Restore a backup into an empty data folder (MUSTER_DATA) and an empty database.')
     .argument('[backup]', 'the folder of the backup; with --from the name of the backup, by default the latest')
     .option('--from <repository>', 'a repository: a folder or s3://BUCKET/PREFIX')
-    .action((name: string | undefined, { from }: { from?: string }, command: Command) =>
+    .option('--game <game>', 'restore this game alone, by name or id, into the platform that is there')
+    .option('--group <id>', GROUP_TEXT)
+    .option('--name <name>', NAME_TEXT)
+    .action((name: string | undefined, options: RestoreOptions, command: Command) =>
       onPlatformNode(env, async () => {
-        const { restore } = await import('@musterhost/server/backup')
-        const where = placeOf(name, from)
+        const where = placeOf(name, options.from)
         if (where === null)
           command.error('error: name the backup: muster restore FOLDER, or muster restore --from REPOSITORY')
-        else report(await restore(env, where))
+        else if (options.game !== undefined) {
+          const { restoreGame } = await import('@musterhost/server/backup/game')
+          report(await restoreGame(env, where, wishOf(options)))
+        } else if (options.group !== undefined || options.name !== undefined)
+          command.error('error: --group and --name belong to --game')
+        else {
+          const { restore } = await import('@musterhost/server/backup')
+          report(await restore(env, where))
+        }
+      }),
+    )
+
+  program
+    .command('import-game')
+    .description('Import a file of "muster games export" into the platform of this machine, running or stopped.')
+    .argument('<file>', 'the file: arena.tar')
+    .option('--group <id>', GROUP_TEXT)
+    .option('--name <name>', NAME_TEXT)
+    .action((file: string, options: RestoreOptions) =>
+      onPlatformNode(env, async () => {
+        const { importGameFile } = await import('@musterhost/server/backup/game')
+        report(await importGameFile(env, file, wishOf(options)))
       }),
     )
 
@@ -141,6 +169,10 @@ function addBackupCommands(program: Command, env: Terminal['env']): void {
         report(await copyStored(env, place))
       }),
     )
+}
+
+function wishOf({ game, group, name }: RestoreOptions) {
+  return { game: game ?? null, group_id: group ?? null, name_id: name ?? null }
 }
 
 /** Null: neither is given. */

@@ -1,8 +1,8 @@
 // What the operator sees of the platform: groups, people, regions, processes, jobs, settings, backups and checks.
 import Type from 'typebox'
-import { GroupId, IdentityId, RegionId } from '../ids.ts'
+import { GroupId, Id, IdentityId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Bytes, described, IsCut, object, Timestamp } from '../records.ts'
+import { Bytes, described, IsCut, NameId, object, Timestamp } from '../records.ts'
 import { FindDurations } from './analytics.ts'
 import { QuotaUse } from './quotas.ts'
 import { RegionTier } from './tiers.ts'
@@ -194,7 +194,10 @@ const Restore = object(
   {
     restore_id: Type.String({ format: 'uuid', description: 'Id of the restore.' }),
     backup: Type.String({ description: 'Name of the backup. Example: `2026-11-24T040000Z`.' }),
-    folder: Type.String({ description: 'Data folder of the restored platform.' }),
+    folder: Type.Optional(Type.String({ description: 'Data folder of the restored platform.' })),
+    game: Type.Optional(
+      Type.String({ description: 'The game, where only one was restored: its short name or id in the backup.' }),
+    ),
     node_id: Type.String({ description: 'Node whose disk has the folder.' }),
     begin_ts: Timestamp('When it began.'),
     end_ts: Type.Optional(Timestamp('When it ended. Absent while it is under way.')),
@@ -333,7 +336,9 @@ export const getAdminBackups = operation({
     schedule: Type.Optional(BackupSchedule),
     backups: Type.Array(Backup, { description: 'The last 20 backups, newest first.' }),
     verifications: Type.Array(Verification, { description: 'The last 20 runs of `muster verify`, newest first.' }),
-    restores: Type.Array(Restore, { description: 'The last 20 restores by `admin.restoreBackup`, newest first.' }),
+    restores: Type.Array(Restore, {
+      description: 'The last 20 restores by `admin.restoreBackup` and `admin.restoreGame`, newest first.',
+    }),
   }),
 })
 
@@ -367,6 +372,12 @@ export const listStoredBackups = operation({
   errors: ['BACKUP_UNAVAILABLE'],
 })
 
+const BackupName = Type.String({
+  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z$',
+  description: 'Name of a backup of `admin.listStoredBackups`.',
+  examples: ['2026-11-24T040000Z'],
+})
+
 export const restoreAdminBackup = operation({
   ...defaults,
   id: 'admin.restoreBackup',
@@ -375,17 +386,39 @@ export const restoreAdminBackup = operation({
   summary:
     'Begins to restore a backup into an empty folder on the machine of the api. The platform there starts with MUSTER_DATA, when this one is stopped.',
   body: object({
-    name: Type.String({
-      pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z$',
-      description: 'Name of a backup of `admin.listStoredBackups`.',
-      examples: ['2026-11-24T040000Z'],
-    }),
+    name: BackupName,
     folder: Type.String({
       minLength: 2,
       maxLength: 1_024,
       description: 'Absolute path of a folder that is empty or not there. Example: `/var/lib/muster-restored`.',
       examples: ['/var/lib/muster-restored'],
     }),
+  }),
+  response: object({ restore_id: Type.String({ format: 'uuid', description: 'Id of the restore.' }) }),
+  errors: ['BACKUP_UNAVAILABLE'],
+})
+
+export const restoreGame = operation({
+  ...defaults,
+  id: 'admin.restoreGame',
+  method: 'POST',
+  path: '/admin/backups/restore-game',
+  summary:
+    'Begins to restore one game of a backup into this platform. The game keeps its ids. Refused while the platform has the game; `admin.getBackups` shows the end.',
+  body: object({
+    name: BackupName,
+    game: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Short name or id of the game at the time of the backup. Example: `arena`.',
+      examples: ['arena'],
+    }),
+    group_id: Type.Optional(
+      Id('Id of the group that develops the game here. Default: the same group, which is made where it is missing.'),
+    ),
+    name_id: Type.Optional(
+      described(NameId, 'Short name of the game here, where another game has its name. Default: the same.'),
+    ),
   }),
   response: object({ restore_id: Type.String({ format: 'uuid', description: 'Id of the restore.' }) }),
   errors: ['BACKUP_UNAVAILABLE'],

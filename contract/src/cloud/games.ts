@@ -147,6 +147,25 @@ export const getGameById = operation({
   errors: ['GAME_NOT_FOUND'],
 })
 
+export const exportGame = operation({
+  id: 'games.exportGame',
+  service: 'api',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/export',
+  summary:
+    'Gets a URL for a file with all of a game: namespaces, versions, builds, sites, key-value data, ratings, schedules, analytics. `muster import-game` reads it on another platform. Secrets, tokens and domains are not in it.',
+  role: 'developer',
+  auth: ['admin', 'user', 'cloud'],
+  rate_limit: 'cloud',
+  params,
+  response: object({
+    url: Type.String({
+      description: 'URL of the tar archive, valid for an hour. It needs no credential, so keep it secret.',
+    }),
+  }),
+  errors: ['GAME_NOT_FOUND'],
+})
+
 export const createCloudToken = operation({
   id: 'games.tokens.createCloudToken',
   service: 'api',

@@ -28,6 +28,7 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
 
   'games.matchmaker.exportLobbyLogs': EXPORTS,
   'games.matchmaker.exportMatchmakerLobbyHistory': EXPORTS,
+  'games.exportGame': EXPORTS,
   'groups.exportGroupAuditEvents': EXPORTS,
   'admin.exportAuditEvents': EXPORTS,
 

@@ -21,7 +21,7 @@ import { commandLog, explained, withPlatform, withRepository } from './with.ts'
 export { newBackupKey } from './encryption.ts'
 
 /** What the operator reads, and whether the command succeeded. */
-type Outcome = { lines: string[]; is_good: boolean }
+export type Outcome = { lines: string[]; is_good: boolean }
 
 export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
   const manifest = await onPlatform(env, async (platform) => {
@@ -183,7 +183,7 @@ async function onPlatform<T>(
 export type BackupLocation = string | { repository: string; name: string | null }
 
 /** Fetches a backup of a repository, without its objects, for as long as `work` needs it. */
-async function withBackup<T>(
+export async function withBackup<T>(
   config: Config,
   where: BackupLocation,
   work: (backup: OpenedBackup) => Promise<T>,

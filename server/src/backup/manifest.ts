@@ -9,6 +9,7 @@
 //
 // It is written aside and renamed when it is complete and durable, so a folder of its name is a whole backup. A changed
 // byte shows wherever it is: in a file against its line, in SHA256SUMS as a line that fits no file.
+// A game file (game/) has the same content in one tar archive: the rows and objects of one game, without keys and jobs.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from '../config/start-error.ts'
@@ -42,6 +43,24 @@ export type Manifest = {
   object_count: number
   object_bytes: number
   lacking_objects: LackingObject[]
+  /** In a game file: the only game whose rows it has. */
+  game?: ExportedGame
+}
+
+export type ExportedGame = {
+  game_id: string
+  name_id: string
+  /** What the file does not have, because it belongs to the platform. */
+  left_out: LeftOut
+}
+
+/** `secrets`: names of variables of lobbies. `versions`: names of versions whose config has secrets. The others are numbers. */
+export type LeftOut = {
+  secrets: string[]
+  versions: string[]
+  notice_targets: number
+  domains: string[]
+  tokens: number
 }
 
 export function tableFile(name: string): string {

@@ -45,6 +45,7 @@ export async function restoreBackup(
   const { data_dir, database_url } = config
   const { folder } = backup
   const manifest = await requireSound(backup, now_ms)
+  if (manifest.game !== undefined) throw new StartError(`${backup.label} has one game. "muster import-game" reads it.`)
   const migrations = knownMigrations(manifest.migrations)
   await requireEmptyFolder(data_dir)
   if (database_url !== null) await requireEmptyDatabase(database_url, migrations)
@@ -71,7 +72,7 @@ export async function restoreBackup(
 }
 
 /** What the platform lacked already when it was backed up is no damage of the backup. */
-async function requireSound(backup: OpenedBackup, now_ms: number): Promise<Manifest> {
+export async function requireSound(backup: OpenedBackup, now_ms: number): Promise<Manifest> {
   const { manifest, checks } = await checkBackup(backup, now_ms)
   const lacking = new Set(manifest?.lacking_objects.map(lackingSentence))
   const findings = checks.flatMap((check) => check.findings).filter((finding) => !lacking.has(finding))

@@ -121,7 +121,7 @@ async function writeAll(
 }
 
 /** The first query of the transaction: its snapshot is taken here. */
-async function beginManifest(client: ClientBase, muster_version: string): Promise<Manifest> {
+export async function beginManifest(client: ClientBase, muster_version: string): Promise<Manifest> {
   const { rows } = await client.query<{ moment: Date; postgres_major: number }>(
     "select clock_timestamp() as moment, current_setting('server_version_num')::int / 10000 as postgres_major",
   )

@@ -17,6 +17,10 @@ export function historyUrl(ctx: Context, { game_id, query_start, query_end }: { 
   return presigned(ctx, `/exports/games/${game_id}/export.csv?query_start=${query_start}&query_end=${query_end}&`)
 }
 
+export function gameFileUrl(ctx: Context, game_id: string): string {
+  return presigned(ctx, `/exports/games/${game_id}/game.tar?`)
+}
+
 export function auditUrl(
   ctx: Context,
   { group_id, query_start, query_end }: { group_id: string | null } & Period,

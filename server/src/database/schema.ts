@@ -1254,11 +1254,12 @@ type LobbyUsageTable = { lobby_id: string; namespace_id: string; cpu_cores: numb
 /** Open connections to a lobby through an edge, as of the report `change_seq`. One that is 0 stays for a minute. */
 type LobbyConnectionTable = { edge_id: string; lobby_id: string; connection_count: number; change_seq: number }
 
-/** `node_id`: the node whose disk has the folder. `failure`: a sentence; null while it runs, and when it succeeded. */
+/** `node_id`: the node whose disk has the folder. `game`: only this game was restored, into this platform. `failure`: a sentence; null while it runs, and when it succeeded. */
 type RestoreTable = {
   restore_id: string
   backup: string
-  folder: string
+  folder: string | null
+  game: string | null
   node_id: string
   begin_ts: Date
   end_ts: Date | null

@@ -15,9 +15,9 @@ const SILENCE_MS_MAX = 30_000
 /** The first chunk is read before the head is sent: until then an error has a response, later the body just ends. */
 async function* loggingFaults(
   ctx: Context,
-  begun: IteratorResult<string>,
-  rest: AsyncGenerator<string>,
-): AsyncGenerator<string> {
+  begun: IteratorResult<string | Uint8Array>,
+  rest: AsyncGenerator<string | Uint8Array>,
+): AsyncGenerator<string | Uint8Array> {
   if (begun.done) return
   try {
     yield begun.value

@@ -40,7 +40,7 @@ const ORDER = [
   ...['admin.createSignInLink', 'auth.identity.link.completeVerification'],
   ...['admin.createNodeInvitation', 'admin.revokeNodeInvitation'],
   ...['auth.sessions.end', 'auth.sessions.endOthers'],
-  ...['signInProviders.put', 'signInProviders.delete', 'admin.runBackup', 'admin.restoreBackup'],
+  ...['signInProviders.put', 'signInProviders.delete', 'admin.runBackup', 'admin.restoreBackup', 'admin.restoreGame'],
   ...['identities.updateProfile', 'devices.links.complete', 'devices.links.refuse', 'admin.revokeToken'],
   ...['groups.create', 'groups.updateProfile', 'groups.invites.createInvite', 'groups.invites.consumeInvite'],
   ...['groups.setMemberRole', 'groups.kickMember', 'groups.transferOwnership', 'groups.leave'],
@@ -118,6 +118,7 @@ export async function auditCallsOf(
       body: { ...signInProviderOf(group_id), client_secret: CLIENT_SECRET },
     }),
     'admin.restoreBackup': () => ({ body: { name: '2026-11-24T040000Z', folder: '/nonexistent/restored' } }),
+    'admin.restoreGame': () => ({ body: { name: '2026-11-24T040000Z', game: 'arena' } }),
     'signInProviders.delete': () => ({ params: { provider_name: 'studio' } }),
     'groups.setMemberRole': async () => ({
       params: { group_id, identity_id: await memberOf('developer') },

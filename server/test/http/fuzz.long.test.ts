@@ -71,6 +71,7 @@ const HELD: ReadonlySet<string> = new Set([
   'admin.runBackup',
   'admin.listStoredBackups',
   'admin.restoreBackup',
+  'admin.restoreGame',
   'auth.sessions.end',
   'admin.revokeNodeInvitation',
   'nodes.remove',

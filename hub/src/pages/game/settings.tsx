@@ -1,8 +1,9 @@
-// Settings of a game: its name, its pictures, and its deletion.
+// Settings of a game: its name, its pictures, its export, and its deletion.
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {
   deleteGame,
+  exportGame,
   gameBannerUploadComplete,
   gameBannerUploadPrepare,
   gameLogoUploadComplete,
@@ -14,6 +15,7 @@ import { gameLink, HOME } from '../../links.ts'
 import { ActionDialog } from '../../parts/action-dialog.tsx'
 import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
+import { startDownload } from '../../parts/download.ts'
 import { Notice } from '../../parts/notice.tsx'
 import { Page, Section } from '../../parts/page.tsx'
 import { RenameForm } from '../rename-form.tsx'
@@ -68,6 +70,7 @@ export default function GameSettings() {
       ) : (
         <Notice>Developers and owners of the group change these settings.</Notice>
       )}
+      {may(exportGame) ? <Export /> : null}
       {may(deleteGame) ? (
         <Section title="Delete the game">
           <div className="flex flex-wrap items-center justify-between gap-3 p-4">
@@ -80,6 +83,28 @@ export default function GameSettings() {
       ) : null}
       {is_deleting ? <Delete onClose={() => setDeleting(false)} /> : null}
     </Page>
+  )
+}
+
+function Export() {
+  const { game } = useGame()
+  const input = { params: { game_id: game.game_id } }
+  const run = useChange(exportGame, { onDone: ({ url }) => startDownload(url) })
+  return (
+    <Section title="Export the game">
+      <div className="flex flex-wrap items-center justify-between gap-3 p-4">
+        <p>
+          One file with its namespaces, versions, builds, sites, stored data and analytics, for another platform.
+          Secrets, tokens and domains are not in it.
+        </p>
+        <div className="flex flex-wrap items-center gap-2">
+          <CopyAs operation={exportGame} input={input} muster={`games export ${game.name_id} ${game.name_id}.tar`} />
+          <Button disabled={run.isPending} onClick={() => run.mutate(input)}>
+            Export the game
+          </Button>
+        </div>
+      </div>
+    </Section>
   )
 }
 

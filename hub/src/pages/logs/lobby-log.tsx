@@ -5,6 +5,7 @@ import { call } from '../../api/call.ts'
 import { exportLobbyLogs, getLobbyLogs } from '../../api/operations.gen.ts'
 import { openFeed } from '../../api/socket.ts'
 import { Button } from '../../parts/button.tsx'
+import { startDownload } from '../../parts/download.ts'
 import { Loading } from '../../parts/notice.tsx'
 import { showToast } from '../../toasts.ts'
 import type { LogSource } from './log-store.ts'
@@ -79,10 +80,7 @@ function sourceOf(game_id: string, lobby_id: string, { stream, name, letter }: (
 async function download(game_id: string, lobby_id: string, stream: 'std_out' | 'std_err'): Promise<void> {
   try {
     const { url } = await call(exportLobbyLogs, { params: { game_id, lobby_id }, body: { stream } })
-    const link = document.createElement('a')
-    link.href = url
-    link.download = ''
-    link.click()
+    startDownload(url)
   } catch (error) {
     showToast('bad', error instanceof Error ? error.message : String(error))
   }

@@ -41,7 +41,7 @@ export async function checkBackup({ folder, ...opened }: OpenedBackup, now_ms: n
   if (!files.sound.has(MANIFEST_FILE)) return { manifest: null, checks }
   const manifest = await readManifest(folder)
   checks.push(checkTables(manifest, files), checkObjects(manifest, files), checkVersion(manifest))
-  checks.push(await checkCredentials(folder, now_ms))
+  if (manifest.game === undefined) checks.push(await checkCredentials(folder, now_ms))
   return { manifest, checks }
 }
 

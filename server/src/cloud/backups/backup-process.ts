@@ -1,7 +1,7 @@
 // The api's side of the program of backups: starts it, hands it its work, and reads its reply.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { BackupReply, BackupTask, BackupWork } from '../../backup/program.ts'
+import type { BackupReply, BackupTask, BackupWork, PackTask } from '../../backup/program.ts'
 import type { Context } from '../../context.ts'
 import { readBounded } from '../../flow/read-bounded.ts'
 
@@ -19,19 +19,10 @@ export async function runBackupTask(
   task: BackupTask,
   signal: AbortSignal,
 ): Promise<Exclude<BackupReply, { kind: 'failed' }>> {
-  const env = Object.fromEntries(ENVIRONMENT.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
-  const child = spawn(process.execPath, [PROGRAM], { env, stdio: ['pipe', 'pipe', 'pipe'] })
-  const end = (): void => void child.kill('SIGTERM')
+  const { child, exited, end } = startProgram({ task, config })
   signal.addEventListener('abort', end, { once: true })
   try {
     if (signal.aborted) end()
-    // A process that ends before it has read its work reports so by its exit.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(JSON.stringify({ task, config } satisfies BackupWork))
-    const exited = new Promise<string>((resolve, reject) => {
-      child.once('error', reject)
-      child.once('close', (code, by) => resolve(by === null ? `code ${code}` : by))
-    })
     const [output, errors, how] = await Promise.all([read(child.stdout), read(child.stderr), exited])
     if (output === '') {
       const line = errors.trim().split('\n').at(-1)?.slice(0, LINE_LENGTH_MAX) ?? ''
@@ -45,6 +36,34 @@ export async function runBackupTask(
     signal.removeEventListener('abort', end)
     if (child.exitCode === null) end()
   }
+}
+
+/** The bytes of a game file. Throws an Error where it cannot be made, also after the first bytes. */
+export async function* gameFileBytes({ config, log }: Context, task: PackTask): AsyncGenerator<Uint8Array> {
+  const { child, exited, end } = startProgram({ task, config })
+  const errors = read(child.stderr)
+  try {
+    yield* child.stdout as AsyncIterable<Uint8Array>
+    const how = await exited
+    if (how === 'code 0') return
+    log.warn({ errors: await errors, how }, 'the process of an export failed')
+    throw new Error(`The process of the export ended with ${how}.`)
+  } finally {
+    if (child.exitCode === null) end()
+  }
+}
+
+function startProgram(work: BackupWork) {
+  const env = Object.fromEntries(ENVIRONMENT.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+  const child = spawn(process.execPath, [PROGRAM], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+  // A process that ends before it has read its work reports so by its exit.
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(JSON.stringify(work))
+  const exited = new Promise<string>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, by) => resolve(by === null ? `code ${code}` : by))
+  })
+  return { child, exited, end: (): void => void child.kill('SIGTERM') }
 }
 
 async function read(stream: AsyncIterable<Uint8Array>): Promise<string> {

@@ -7,10 +7,12 @@ import {
   type listStoredBackups,
   type ResponseOf,
   type restoreAdminBackup,
+  type restoreGame,
   validationError,
 } from '@musterhost/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import { lastBackup } from '../../backup/last-backup.ts'
+import type { BackupTask } from '../../backup/program.ts'
 import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -29,7 +31,7 @@ const STOPPED = 'The api stopped meanwhile. Begin again.'
 const LIST_MS_MAX = 60_000
 
 type Recorded = ResponseOf<typeof getAdminBackups>
-type RestoreRow = { restore_id: string; backup: string; folder: string }
+type RestoreRow = { restore_id: string; backup: string; folder: string | null; game: string | null }
 
 export async function findBackups(ctx: Context): Promise<Recorded> {
   const { db } = ctx
@@ -55,8 +57,10 @@ export async function findBackups(ctx: Context): Promise<Recorded> {
       end_ts: timestamp(end_ts),
       ...verification,
     })),
-    restores: restores.map(({ begin_ts, end_ts, failure, ...restore }) => ({
+    restores: restores.map(({ begin_ts, end_ts, failure, folder, game, ...restore }) => ({
       ...restore,
+      ...(folder === null ? {} : { folder }),
+      ...(game === null ? {} : { game }),
       begin_ts: timestamp(begin_ts),
       ...(end_ts === null ? {} : { end_ts: timestamp(end_ts) }),
       ...(failure === null ? {} : { failure }),
@@ -96,6 +100,8 @@ export async function listStored(ctx: Context): Promise<ResponseOf<typeof listSt
   return { backups: names.map((name) => ({ name, create_ts: timeOf(name) })) }
 }
 
+type RestoreTask = Extract<BackupTask, { kind: 'restore' | 'restore_game' }>
+
 /** Restores of this process. */
 export class Restores {
   readonly #ctx: Context
@@ -106,21 +112,41 @@ export class Restores {
     this.#ctx = ctx
   }
 
-  /** Throws BACKUP_UNAVAILABLE and VALIDATION_ERROR. The restore goes on after the call. */
-  async begin(
+  /** Restores the whole platform. Throws BACKUP_UNAVAILABLE and VALIDATION_ERROR. The restore goes on after the call. */
+  beginPlatform(
     ctx: ChangeContext,
     { name, folder }: BodyOf<typeof restoreAdminBackup>,
   ): Promise<{ restore_id: string }> {
     requireTarget(ctx)
     requireFolder(ctx, folder)
+    return this.#begin(ctx, { kind: 'restore', name, folder: resolve(folder) })
+  }
+
+  /** Restores one game into this platform. Throws BACKUP_UNAVAILABLE. The restore goes on after the call. */
+  beginGame(
+    ctx: ChangeContext,
+    { name, game, group_id, name_id }: BodyOf<typeof restoreGame>,
+  ): Promise<{ restore_id: string }> {
+    requireTarget(ctx)
+    return this.#begin(ctx, {
+      ...{ kind: 'restore_game', name },
+      wish: { game, group_id: group_id ?? null, name_id: name_id ?? null },
+    })
+  }
+
+  async #begin(ctx: ChangeContext, task: RestoreTask): Promise<{ restore_id: string }> {
     if (this.#running !== null) {
       const message = 'A restore is under way. Wait for its end.'
       throw new ApiError('BACKUP_UNAVAILABLE', {}, { message })
     }
-    const row = { restore_id: newId(ctx.now()), backup: name, folder: resolve(folder) }
+    const row: RestoreRow = {
+      ...{ restore_id: newId(ctx.now()), backup: task.name },
+      folder: task.kind === 'restore' ? task.folder : null,
+      game: task.kind === 'restore' ? null : task.wish.game,
+    }
     const recorded = recordBegin(ctx, row)
     this.#running = recorded
-      .then(() => this.#restore(row))
+      .then(() => this.#restore(row.restore_id, task))
       // The caller gets the failure of the record.
       .catch(() => undefined)
       .finally(() => {
@@ -130,9 +156,8 @@ export class Restores {
     return { restore_id: row.restore_id }
   }
 
-  async #restore({ restore_id, backup, folder }: RestoreRow): Promise<void> {
+  async #restore(restore_id: string, task: RestoreTask): Promise<void> {
     const ctx = this.#ctx
-    const task = { kind: 'restore', name: backup, folder } as const
     const failure = await runBackupTask(ctx, task, this.#closing.signal).then(
       () => null,
       (error: Error) => (this.#closing.signal.aborted ? STOPPED : error.message),

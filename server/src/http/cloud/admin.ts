@@ -10,6 +10,7 @@ import {
   listStoredBackups,
   type ResponseOf,
   restoreAdminBackup,
+  restoreGame,
   runAdminBackup,
   runAdminChecks,
 } from '@musterhost/contract'
@@ -34,6 +35,7 @@ export const admin = (runChecks: RunChecks, restores: backups.Restores): Impleme
   implement(getAdminBackups, ({ ctx }) => backups.findBackups(ctx)),
   implement(runAdminBackup, ({ ctx }) => backups.beginBackup(ctx)),
   implement(listStoredBackups, ({ ctx }) => backups.listStored(ctx)),
-  implement(restoreAdminBackup, ({ ctx, body }) => restores.begin(ctx, body)),
+  implement(restoreAdminBackup, ({ ctx, body }) => restores.beginPlatform(ctx, body)),
+  implement(restoreGame, ({ ctx, body }) => restores.beginGame(ctx, body)),
   implement(runAdminChecks, () => runChecks()),
 ]

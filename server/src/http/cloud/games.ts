@@ -1,4 +1,5 @@
-import { createCloudToken, createGame, getGameById, getGames, validateGame } from '@musterhost/contract'
+import { createCloudToken, createGame, exportGame, getGameById, getGames, validateGame } from '@musterhost/contract'
+import { exportGame as exportWholeGame } from '../../cloud/games/export.ts'
 import * as cloud from '../../cloud/games/games.ts'
 import * as tokens from '../../cloud/tokens/tokens.ts'
 import { type Implementation, implement } from '../implement.ts'
@@ -16,6 +17,7 @@ export const games = (records: WatchedRecords): Implementation[] => [
       ({ game }) => game.namespaces.map(({ namespace_id }) => namespace_id),
     )
   }),
+  implement(exportGame, ({ ctx, caller, params }) => exportWholeGame(ctx, caller, params.game_id)),
   implement(createCloudToken, ({ ctx, caller, params, body }) =>
     tokens.createCloudToken(ctx, caller, { game_id: params.game_id, lifetime_ms: body?.ttl, name: body?.name }),
   ),
