@@ -16,6 +16,8 @@ const DEPLOY_SCREENS = ['deploy', 'deploy-changed', 'versions', 'diff', 'rollbac
 const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
   allocator: 'It serves until it is ended. allocator.test.ts calls it.',
   'config-schema': 'It prints a file for editors. project.test.ts compares the file with the contract.',
+  'games-export': 'It writes a file. server/test/backup/game.test.ts imports what it writes.',
+  'import-game': 'It needs a file of a game. server/test/backup/game.test.ts imports one.',
   'keys-backup': 'It prints another key each time. backup/schedule.long.test.ts uses one.',
   'matching-import': 'It prints JSON for a version config. matching-import.test.ts reads what it makes.',
   'matching-try': 'It plays a file of players. contract/src/matching/play.test.ts compares the matches.',

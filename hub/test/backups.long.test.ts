@@ -4,8 +4,9 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { createGame, createGroup, deleteGame, getGameById } from '@musterhost/contract'
+import { createGame, createGroup, deleteGame, getGameById, listStoredBackups } from '@musterhost/contract'
 import { newBackupKey, verify } from '../../server/src/backup/command.ts'
+import { until } from '../../server/test/support/until.ts'
 import { isTooWide, violationsOf } from './axe.ts'
 import { dialogCloses, dialogOpens, press, tabTo } from './keyboard-steps.ts'
 import { type OpenHub, openHub, openView, PHONE, signInAsAdmin, type View } from './steps.ts'
@@ -80,6 +81,8 @@ async function restoreOne({ hub, view: { page } }: Scene): Promise<void> {
   const before = await backups.getByText('whole').count()
   await press(page, /^Back up now$/)
   await backups.getByText('whole').nth(before).waitFor()
+  // The rule keeps one backup of a day, and removes the others after the new one is recorded.
+  await until('old backups to be removed', async () => (await client.call(listStoredBackups, {})).backups.length === 1)
   await client.call(deleteGame, { params: { game_id } })
   await press(page, /^List the backups$/)
   await page.getByRole('table', { name: 'Backups of the repository' }).waitFor()

@@ -23,6 +23,7 @@ import { openSecrets } from '../../src/tokens/lobby-credentials.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
+import { runCommand } from './commands.ts'
 import { changeByte, isStartError, query, rowsOf, seatPlayers, temporary } from './steps.ts'
 
 const NONE = { game: null, group_id: null, name_id: null }
@@ -32,18 +33,20 @@ type Scene = { platform: Platform; game: TestGame; beside: TestGame; file: strin
 
 const placeOf = ({ data_dir, ctx }: Platform) => ({ MUSTER_DATA: data_dir, DATABASE_URL: ctx.config.database_url! })
 
-async function exportTo(platform: Platform, game_id: string, file: string): Promise<void> {
-  const { url } = await platform.client.call(exportGame, { params: { game_id } })
-  const address = new URL(url)
-  const response = await fetch(new URL(address.pathname + address.search, platform.api_url))
-  assert.equal(response.status, 200)
-  assert.equal(response.headers.get('content-type'), 'application/x-tar')
-  await writeFile(file, Buffer.from(await response.arrayBuffer()))
+/** As a developer does. */
+async function exportTo({ edge_url, token }: Platform, game_id: string, file: string): Promise<void> {
+  const env = { MUSTER_URL: edge_url, MUSTER_TOKEN: token }
+  const { code, output } = await runCommand(['games', 'export', game_id, file], env)
+  assert.equal(code, 0, output)
+  assert.match(output, /game\.tar has the game game \(\d/)
+  const again = await runCommand(['games', 'export', game_id, file], env)
+  assert.match(again.output, /is there already\. Name a new file/)
+  assert.notEqual(again.code, 0)
 }
 
 /** Two games, each with a build, players, analytics, key-value data, a secret and a schedule. */
 async function prepare(t: TestContext): Promise<Scene> {
-  const platform = await startPlatform(t)
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
   const games: TestGame[] = []
   for (const [index, name] of ['first', 'second'].entries()) {
     const game = await platform.game()
@@ -165,9 +168,10 @@ async function move(t: TestContext, { platform, game, file }: Scene): Promise<vo
   const strange = { ...NONE, name_id: 'moved', group_id: randomUUID() }
   await assert.rejects(importGameFile(place, file, strange), isStartError(/There is no group/))
 
-  const { lines } = await importGameFile(place, file, { ...NONE, name_id: 'moved' })
-  assert.match(lines.join('\n'), /The game moved is here as of/)
-  assert.match(lines.join('\n'), /Set its secrets again .*: PASSWORD_0/)
+  const { code, output } = await runCommand(['import-game', file, '--name', 'moved'], place)
+  assert.equal(code, 0, output)
+  assert.match(output, /The game moved is here as of/)
+  assert.match(output, /Set its secrets again .*: PASSWORD_0/)
   assert.deepEqual(await contentsOf(t, other, game.game_id), await contentsOf(t, platform, game.game_id))
   await play(t, other, game)
   await assert.rejects(importGameFile(place, file, { ...NONE, name_id: 'again' }), isStartError(/has the game already/))

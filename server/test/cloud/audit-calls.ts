@@ -10,6 +10,7 @@ import {
   createSignInLink,
   gameBannerUploadPrepare,
   gameLogoUploadPrepare,
+  getAdminBackups,
   listNoticeDeliveries,
   listSessions,
 } from '@musterhost/contract'
@@ -18,6 +19,7 @@ import type { Call } from '../http/calls.ts'
 
 import { noticeTargetOf, personOf, scheduleOf, signInProviderOf, statusIncidentOf, type World } from '../http/world.ts'
 import { PNG } from '../support/images.ts'
+import { until } from '../support/until.ts'
 import { arrives, newBuild, newSite } from './steps.ts'
 
 /** What the calls send that no log may show, beside tokens and codes. */
@@ -118,7 +120,13 @@ export async function auditCallsOf(
       body: { ...signInProviderOf(group_id), client_secret: CLIENT_SECRET },
     }),
     'admin.restoreBackup': () => ({ body: { name: '2026-11-24T040000Z', folder: '/nonexistent/restored' } }),
-    'admin.restoreGame': () => ({ body: { name: '2026-11-24T040000Z', game: 'arena' } }),
+    'admin.restoreGame': async () => {
+      await until('the restore before to end', async () => {
+        const { restores } = await client.call(getAdminBackups, {})
+        return restores.every(({ end_ts }) => end_ts !== undefined)
+      })
+      return { body: { name: '2026-11-24T040000Z', game: 'arena' } }
+    },
     'signInProviders.delete': () => ({ params: { provider_name: 'studio' } }),
     'groups.setMemberRole': async () => ({
       params: { group_id, identity_id: await memberOf('developer') },
