@@ -78,6 +78,7 @@ async function restoreOne({ hub, view: { page } }: Scene): Promise<void> {
   const { game_id } = await client.call(createGame, { body })
   await page.reload()
   const backups = page.getByRole('table', { name: 'Backups', exact: true })
+  await backups.getByText('whole').first().waitFor()
   const before = await backups.getByText('whole').count()
   await press(page, /^Back up now$/)
   await backups.getByText('whole').nth(before).waitFor()
