@@ -4,7 +4,14 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
-import { createGame, createGroup, deleteGame, getGameById, listStoredBackups } from '@musterhost/contract'
+import {
+  createGame,
+  createGroup,
+  deleteGame,
+  getGameById,
+  listStoredBackups,
+  runAdminBackup,
+} from '@musterhost/contract'
 import { newBackupKey, verify } from '../../server/src/backup/command.ts'
 import { until } from '../../server/test/support/until.ts'
 import { isTooWide, violationsOf } from './axe.ts'
@@ -76,14 +83,15 @@ async function restoreOne({ hub, view: { page } }: Scene): Promise<void> {
   const { group_id } = await client.call(createGroup, { body: { display_name: 'Studio' } })
   const body = { display_name: 'Lost', name_id: 'lost', developer_group_id: group_id }
   const { game_id } = await client.call(createGame, { body })
-  await page.reload()
-  const backups = page.getByRole('table', { name: 'Backups', exact: true })
-  await backups.getByText('whole').first().waitFor()
-  const before = await backups.getByText('whole').count()
-  await press(page, /^Back up now$/)
-  await backups.getByText('whole').nth(before).waitFor()
+  const stored = async () => (await client.call(listStoredBackups, {})).backups.map(({ name }) => name)
+  const [former] = await stored()
+  await client.call(runAdminBackup, {})
   // The rule keeps one backup of a day, and removes the others after the new one is recorded.
-  await until('old backups to be removed', async () => (await client.call(listStoredBackups, {})).backups.length === 1)
+  await until('the next backup to be the only one', async () => {
+    const names = await stored()
+    return names.length === 1 && names[0] !== former
+  })
+  await page.reload()
   await client.call(deleteGame, { params: { game_id } })
   await press(page, /^List the backups$/)
   await page.getByRole('table', { name: 'Backups of the repository' }).waitFor()

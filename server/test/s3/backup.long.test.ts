@@ -2,9 +2,17 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { chmod, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'node:test'
-import { completeUpload } from '@musterhost/contract'
+import {
+  completeUpload,
+  getAdminBackups,
+  getGames,
+  restoreAdminBackup,
+  restoreGame,
+  runAdminBackup,
+} from '@musterhost/contract'
 import { backupInto, backups, copyStored, newBackupKey, restore, verify } from '../../src/backup/command.ts'
 import { StartError } from '../../src/config/start-error.ts'
 import type { S3Client } from '../../src/objects/s3/client.ts'
@@ -12,6 +20,7 @@ import { listFiles } from '../../src/objects/s3/files.ts'
 import { emptyPlatform, temporary } from '../backup/steps.ts'
 import { newGame, type TestGame } from '../cloud/steps.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
 import { BUCKET, clientOf, type S3TestService, s3Settings, startSmallS3 } from './service.ts'
 import { deploySite, filesOf, prepareSite, putBytes, visit } from './steps.ts'
 import { startSwift, swiftObstacle } from './swift.ts'
@@ -173,6 +182,76 @@ if (process.env.SWIFT_BACKUPS === '1') {
     if (obstacle !== null) return t.skip(obstacle)
     await backsUp(t, await startSwift(t))
   })
+}
+
+test('three games are lost with their platform', async (t) => {
+  const service = swiftObstacle() === null ? await startSwift(t) : await startSmallS3(t)
+  const env = {
+    ...s3Settings(service, 'three'),
+    ...{ MUSTER_BACKUP_TO: `s3://${BUCKET}/three-games`, MUSTER_BACKUP_KEY: await newBackupKey() },
+  }
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,edge', env })
+  const hosts: Record<string, string> = {}
+  for (const name of ['first', 'second', 'third']) {
+    const game = await newGame(platform)
+    const host = await deploySite(platform, game, { 'index.html': Buffer.from(name) })
+    hosts[host.split('.')[0]!] = host
+  }
+  const [, second = ''] = Object.keys(hosts)
+  await until('the first backup by the schedule', () => lastBackupOf(platform))
+  await platform.client.call(runAdminBackup, {})
+  const name = await until('a backup of all games', async () => {
+    const { backups: made } = await platform.client.call(getAdminBackups, {})
+    return (made[0]?.object_count ?? 0) === 3 && lastBackupOf(platform)
+  })
+  await platform.close()
+  await rm(platform.data_dir, { recursive: true })
+
+  await t.test('an empty platform restores all, and verify is clean', async (t) => {
+    const folder = await temporary(t)
+    // PostgreSQL of the restored platform runs as another user.
+    await chmod(folder, 0o711)
+    const target = join(folder, 'restored')
+    const empty = await startPlatform(t, { roles: 'api', env })
+    await empty.client.call(restoreAdminBackup, { body: { name, folder: target } })
+    await endOfRestore(empty)
+    const { is_good, lines } = await verify({ ...env, MUSTER_DATA: target }, null)
+    assert.ok(is_good, lines.join('\n'))
+    assert.match(lines.join('\n'), /3 objects/)
+  })
+
+  await t.test('one of them comes back alone in another platform, with its site', async (t) => {
+    const settings = { ...env, MUSTER_OBJECTS: '' }
+    const other = await startPlatform(t, { roles: 'api,matchmaker,edge', env: settings })
+    await other.client.call(restoreGame, { body: { name, game: second } })
+    await endOfRestore(other)
+    const { games } = await other.client.call(getGames, {})
+    assert.deepEqual(
+      games.map(({ name_id }) => name_id),
+      [second],
+    )
+    const served = await until('the edge to know the game', async () => {
+      const response = await visit(other, hosts[second]!, '/')
+      return response.status === 200 && response
+    })
+    assert.equal(served.body.toString(), 'second')
+    const { is_good, lines } = await verify(environmentOf(other, settings), null)
+    assert.ok(is_good, lines.join('\n'))
+  })
+})
+
+/** The name; null: none was recorded yet. */
+async function lastBackupOf({ client }: Platform): Promise<string | null> {
+  const { backups: made } = await client.call(getAdminBackups, {})
+  return made[0]?.folder.split('/').at(-1) ?? null
+}
+
+async function endOfRestore({ client }: Platform): Promise<void> {
+  const restore = await until('the end of the restore', async () => {
+    const { restores } = await client.call(getAdminBackups, {})
+    return restores[0]?.end_ts !== undefined && restores[0]
+  })
+  assert.equal(restore.failure, undefined)
 }
 
 test('backups to a repository in a folder, and stored files move into a bucket', async (t) => {

@@ -51,7 +51,7 @@ export type ImportedGame = {
 
 type SourceGame = { game_id: string; name_id: string; developer_group_id: string }
 
-/** Throws a StartError, and has changed nothing, when the backup is damaged, or the game cannot be imported as wished. */
+/** Throws a StartError, and has changed nothing, when the backup is damaged, or the game cannot be imported as requested. */
 export async function importGame(
   platform: Platform,
   backup: OpenedBackup,
