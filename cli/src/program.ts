@@ -15,6 +15,7 @@ import { addMcpCommand } from './commands/mcp.ts'
 import { addJoinCommand, addNodeCommands } from './commands/nodes.ts'
 import { addNoticeCommands } from './commands/notices.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
+import { addPlayerDataCommands } from './commands/player-data.ts'
 import { addScheduleCommands } from './commands/schedules.ts'
 import {
   addAuditCommand,
@@ -62,6 +63,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addNoticeCommands,
     addScheduleCommands,
     addStatusPageCommands,
+    addPlayerDataCommands,
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,

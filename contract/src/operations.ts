@@ -105,6 +105,7 @@ import {
   testNoticeTarget,
 } from './cloud/notices.ts'
 import { getOverview } from './cloud/overview.ts'
+import { erasePlayerData, exportPlayerData, listErasures } from './cloud/player-data.ts'
 import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
   renameGame,
@@ -435,4 +436,7 @@ export const OPERATIONS: readonly Operation[] = [
   getIdentityRatings,
   exportRatings,
   resetRatings,
+  exportPlayerData,
+  erasePlayerData,
+  listErasures,
 ] as readonly unknown[] as readonly Operation[]

@@ -58,7 +58,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   peers: [...ROOM, 'http', 'matchmaker'],
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv', 'ratings'],
   // Scheduled backups are a program that jobs start.
-  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links', 'backup', 'schedules'],
+  // An erasure deletes entries of a player through the store.
+  cloud: [...ROOM, 'journal', 'analytics', 'audit', 'links', 'backup', 'schedules', 'kv'],
   // When schedules are due: the api shows it, and the matchmaker does it. Backups are due by one, too.
   schedules: ['contract'],
   // The journal folded into facts and roll-ups, and the queries over them.

@@ -29,6 +29,7 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'games.matchmaker.exportLobbyLogs': EXPORTS,
   'games.matchmaker.exportMatchmakerLobbyHistory': EXPORTS,
   'games.exportGame': EXPORTS,
+  'games.playerData.exportPlayerData': EXPORTS,
   'groups.exportGroupAuditEvents': EXPORTS,
   'admin.exportAuditEvents': EXPORTS,
 

@@ -21,6 +21,16 @@ export function gameFileUrl(ctx: Context, game_id: string): string {
   return presigned(ctx, `/exports/games/${game_id}/game.tar?`)
 }
 
+export function playerDataUrl(
+  ctx: Context,
+  { game_id, identity_id, address }: { game_id: string; identity_id: string | null; address: string | null },
+): string {
+  return presigned(
+    ctx,
+    `/exports/games/${game_id}/player.jsonl?identity_id=${identity_id ?? ''}&address=${address ?? ''}&`,
+  )
+}
+
 export function auditUrl(
   ctx: Context,
   { group_id, query_start, query_end }: { group_id: string | null } & Period,

@@ -110,6 +110,7 @@ export type Schema = {
   log_questions: LogQuestionTable
   log_answers: LogAnswerTable
   parties: PartyTable
+  erasures: ErasureTable
   tickets: TicketTable
   kv_entries: KvEntryTable
   kv_usage: KvUsageTable
@@ -1041,6 +1042,17 @@ type AcmeOrderTable = {
   registrable_domain: string
   is_renewal: boolean
   create_ts: Date
+}
+
+/** The erasure of a player. The hashes name the player to this platform only (cloud/player-data/subject.ts). */
+type ErasureTable = {
+  erasure_id: string
+  game_id: string
+  subject_hashes: string[]
+  begin_ts: Date
+  end_ts: Date | null
+  counts: JsonColumn<Record<string, number>>
+  left_over: JsonColumn<{ what: string; until_ts?: string }[]>
 }
 
 /** Players who are seated together; projected like players. An ended one is kept for a while. */

@@ -35,6 +35,7 @@ import { nodeInvitations } from './cloud/node-invitations.ts'
 import { nodes } from './cloud/nodes.ts'
 import { notices } from './cloud/notices.ts'
 import { overview } from './cloud/overview.ts'
+import { player_data } from './cloud/player-data.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
 import { rollouts } from './cloud/rollouts.ts'
@@ -83,6 +84,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...overview,
     ...notices,
     ...schedules,
+    ...player_data,
     ...billing,
     ...audit,
     ...admin(runChecks, restores),

@@ -58,6 +58,7 @@ const ORDER = [
   ...['games.namespaces.setRollout', 'games.namespaces.endRollout'],
   'games.namespaces.updateGameNamespaceExpiry',
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
+  'games.playerData.erasePlayerData',
   ...['games.secrets.setGameSecret', 'games.secrets.removeGameSecret'],
   ...['games.schedules.putSchedule', 'games.schedules.runSchedule', 'games.schedules.deleteSchedule'],
   ...['games.status.putStatusPage', 'games.status.createStatusIncident'],

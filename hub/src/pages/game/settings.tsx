@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {
   deleteGame,
+  erasePlayerData,
   exportGame,
   gameBannerUploadComplete,
   gameBannerUploadPrepare,
@@ -21,6 +22,7 @@ import { Page, Section } from '../../parts/page.tsx'
 import { RenameForm } from '../rename-form.tsx'
 import { PictureForm } from '../uploads/picture.tsx'
 import { useGame, useMay } from './game.ts'
+import { PlayerDataSection } from './player-data.tsx'
 
 export default function GameSettings() {
   const { game } = useGame()
@@ -71,6 +73,7 @@ export default function GameSettings() {
         <Notice>Developers and owners of the group change these settings.</Notice>
       )}
       {may(exportGame) ? <Export /> : null}
+      {may(erasePlayerData) ? <PlayerDataSection /> : null}
       {may(deleteGame) ? (
         <Section title="Delete the game">
           <div className="flex flex-wrap items-center justify-between gap-3 p-4">
