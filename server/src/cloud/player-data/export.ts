@@ -6,7 +6,7 @@ import { wholeLog } from '../../lobby-logs/lobby-logs.ts'
 import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { playerDataUrl } from '../export-urls.ts'
-import { bindSubject, PLAYER_SECTIONS, type Section } from './sections.ts'
+import { bindSubject, PLAYER_SECTIONS, type PlayerSection } from './sections.ts'
 import { findSubject, type PlayerNamed, type PlayerSubject, requireNamed } from './subject.ts'
 
 const PAGE_ROWS_MAX = 200
@@ -42,7 +42,7 @@ export async function* playerDataLines(
   yield line({ section: 'end', note: REST })
 }
 
-async function* sectionLines({ pool }: Context, subject: PlayerSubject, section: Section): AsyncGenerator<string> {
+async function* sectionLines({ pool }: Context, subject: PlayerSubject, section: PlayerSection): AsyncGenerator<string> {
   const { name, select } = section
   yield line({ section: name })
   let after = ''

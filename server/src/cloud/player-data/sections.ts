@@ -2,7 +2,7 @@
 // are members of the subject. A player that is named by an address only has no identity, and matches nothing by it.
 import type { PlayerSubject } from './subject.ts'
 
-export type Section = {
+export type PlayerSection = {
   name: string
   /** Selects `key`, in whose order rows are read, and `row`, as JSON. */
   select: string
@@ -20,7 +20,7 @@ const SETTLED = `remove_ts < $settled`
  * Erased in this order: seats come last, because the others are found by them. Entries of the key-value store are erased through
  * the store, so that its usage stays exact.
  */
-export const PLAYER_SECTIONS: readonly Section[] = [
+export const PLAYER_SECTIONS: readonly PlayerSection[] = [
   {
     name: 'identity',
     select: `select identity_id::text as key, to_jsonb(i) as row from identities i
