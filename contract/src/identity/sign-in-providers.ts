@@ -161,6 +161,7 @@ export const deleteSignInProvider = operation({
   ...admin,
   ...of_provider,
   id: 'signInProviders.delete',
+  confirm: true,
   method: 'DELETE',
   path: `${path}/{provider_name}`,
   summary: 'Removes a provider, and ends the sessions that were opened with it. The users and their memberships stay.',
