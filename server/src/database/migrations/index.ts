@@ -20,6 +20,7 @@ import { statements as signInProviders } from './0117-sign-in-providers.ts'
 import { statements as statusPages } from './0118-status-pages.ts'
 import { statements as schedules } from './0119-schedules.ts'
 import { statements as restores } from './0120-restores.ts'
+import { statements as passkeys } from './0122-passkeys.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -48,4 +49,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0118-status-pages', statements: statusPages },
   { name: '0119-schedules', statements: schedules },
   { name: '0120-restores', statements: restores },
+  { name: '0122-passkeys', statements: passkeys },
 ]
