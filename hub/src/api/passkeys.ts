@@ -1,0 +1,69 @@
+// Passkeys in the browser: made, and used to sign in or to confirm. The browser shows its own dialog and keeps the private key.
+import type { addPasskey as add, BodyOf, completeConfirmation as complete } from '@musterhost/contract'
+import { call, callAnonymously } from './call.ts'
+import { CallError } from './call-error.ts'
+import {
+  addPasskey,
+  completeConfirmation,
+  completePasskeySignIn,
+  startConfirmation,
+  startPasskey,
+  startPasskeySignIn,
+} from './operations.gen.ts'
+
+type NewCredential = BodyOf<typeof add>['credential']
+type UsedCredential = BodyOf<typeof complete>['credential']
+
+/** Whether this browser has passkeys at this address: it needs HTTPS, or localhost. */
+export function hasPasskeys(): boolean {
+  return typeof PublicKeyCredential === 'function' && 'parseRequestOptionsFromJSON' in PublicKeyCredential
+}
+
+/** Throws a CallError, also when the person cancels. */
+export async function makePasskey(name: string): Promise<void> {
+  const { state, options } = await call(startPasskey, {})
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(
+    options as unknown as PublicKeyCredentialCreationOptionsJSON,
+  )
+  const made = await navigator.credentials.create({ publicKey }).catch(explain)
+  await call(addPasskey, { body: { state, name, credential: jsonOf(made) as NewCredential } })
+}
+
+/** Sets the cookie of a new session. Throws a CallError, also when the person cancels. */
+export async function signInByPasskey(): Promise<void> {
+  const { state, options } = await callAnonymously(startPasskeySignIn, {})
+  const credential = await use(options)
+  await callAnonymously(completePasskeySignIn, { body: { state, credential } })
+}
+
+/** Confirms the session for five minutes. Throws a CallError, also when the person cancels. */
+export async function confirmByPasskey(): Promise<void> {
+  const { state, options } = await call(startConfirmation, {})
+  const credential = await use(options)
+  await call(completeConfirmation, { body: { state, credential } })
+}
+
+async function use(options: object): Promise<UsedCredential> {
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options as PublicKeyCredentialRequestOptionsJSON)
+  return jsonOf(await navigator.credentials.get({ publicKey }).catch(explain)) as UsedCredential
+}
+
+function jsonOf(credential: Credential | null): unknown {
+  if (credential instanceof PublicKeyCredential) return credential.toJSON()
+  throw new CallError('PASSKEY_NOT_USED', 'The browser returned no passkey. Try again.')
+}
+
+/** The browser does not say whether the person cancelled, waited too long, or has no passkey here. */
+function explain(error: unknown): never {
+  const name = error instanceof DOMException ? error.name : ''
+  if (name === 'InvalidStateError') {
+    throw new CallError('PASSKEY_NOT_USED', 'This device has a passkey of yours already. Use another device or key.')
+  }
+  if (name === 'NotAllowedError') {
+    throw new CallError(
+      'PASSKEY_NOT_USED',
+      'No passkey was used, so nothing was changed. Press the button to try again.',
+    )
+  }
+  throw new CallError('PASSKEY_NOT_USED', `The browser could not use a passkey: ${String(error)}`)
+}
