@@ -86,7 +86,7 @@ async function deleteGameWith(hub: OpenHub, { page }: View, { session, authentic
   // The person does not prove to be there.
   await session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
   await page.keyboard.press('Enter')
-  await page.getByRole('dialog').getByText('No passkey was used').waitFor()
+  await page.getByRole('dialog').getByText('none was used').waitFor()
   await session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: true })
   await press(page, /^Delete the game/)
   await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor()

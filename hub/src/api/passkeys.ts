@@ -14,6 +14,8 @@ import {
 type NewCredential = BodyOf<typeof add>['credential']
 type UsedCredential = BodyOf<typeof complete>['credential']
 
+const CANCELLED = 'No passkey was used. Press the button to try again.'
+
 /** Whether this browser has passkeys at this address: it needs HTTPS, or localhost. */
 export function hasPasskeys(): boolean {
   return typeof PublicKeyCredential === 'function' && 'parseRequestOptionsFromJSON' in PublicKeyCredential
@@ -25,7 +27,7 @@ export async function makePasskey(name: string): Promise<void> {
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(
     options as unknown as PublicKeyCredentialCreationOptionsJSON,
   )
-  const made = await navigator.credentials.create({ publicKey }).catch(explain)
+  const made = await navigator.credentials.create({ publicKey }).catch(explainAs(CANCELLED))
   await call(addPasskey, { body: { state, name, credential: jsonOf(made) as NewCredential } })
 }
 
@@ -36,16 +38,20 @@ export async function signInByPasskey(): Promise<void> {
   await callAnonymously(completePasskeySignIn, { body: { state, credential } })
 }
 
+const UNCONFIRMED =
+  'This must be confirmed with your passkey, and none was used. Nothing was changed. Press the button to try again.'
+
 /** Confirms the session for five minutes. Throws a CallError, also when the person cancels. */
 export async function confirmByPasskey(): Promise<void> {
   const { state, options } = await call(startConfirmation, {})
-  const credential = await use(options)
+  const credential = await use(options, UNCONFIRMED)
   await call(completeConfirmation, { body: { state, credential } })
 }
 
-async function use(options: object): Promise<UsedCredential> {
+/** `cancelled`: what the person reads when no passkey was used. */
+async function use(options: object, cancelled = CANCELLED): Promise<UsedCredential> {
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options as PublicKeyCredentialRequestOptionsJSON)
-  return jsonOf(await navigator.credentials.get({ publicKey }).catch(explain)) as UsedCredential
+  return jsonOf(await navigator.credentials.get({ publicKey }).catch(explainAs(cancelled))) as UsedCredential
 }
 
 function jsonOf(credential: Credential | null): unknown {
@@ -54,16 +60,13 @@ function jsonOf(credential: Credential | null): unknown {
 }
 
 /** The browser does not say whether the person cancelled, waited too long, or has no passkey here. */
-function explain(error: unknown): never {
-  const name = error instanceof DOMException ? error.name : ''
-  if (name === 'InvalidStateError') {
-    throw new CallError('PASSKEY_NOT_USED', 'This device has a passkey of yours already. Use another device or key.')
+function explainAs(cancelled: string): (error: unknown) => never {
+  return (error) => {
+    const name = error instanceof DOMException ? error.name : ''
+    if (name === 'NotAllowedError') throw new CallError('PASSKEY_NOT_USED', cancelled)
+    if (name === 'InvalidStateError') {
+      throw new CallError('PASSKEY_NOT_USED', 'This device has a passkey of yours already. Use another device or key.')
+    }
+    throw new CallError('PASSKEY_NOT_USED', `The browser could not use a passkey: ${String(error)}`)
   }
-  if (name === 'NotAllowedError') {
-    throw new CallError(
-      'PASSKEY_NOT_USED',
-      'No passkey was used, so nothing was changed. Press the button to try again.',
-    )
-  }
-  throw new CallError('PASSKEY_NOT_USED', `The browser could not use a passkey: ${String(error)}`)
 }
