@@ -195,7 +195,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   },
   PASSKEY_REFUSED: {
     cause:
-      'The challenge was used before or is older than five minutes, the passkey is not known here or does not sign in, or its signature, its page or its counter is wrong. The message says what, and `metadata.reason` is for programs.',
+      'The challenge was used before or is older than five minutes. Or the passkey is not known here, or only confirms. Or its signature, its page or its counter is wrong. The message says what, and `metadata.reason` is for programs.',
     remedy: 'Begin again. When it fails again, sign in another way, remove the passkey and add it again.',
     command: post('/auth/identity/passkey/start', undefined, null),
   },
