@@ -186,7 +186,7 @@ export const startPasskey = operation({
   confirm: true,
   summary: 'Begins to add a passkey to the caller, who has logged in. The browser makes it with the options.',
   response: object({ state: State, options: CreationOptions }),
-  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_LIMIT_REACHED'],
+  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_LIMIT_REACHED', 'API_FORBIDDEN'],
 })
 
 export const addPasskey = operation({
@@ -197,7 +197,7 @@ export const addPasskey = operation({
   summary: 'Adds the passkey that the browser made with the options of `auth.passkeys.start`.',
   body: object({ state: State, name: Name, credential: Registration }),
   response: object({ passkey: Passkey }),
-  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_LIMIT_REACHED', 'PASSKEY_REFUSED'],
+  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_LIMIT_REACHED', 'PASSKEY_REFUSED', 'API_FORBIDDEN'],
 })
 
 export const renamePasskey = operation({
@@ -229,7 +229,7 @@ export const startConfirmation = operation({
   path: '/auth/confirmation/start',
   summary: 'Begins a confirmation of the calling session with a passkey.',
   response: request,
-  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_NOT_FOUND'],
+  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_NOT_FOUND', 'API_FORBIDDEN'],
 })
 
 export const completeConfirmation = operation({
@@ -240,7 +240,7 @@ export const completeConfirmation = operation({
   summary: 'Confirms the calling session for five minutes, with what the passkey signed.',
   body: object({ state: State, credential: Assertion }),
   response: object({ until_ts: Timestamp('Until when operations that destroy ask no more.') }),
-  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_REFUSED'],
+  errors: ['PASSKEY_UNAVAILABLE', 'PASSKEY_REFUSED', 'API_FORBIDDEN'],
 })
 
 const anyone = { service: 'api', auth: ['anyone'], rate_limit: 'cloud' } as const
