@@ -348,7 +348,7 @@ test('a passkey of an administrator ends with the access token, and one of a pro
   const ada = await logIn(platform, mail, 'ada@example.com')
   const session_id = platform.ctx.keys.verify(ada.token, platform.ctx.now())
   assert.ok(session_id.kind === 'user')
-  // As if a provider had opened the session; providers.test.ts does that with a real one.
+  // As the sign-in with a provider leaves the session.
   await platform.ctx.db
     .updateTable('user_sessions')
     .set({ provider_id: '00000000-0000-7000-8000-000000000000' })
