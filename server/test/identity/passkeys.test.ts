@@ -328,8 +328,8 @@ async function signInByLink(platform: Platform) {
   return say(platform, completeLinkVerification, { link }, hub(platform))
 }
 
-test('a passkey of an administrator ends with the access token, and one of a provider confirms only', async (t) => {
-  const { platform, mail } = await open(t)
+test('a passkey of an administrator ends with the access token', async (t) => {
+  const { platform } = await open(t)
   const device = new Authenticator(originOf(platform))
   const { cookie } = await signInByLink(platform)
   await add(await clientOf(platform, cookie), device)
@@ -344,21 +344,6 @@ test('a passkey of an administrator ends with the access token, and one of a pro
   await createClient({ url: platform.api_url, token: second }).call(revokeToken, { params: { token_id } })
   assert.equal((await failureOf(admin.call(listAuditEvents, { query: {} }))).code, 'TOKEN_REVOKED')
   refused(await signIn(platform, device), 'not_for_sign_in', /access token .* was revoked/)
-
-  const ada = await logIn(platform, mail, 'ada@example.com')
-  const session_id = platform.ctx.keys.verify(ada.token, platform.ctx.now())
-  assert.ok(session_id.kind === 'user')
-  // As the sign-in with a provider leaves the session.
-  await platform.ctx.db
-    .updateTable('user_sessions')
-    .set({ provider_id: '00000000-0000-7000-8000-000000000000' })
-    .where('session_id', '=', session_id.session_id)
-    .execute()
-  const of_provider = new Authenticator(originOf(platform))
-  const passkey = await add(ada.client, of_provider)
-  assert.equal(passkey.signs_in, false)
-  refused(await signIn(platform, of_provider), 'not_for_sign_in', /provider/)
-  await confirm(ada.client, of_provider)
 })
 
 test('without log-in by e-mail a passkey still signs in, and an administrator removes lost ones', async (t) => {
