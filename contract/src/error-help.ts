@@ -207,7 +207,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   },
   CONFIRMATION_REQUIRED: {
     cause:
-      'The operation destroys something. You have a passkey, and the session was not confirmed with it in the last five minutes.',
+      'The operation destroys something, or gives the right to. You have a passkey, and the session was not confirmed with it in the last five minutes.',
     remedy:
       'Confirm with your passkey: the hub asks for it. A program uses a cloud token or an access token, which are not asked.',
     command: post('/auth/confirmation/start'),

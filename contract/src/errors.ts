@@ -43,7 +43,7 @@ export const ERRORS = {
   CONFIRMATION_REQUIRED: {
     status: 403,
     message:
-      'This destroys something, so it must be confirmed with a passkey. Confirm with `auth.confirmation.start`, and repeat the call within five minutes.',
+      'This destroys something or gives the right to, so it must be confirmed with a passkey. Confirm with `auth.confirmation.start`, and repeat the call within five minutes.',
   },
   SIGN_IN_LINK_INVALID: { status: 401, message: 'The sign-in link is unknown, was used, or has expired.' },
   TOKEN_NOT_FOUND: { status: 404, message: 'There is no such token.' },

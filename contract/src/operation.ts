@@ -57,7 +57,7 @@ export type Operation<
   /** Whether a repeated call without that header has no further effect, whatever calls come between. */
   repeatable: boolean
   /**
-   * Whether it destroys, or changes who may confirm. A person with a passkey must have confirmed with it in the last five minutes.
+   * Whether it destroys, or gives that right to another person or key. A person with a passkey must have confirmed with it in the last five minutes.
    * Tokens of machines, and people without a passkey, are not asked.
    */
   confirm: boolean

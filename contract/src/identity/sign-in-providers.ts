@@ -143,6 +143,7 @@ export const listSignInProviders = operation({
 export const putSignInProvider = operation({
   ...admin,
   id: 'signInProviders.put',
+  confirm: true,
   method: 'PUT',
   path: `${path}/{provider_name}`,
   summary:
