@@ -14,6 +14,7 @@ import { addLoginCommands } from './commands/login.ts'
 import { addMcpCommand } from './commands/mcp.ts'
 import { addJoinCommand, addNodeCommands } from './commands/nodes.ts'
 import { addNoticeCommands } from './commands/notices.ts'
+import { addPasskeyCommands } from './commands/passkeys.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
 import { addPlayerDataCommands } from './commands/player-data.ts'
 import { addScheduleCommands } from './commands/schedules.ts'
@@ -76,6 +77,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addNodeCommands,
     addPlatformCommands,
     addSignInProviderCommands,
+    addPasskeyCommands,
     addAllocatorCommand,
     addDoctorCommand,
     addCompletionCommand,

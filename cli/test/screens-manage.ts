@@ -234,6 +234,12 @@ const SETTINGS: readonly ManageStep[] = [
     },
   },
   {
+    name: 'passkeys-remove',
+    args: () => ['passkeys', 'remove', '00000000-0000-7000-8000-000000000000'],
+    types: agrees,
+    piped: () => ['passkeys', 'remove', '00000000-0000-7000-8000-000000000000', '--yes'],
+  },
+  {
     name: 'notices-set',
     args: () => ['notices', 'set', 'mail', '--kind', 'email', '--to', 'ada@example.com', '--events', 'players_record'],
   },

@@ -183,6 +183,35 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'List your sessions, and use an id from the list.',
     command: get('/auth/sessions'),
   },
+  PASSKEY_NOT_FOUND: {
+    cause: 'The passkey was removed, belongs to another person, or you have none.',
+    remedy: 'List your passkeys, and use an id from the list.',
+    command: get('/auth/passkeys'),
+  },
+  PASSKEY_LIMIT_REACHED: {
+    cause: 'A person may have 10 passkeys.',
+    remedy: 'Remove a passkey that you no longer use, at the page `/account`.',
+    command: get('/auth/passkeys'),
+  },
+  PASSKEY_REFUSED: {
+    cause:
+      'The challenge was used before or is older than five minutes. Or the passkey is not known here, or only confirms. Or its signature, its page or its counter is wrong. The message says what, and `metadata.reason` is for programs.',
+    remedy: 'Begin again. When it fails again, sign in another way, remove the passkey and add it again.',
+    command: post('/auth/identity/passkey/start', undefined, null),
+  },
+  PASSKEY_UNAVAILABLE: {
+    cause:
+      'Browsers allow passkeys only for a host name with HTTPS, and for `localhost`. The address of the hub follows from `MUSTER_DOMAIN_MAIN` and `MUSTER_PUBLIC_SCHEME`.',
+    remedy: 'Serve the hub under a host name with HTTPS. Until then, sign in another way.',
+    command: get('/cloud/bootstrap', null),
+  },
+  CONFIRMATION_REQUIRED: {
+    cause:
+      'The operation destroys something, or gives the right to. You have a passkey, and the session was not confirmed with it in the last five minutes.',
+    remedy:
+      'Confirm with your passkey: the hub asks for it. A program uses a cloud token or an access token, which are not asked.',
+    command: post('/auth/confirmation/start'),
+  },
   SIGN_IN_LINK_INVALID: {
     cause: 'A sign-in link is good once, for an hour, and while the access token of its maker is valid.',
     remedy: 'Create a new link, and open it within an hour.',

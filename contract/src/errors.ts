@@ -33,6 +33,18 @@ export const ERRORS = {
   TOKEN_REFRESH_NOT_FOUND: { status: 401, message: 'There is no session, or it has ended: log in again.' },
   TOKEN_REVOKED: { status: 401, message: 'The token has been revoked.' },
   SESSION_NOT_FOUND: { status: 404, message: 'You have no such session, or it has ended.' },
+  PASSKEY_NOT_FOUND: { status: 404, message: 'You have no such passkey.' },
+  PASSKEY_LIMIT_REACHED: { status: 400, message: 'You have 10 passkeys, which is the maximum. Remove one first.' },
+  PASSKEY_REFUSED: { status: 400, message: 'The passkey was not accepted.' },
+  PASSKEY_UNAVAILABLE: {
+    status: 400,
+    message: 'Passkeys need HTTPS and a host name, or `localhost`. The hub of this platform has another address.',
+  },
+  CONFIRMATION_REQUIRED: {
+    status: 403,
+    message:
+      'This destroys something or gives the right to, so it must be confirmed with a passkey. Confirm with `auth.confirmation.start`, and repeat the call within five minutes.',
+  },
   SIGN_IN_LINK_INVALID: { status: 401, message: 'The sign-in link is unknown, was used, or has expired.' },
   TOKEN_NOT_FOUND: { status: 404, message: 'There is no such token.' },
   /** 400, because a player token in a body is data and not the credential of the caller. */

@@ -26,6 +26,7 @@ const CREDENTIAL_ERRORS: readonly ErrorCode[] = [
   'API_FORBIDDEN',
 ]
 
+const CONFIRM_ERRORS: readonly ErrorCode[] = ['CONFIRMATION_REQUIRED']
 const ROLE_ERRORS: readonly ErrorCode[] = ['GROUP_INSUFFICIENT_PERMISSIONS']
 
 const CALLERS: Record<CallerKind, string> = {
@@ -65,6 +66,7 @@ export function errorsOf(operation: Operation): ErrorCode[] {
       ...(hasBody(operation) ? BODY_ERRORS : []),
       ...(is_open ? [] : CREDENTIAL_ERRORS),
       ...(operation.role === null ? [] : ROLE_ERRORS),
+      ...(operation.confirm ? CONFIRM_ERRORS : []),
     ]),
   ]
 }
@@ -110,6 +112,7 @@ function describe(operation: Operation): OpenapiOperation {
     description: [
       `May be called by: ${operation.auth.map((kind) => CALLERS[kind]).join('; ')}.`,
       ...(operation.role === null ? [] : [`A user needs at least the role ${operation.role} in the group.`]),
+      ...(operation.confirm ? ['A person with a passkey confirms with it first.'] : []),
       ...(aliases === '' ? [] : [`Also at ${aliases}.`]),
     ].join(' '),
     tags: [sectionOf(operation).name],

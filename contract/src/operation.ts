@@ -56,6 +56,11 @@ export type Operation<
   idempotent: boolean
   /** Whether a repeated call without that header has no further effect, whatever calls come between. */
   repeatable: boolean
+  /**
+   * Whether it destroys, or gives that right to another person or key. A person with a passkey must have confirmed with it in the last five minutes.
+   * Tokens of machines, and people without a passkey, are not asked.
+   */
+  confirm: boolean
   params: Params
   query: Query
   body: Body
@@ -83,6 +88,7 @@ export function operation<
     document: null,
     idempotent: false,
     repeatable: false,
+    confirm: false,
     params: NO_MEMBERS as unknown as P,
     query: NO_MEMBERS as unknown as Q,
     body: NO_BODY as unknown as B,

@@ -151,6 +151,18 @@ import {
   refreshIdentityToken,
   startEmailVerification,
 } from './identity/login.ts'
+import {
+  addPasskey,
+  completeConfirmation,
+  completePasskeySignIn,
+  listPasskeys,
+  removePasskey,
+  removePasskeysOf,
+  renamePasskey,
+  startConfirmation,
+  startPasskey,
+  startPasskeySignIn,
+} from './identity/passkeys.ts'
 import { getSelfProfile, updateProfile, validateProfile } from './identity/profile.ts'
 import {
   completeLinkVerification,
@@ -348,6 +360,16 @@ export const OPERATIONS: readonly Operation[] = [
   deleteSignInProvider,
   checkSignInIssuer,
   createSignInLink,
+  listPasskeys,
+  startPasskey,
+  addPasskey,
+  renamePasskey,
+  removePasskey,
+  startConfirmation,
+  completeConfirmation,
+  startPasskeySignIn,
+  completePasskeySignIn,
+  removePasskeysOf,
   createGameVersion,
   validateGameVersion,
   reserveVersionName,

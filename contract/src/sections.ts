@@ -19,6 +19,15 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Log in by a provider',
     description: 'Log-in of people with an account elsewhere, by OpenID Connect.',
   },
+  'auth.identity.passkey': {
+    name: 'Log in by passkey',
+    description: 'Log-in of people with a passkey alone, by WebAuthn.',
+  },
+  'auth.passkeys': { name: 'Own passkeys', description: 'The passkeys with which a person signs in and confirms.' },
+  'auth.confirmation': {
+    name: 'Confirmation',
+    description: 'A second confirmation, with a passkey, before operations that destroy.',
+  },
   signInProviders: {
     name: 'Providers of sign-ins',
     description: 'Where people sign in with an account elsewhere, and which roles their groups there give.',

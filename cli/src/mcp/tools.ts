@@ -8,8 +8,9 @@ import { sectionOf } from '@musterhost/contract/sections'
 const CALLERS = new Set(['admin', 'user', 'cloud', 'anyone'])
 /** Members whose value is a credential, or an address that is one. */
 const SECRET = /^code$|(?:^|_)(?:token|secret|secret_key|password|presigned_requests?|device_link_url)$/
-/** Logins and their providers, files behind an address that is a credential, and values of secrets. Their responses name no token. */
-const CREDENTIALS = /^auth\.identity\.|^devices\.|\.export([A-Z]|$)|\.setGameSecret$|^signInProviders\.put$/
+/** Logins and their providers, uses of passkeys, files behind an address that is a credential, and values of secrets. Their responses name no token. */
+const CREDENTIALS =
+  /^auth\.identity\.|^auth\.confirmation\.|^auth\.passkeys\.(?:start|add)$|^devices\.|\.export([A-Z]|$)|\.setGameSecret$|^signInProviders\.put$/
 const HIDDEN = '[hidden]'
 
 type Schema = { type?: string; properties?: Record<string, unknown>; required?: readonly string[] }

@@ -17,6 +17,7 @@ const defaults = {
 export const deleteGroup = operation({
   ...defaults,
   id: 'groups.delete',
+  confirm: true,
   path: '/group/groups/{group_id}',
   summary: 'Deletes a group. Refused with `IN_USE` while the group has games.',
   role: 'owner',
@@ -28,6 +29,7 @@ export const deleteGroup = operation({
 export const deleteGame = operation({
   ...defaults,
   id: 'games.deleteGame',
+  confirm: true,
   path: '/cloud/games/{game_id}',
   summary:
     'Deletes a game with everything in it. Refused with `IN_USE` while a namespace has lobbies or a version that is not empty.',
@@ -40,6 +42,7 @@ export const deleteGame = operation({
 export const deleteGameNamespace = operation({
   ...defaults,
   id: 'games.namespaces.deleteGameNamespace',
+  confirm: true,
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
   summary: 'Deletes a namespace. Refused with `IN_USE` while it has lobbies.',
   params: object({ game_id: GameId, namespace_id: NamespaceId }),

@@ -95,6 +95,7 @@ export const listGameNamespaceTokensDevelopment = operation({
 export const revokeGameNamespaceTokenDevelopment = operation({
   ...defaults,
   id: 'games.namespaces.revokeGameNamespaceTokenDevelopment',
+  confirm: true,
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/{token_id}',
   summary: 'Revokes a development token. Repeating it changes nothing.',

@@ -87,6 +87,7 @@ export const leaveGroup = operation({
 export const transferGroupOwnership = operation({
   ...defaults,
   id: 'groups.transferOwnership',
+  confirm: true,
   method: 'POST',
   path: '/group/groups/{group_id}/transfer-owner',
   summary: 'Makes a member the owner. The previous owner becomes a developer.',

@@ -174,6 +174,7 @@ export const cancelNodeDrain = operation({
 export const removeNode = operation({
   ...defaults,
   id: 'nodes.remove',
+  confirm: true,
   path: '/nodes/remove',
   summary:
     'Removes a node, and revokes the certificate of one that has joined. It is refused while the node runs lobbies, unless `force` is set.',

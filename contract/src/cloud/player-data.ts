@@ -70,6 +70,7 @@ export const exportPlayerData = operation({
 export const erasePlayerData = operation({
   ...defaults,
   id: 'games.playerData.erasePlayerData',
+  confirm: true,
   method: 'POST',
   path: `${path}/erase`,
   summary:

@@ -51,6 +51,7 @@ export const listGameCloudTokens = operation({
 export const revokeGameCloudToken = operation({
   ...defaults,
   id: 'games.tokens.revokeCloudToken',
+  confirm: true,
   method: 'DELETE',
   path: '/cloud/games/{game_id}/tokens/cloud/{token_id}',
   summary: 'Revokes a cloud token. The platform refuses it within a second. A repeated call changes nothing.',
@@ -76,6 +77,7 @@ export const listGameNamespaceTokensPublic = operation({
 export const revokeGameNamespaceTokenPublic = operation({
   ...defaults,
   id: 'games.namespaces.revokeGameNamespaceTokenPublic',
+  confirm: true,
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public/{token_id}',
   summary:
@@ -88,6 +90,7 @@ export const revokeGameNamespaceTokenPublic = operation({
 
 export const revokeToken = operation({
   id: 'admin.revokeToken',
+  confirm: true,
   service: 'api',
   method: 'DELETE',
   path: '/admin/tokens/{token_id}',

@@ -19,6 +19,11 @@ export const SessionSummary = object(
         description: 'User-Agent header of its last use. Absent in old sessions, and for clients without one.',
       }),
     ),
+    passkey_name: Type.Optional(
+      Type.String({
+        description: 'Name of the passkey that opened it. Absent: it was opened in another way. Example: `Laptop`.',
+      }),
+    ),
   },
   'A session of a person.',
 )

@@ -143,6 +143,7 @@ export const listSignInProviders = operation({
 export const putSignInProvider = operation({
   ...admin,
   id: 'signInProviders.put',
+  confirm: true,
   method: 'PUT',
   path: `${path}/{provider_name}`,
   summary:
@@ -161,6 +162,7 @@ export const deleteSignInProvider = operation({
   ...admin,
   ...of_provider,
   id: 'signInProviders.delete',
+  confirm: true,
   method: 'DELETE',
   path: `${path}/{provider_name}`,
   summary: 'Removes a provider, and ends the sessions that were opened with it. The users and their memberships stay.',

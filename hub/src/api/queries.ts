@@ -12,6 +12,7 @@ import { useCallback, useMemo } from 'react'
 import { showToast } from '../toasts.ts'
 import { call, type Input } from './call.ts'
 import { CallError } from './call-error.ts'
+import { confirmed } from './confirmed.ts'
 import type { Described } from './describe.ts'
 
 /** Repeats of a read that failed for a passing reason. */
@@ -87,11 +88,11 @@ export type ChangeOptions<O extends Operation> = {
   shows_errors?: boolean
 }
 
-/** Runs a change. Afterwards every read on the page is repeated, so nothing old stays visible. */
+/** Runs a change, with a passkey where the platform asks for one. Afterwards every read on the page is repeated, so nothing old stays visible. */
 export function useChange<O extends Operation>(operation: Described<O>, options: ChangeOptions<O> = {}) {
   const client = useQueryClient()
   return useMutation<ResponseOf<O>, CallError, Input<O>>({
-    mutationFn: (input) => call(operation, input),
+    mutationFn: (input) => confirmed(() => call(operation, input)),
     async onSuccess(response, input) {
       const { done } = options
       if (done !== undefined) showToast('good', typeof done === 'function' ? done(response) : done)

@@ -23,6 +23,9 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'uploads.listStoredContents': LOOK_UPS,
   'auth.identity.provider.start':
     'It makes secrets for one browser and stores nothing. The sign-in that follows is audited.',
+  'auth.identity.passkey.start': 'It makes a challenge and stores nothing. The log-in that follows is audited.',
+  'auth.passkeys.start': 'It makes a challenge and stores nothing. The addition that follows is audited.',
+  'auth.confirmation.start': 'It makes a challenge and stores nothing. The confirmation that follows is audited.',
   'signInProviders.check': 'It reads the configuration of an issuer and changes nothing.',
   'admin.runChecks': 'It examines the platform and changes nothing.',
 

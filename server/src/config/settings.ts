@@ -406,7 +406,7 @@ export const SETTINGS = {
     doc: 'Who may create groups. public: every user; private: administrators only.',
   }),
   MUSTER_LOGIN_EMAIL: choice(['on', 'off'], 'on', {
-    doc: 'Whether people may log in with a code by e-mail. off: only with a provider of sign-ins, a sign-in link, or an access token.',
+    doc: 'Whether people may log in with a code by e-mail. off: only with a provider of sign-ins, a passkey, a sign-in link, or an access token.',
   }),
   MUSTER_SMTP_URL: text('', {
     is_secret: true,

@@ -30,6 +30,7 @@ export type Schema = {
   sign_in_links: SignInLinkTable
   sign_in_providers: SignInProviderTable
   provider_accounts: ProviderAccountTable
+  passkeys: PasskeyTable
   spent_sign_ins: { state_hash: Buffer; expire_ts: Date }
   email_verifications: EmailVerificationTable
   group_members: GroupMemberTable
@@ -443,6 +444,26 @@ type UserSessionTable = {
   is_admin: Generated<boolean>
   /** No refresh extends it beyond this time. */
   end_by_ts: Optional<Date>
+  /** The passkey that opened it, also after its removal; null: another way to log in. */
+  passkey_id: Optional<string>
+  /** When the person last confirmed with a passkey, or signed in with one. */
+  confirm_ts: Optional<Date>
+}
+
+/** `credential_id`, `public_key`: of the authenticator; the key in COSE. `sign_count`: its counter at the last use; 0: it has none. */
+type PasskeyTable = {
+  passkey_id: string
+  user_id: string
+  credential_id: Buffer
+  public_key: Buffer
+  sign_count: number
+  transports: string[]
+  name: string
+  /** The access token behind the session that added it: when it is revoked, the passkey signs in no more. */
+  access_token_id: string | null
+  signs_in: boolean
+  create_ts: Date
+  use_ts: Optional<Date>
 }
 
 type Optional<T> = ColumnType<T | null, T | null | undefined, T | null>

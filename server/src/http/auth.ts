@@ -1,7 +1,9 @@
 // Authenticates the caller: by the bearer token of the Authorization header or, for a game's web page, by the Origin that
-// stands for its namespace's public token. The contract lists the callers of an operation; only this file checks it.
+// stands for its namespace's public token. The contract lists the callers of an operation, and whether a person confirms it; only
+// this file checks both.
 import { ApiError, type CallerKind, type Operation } from '@musterhost/contract'
 import type { Context } from '../context.ts'
+import { requireConfirmation } from '../identity/passkeys/confirmation.ts'
 import { requireSession } from '../identity/sessions.ts'
 import type { Caller } from '../tokens/caller.ts'
 
@@ -81,13 +83,15 @@ function namesOf({ identity_id, namespace_id }: { identity_id: string; namespace
 
 /** An administrator who has logged in is an administrator wherever the operation admits them, otherwise a user. */
 async function callerOfSession(ctx: Context, operation: Operation, session_id: string): Promise<Caller> {
-  const { auth, role } = operation
+  const { auth, role, confirm } = operation
   if (!auth.includes('user') && !auth.includes('admin')) throw forbidden('user', operation)
   const { user_id, admin_name } = await requireSession(ctx, session_id)
-  if (admin_name !== null && auth.includes('admin')) {
+  const is_admin = admin_name !== null && auth.includes('admin')
+  if (!is_admin && !auth.includes('user')) throw forbidden('user', operation)
+  if (confirm) await requireConfirmation(ctx, session_id)
+  if (is_admin) {
     return { kind: 'admin', name: admin_name, user_id, session_id }
   }
-  if (!auth.includes('user')) throw forbidden('user', operation)
   return { kind: 'user', user_id, role, session_id }
 }
 

@@ -49,6 +49,7 @@ import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { login } from './identity/login.ts'
+import { passkeys } from './identity/passkeys.ts'
 import { profile } from './identity/profile.ts'
 import { sessions } from './identity/sessions.ts'
 import { signInProviders } from './identity/sign-in-providers.ts'
@@ -78,6 +79,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...tiers,
     ...login(askProvider, loadSignInWork),
     ...signInProviders(loadSignInWork),
+    ...passkeys,
     ...sessions,
     ...devices(device_links),
     ...groups(records),

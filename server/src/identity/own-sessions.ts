@@ -14,23 +14,28 @@ export async function listSessions(ctx: Context, caller: Person): Promise<{ sess
   if (user_id === null) return { sessions: [] }
   const rows = await ctx.db
     .selectFrom('user_sessions')
-    .select(['session_id', 'create_ts', 'refresh_ts', 'expire_ts', 'client_ip', 'user_agent'])
-    .where('user_id', '=', user_id)
+    .leftJoin('passkeys', 'passkeys.passkey_id', 'user_sessions.passkey_id')
+    .select(['session_id', 'user_sessions.create_ts', 'refresh_ts', 'expire_ts', 'client_ip', 'user_agent'])
+    .select('passkeys.name as passkey_name')
+    .where('user_sessions.user_id', '=', user_id)
     .where('end_ts', 'is', null)
     .where('expire_ts', '>', new Date(ctx.now()))
     .orderBy('refresh_ts', 'desc')
     .orderBy('session_id', 'desc')
     .limit(SESSIONS_MAX)
     .execute()
-  const sessions = rows.map(({ session_id, create_ts, refresh_ts, expire_ts, client_ip, user_agent }) => ({
-    session_id,
-    create_ts: create_ts.toISOString(),
-    refresh_ts: refresh_ts.toISOString(),
-    expire_ts: expire_ts.toISOString(),
-    is_current: session_id === caller.session_id,
-    ...(client_ip === null ? {} : { client_ip }),
-    ...(user_agent === null ? {} : { user_agent }),
-  }))
+  const sessions = rows.map(
+    ({ session_id, create_ts, refresh_ts, expire_ts, client_ip, user_agent, passkey_name }) => ({
+      session_id,
+      create_ts: create_ts.toISOString(),
+      refresh_ts: refresh_ts.toISOString(),
+      expire_ts: expire_ts.toISOString(),
+      is_current: session_id === caller.session_id,
+      ...(client_ip === null ? {} : { client_ip }),
+      ...(user_agent === null ? {} : { user_agent }),
+      ...(passkey_name === null ? {} : { passkey_name }),
+    }),
+  )
   return { sessions }
 }
 

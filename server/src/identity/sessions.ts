@@ -33,13 +33,22 @@ type ProviderSession = {
   lifetime_ms: number
 }
 
-type NewSession = { user_id: string; access_token_id: string | null; device: Device; provider?: ProviderSession }
+type NewSession = {
+  user_id: string
+  access_token_id: string | null
+  device: Device
+  provider?: ProviderSession
+  passkey_id?: string
+}
 
-/** `access_token_id`: the access token that opened it; null when a code or a provider did. `device`: from where it is opened. */
+/**
+ * `access_token_id`: the access token that opened it, or with which the passkey was added; null when a code or a provider opened
+ * it. `device`: from where it is opened. A session that a passkey opens counts as confirmed.
+ */
 export async function openSession(
   ctx: Context,
   trx: Transaction<Schema>,
-  { user_id, access_token_id, device, provider }: NewSession,
+  { user_id, access_token_id, device, provider, passkey_id }: NewSession,
 ): Promise<UserSession> {
   const now = ctx.now()
   const session_id = newId(now)
@@ -55,6 +64,7 @@ export async function openSession(
       expire_ts: new Date(now + lifetime_ms),
       ...columnsOf(device),
       ...(provider === undefined ? {} : providerColumns(provider, now)),
+      ...(passkey_id === undefined ? {} : { passkey_id, confirm_ts: new Date(now) }),
     })
     .execute()
   await trx

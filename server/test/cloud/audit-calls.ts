@@ -41,7 +41,7 @@ const ORDER = [
   ...['auth.identity.accessToken.completeVerification', 'auth.tokens.refreshIdentityToken'],
   ...['admin.createSignInLink', 'auth.identity.link.completeVerification'],
   ...['admin.createNodeInvitation', 'admin.revokeNodeInvitation'],
-  ...['auth.sessions.end', 'auth.sessions.endOthers'],
+  ...['auth.sessions.end', 'auth.sessions.endOthers', 'admin.removePasskeys'],
   ...['signInProviders.put', 'signInProviders.delete', 'admin.runBackup', 'admin.restoreBackup', 'admin.restoreGame'],
   ...['identities.updateProfile', 'devices.links.complete', 'devices.links.refuse', 'admin.revokeToken'],
   ...['groups.create', 'groups.updateProfile', 'groups.invites.createInvite', 'groups.invites.consumeInvite'],

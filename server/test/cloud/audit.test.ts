@@ -73,8 +73,14 @@ test('the audit log', async (t) => {
   await t.test('refusals are recorded with their caller, and a flood is counted', () => countRefusals(platform, world))
 })
 
-/** These need the process of a lobby, or a provider. cloud/lobbies/far-logs.test.ts and identity/providers.test.ts test their events. */
-const WITH_OTHERS = ['games.matchmaker.writeLobbyInput', 'auth.identity.provider.complete']
+/**
+ * These need the process of a lobby, a provider or an authenticator. cloud/lobbies/far-logs.test.ts, identity/providers.test.ts and
+ * identity/passkeys.test.ts test their events.
+ */
+const WITH_OTHERS = [
+  ...['games.matchmaker.writeLobbyInput', 'auth.identity.provider.complete', 'auth.identity.passkey.complete'],
+  ...['auth.passkeys.add', 'auth.passkeys.rename', 'auth.passkeys.remove', 'auth.confirmation.complete'],
+]
 
 async function walkContract(platform: Platform, world: World): Promise<void> {
   const calls = await auditCallsOf(world)

@@ -96,6 +96,17 @@ export const TABLE: Record<string, Row> = {
   'signInProviders.put': OPERATOR,
   'signInProviders.delete': OPERATOR,
   'signInProviders.check': OPERATOR,
+  'auth.identity.passkey.start': ANYONE,
+  'auth.identity.passkey.complete': ANYONE,
+  'auth.passkeys.list': PEOPLE,
+  // A token belongs to no session.
+  'auth.passkeys.start': { ...PEOPLE, admin: 'API_FORBIDDEN' },
+  'auth.passkeys.add': { ...PEOPLE, admin: 'API_FORBIDDEN' },
+  'auth.passkeys.rename': PEOPLE,
+  'auth.passkeys.remove': PEOPLE,
+  'auth.confirmation.start': { ...PEOPLE, admin: 'API_FORBIDDEN' },
+  'auth.confirmation.complete': { ...PEOPLE, admin: 'API_FORBIDDEN' },
+  'admin.removePasskeys': OPERATOR,
   'auth.sessions.list': PEOPLE,
   'auth.sessions.end': PEOPLE,
   'auth.sessions.endOthers': PEOPLE,
@@ -340,6 +351,13 @@ export const IN_THE_WAY: Record<string, ErrorCode> = {
   // The call has no cookie of a sign-in.
   'auth.identity.provider.complete': 'SIGN_IN_FAILED',
   'signInProviders.delete': 'SIGN_IN_PROVIDER_NOT_FOUND',
+  // The calls have no challenge and no passkey.
+  'auth.identity.passkey.complete': 'PASSKEY_REFUSED',
+  'auth.passkeys.add': 'PASSKEY_REFUSED',
+  'auth.passkeys.rename': 'PASSKEY_NOT_FOUND',
+  'auth.passkeys.remove': 'PASSKEY_NOT_FOUND',
+  'auth.confirmation.start': 'PASSKEY_NOT_FOUND',
+  'auth.confirmation.complete': 'PASSKEY_REFUSED',
   // The platform has no place for backups.
   'admin.runBackup': 'BACKUP_UNAVAILABLE',
   'admin.listStoredBackups': 'BACKUP_UNAVAILABLE',

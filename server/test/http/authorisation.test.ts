@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import {
   createCloudToken,
@@ -131,6 +132,8 @@ test('what is not there and what is not yours get one answer', async (t) => {
     new_owner_identity_id: stranger.user_id,
     token_id: tokenOf(world.tokens.other_cloud).token_id,
     session_id: stranger.session_id,
+    passkey_id: await foreignPasskey(platform, stranger.user_id),
+    user_id: stranger.user_id,
     schedule_id: await foreignSchedule(platform, other),
     incident_id: (
       await platform.client.call(createStatusIncident, { params: { game_id: other.game_id }, body: statusIncidentOf() })
@@ -154,6 +157,16 @@ test('what is not there and what is not yours get one answer', async (t) => {
   assert.ok(tried > 300, String(tried))
   assert.equal(await dump(platform), before)
 })
+
+async function foreignPasskey({ ctx }: Platform, user_id: string): Promise<string> {
+  const passkey_id = randomUUID()
+  const credential = { credential_id: Buffer.from(passkey_id), public_key: Buffer.alloc(1), transports: [] }
+  await ctx.db
+    .insertInto('passkeys')
+    .values({ passkey_id, user_id, ...credential, name: 'x', sign_count: 0, signs_in: true, create_ts: new Date() })
+    .execute()
+  return passkey_id
+}
 
 async function foreignSchedule({ client }: Platform, other: TestGame): Promise<string> {
   const body = scheduleOf(other)

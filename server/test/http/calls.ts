@@ -90,6 +90,16 @@ function peopleCalls(world: World): Record<string, Call> {
     'auth.identity.provider.list': {},
     'auth.identity.provider.start': { params: { provider_name: 'unknown' }, body: {} },
     'auth.identity.provider.complete': { params: { provider_name: 'unknown' }, body: { state: 'unknown' } },
+    'auth.identity.passkey.start': {},
+    'auth.identity.passkey.complete': { body: assertionBody() },
+    'auth.passkeys.list': {},
+    'auth.passkeys.start': {},
+    'auth.passkeys.add': { body: registrationBody() },
+    'auth.passkeys.rename': { params: { passkey_id: UNKNOWN_ID }, body: { name } },
+    'auth.passkeys.remove': { params: { passkey_id: UNKNOWN_ID } },
+    'auth.confirmation.start': {},
+    'auth.confirmation.complete': { body: assertionBody() },
+    'admin.removePasskeys': { params: { user_id: UNKNOWN_ID } },
     'signInProviders.list': {},
     'signInProviders.put': { params: { provider_name: 'studio' }, body: signInProviderOf(group_id) },
     'signInProviders.delete': { params: { provider_name: 'unknown' } },
@@ -115,6 +125,19 @@ function peopleCalls(world: World): Record<string, Call> {
     'admin.revokeToken': { params: { token_id: UNKNOWN_ID } },
     'groups.delete': { params: { group_id } },
   }
+}
+
+const CREDENTIAL = { id: 'AAAA', rawId: 'AAAA', type: 'public-key', clientExtensionResults: {} } as const
+
+/** As a browser sends it, for a challenge that no platform made. */
+function assertionBody(): object {
+  const response = { clientDataJSON: 'AAAA', authenticatorData: 'AAAA', signature: 'AAAA', userHandle: 'AAAA' }
+  return { state: 'unknown', credential: { ...CREDENTIAL, response } }
+}
+
+function registrationBody(): object {
+  const response = { clientDataJSON: 'AAAA', attestationObject: 'AAAA', transports: ['internal'] }
+  return { state: 'unknown', name: 'Laptop', credential: { ...CREDENTIAL, response } }
 }
 
 /** Games, and their versions, builds, sites and uploads. */

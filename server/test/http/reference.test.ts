@@ -230,6 +230,8 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     INVITATION_ID: unknown,
     TOKEN_ID: unknown,
     SESSION_ID: unknown,
+    PASSKEY_ID: unknown,
+    USER_ID: unknown,
     IDENTITY_ID: unknown,
     NEW_OWNER_IDENTITY_ID: unknown,
     VERIFICATION_ID: unknown,

@@ -3,8 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  addPasskey,
   type BodyOf,
   checkSignInIssuer,
+  completeConfirmation,
+  completePasskeySignIn,
   completeProviderSignIn,
   createSignInLink,
   deleteSignInProvider,
@@ -18,7 +21,11 @@ import {
   listSignInProviders,
   type Operation,
   putSignInProvider,
+  removePasskey,
+  startConfirmation,
   startEmailVerification,
+  startPasskey,
+  startPasskeySignIn,
   startProviderSignIn,
 } from '@musterhost/contract'
 import { type Client, createClient } from '@musterhost/contract/client'
@@ -27,6 +34,7 @@ import { newId } from '../../src/ids.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
 import { failureOf } from '../support/refusal.ts'
 import { until } from '../support/until.ts'
+import { Authenticator } from './authenticator.ts'
 import { Browser, CLIENT_ID, CLIENT_SECRET, type OidcAccount, type OidcServer, startOidcServer } from './oidc-server.ts'
 import { hub, refresh } from './people.ts'
 
@@ -139,6 +147,7 @@ test('people sign in with a provider of OpenID Connect', async (t) => {
   oidc.accounts.set('ada', ADA)
   await t.test('an administrator checks an issuer, and sets a provider whose secret no operation returns', setProvider)
   await t.test('a person signs in, and gets the role of a group of the provider', getRole)
+  await t.test('a passkey of a person of a provider confirms, and does not sign in', confirmOnly)
   await t.test('with MUSTER_LOGIN_EMAIL=off no code is sent, and the sign-in page offers none', refuseCodes)
   await t.test('the role follows the groups at each sign-in, and leaves with them', followGroups)
   await t.test('a membership that a person made stays', keepMembership)
@@ -186,6 +195,24 @@ async function setProvider(): Promise<void> {
   await put()
   const refused = await failureOf(put({ groups_claim: undefined }))
   assert.match(refused.message, /groups_claim/)
+}
+
+async function confirmOnly(): Promise<void> {
+  const ada = await signIn('ada')
+  const device = new Authenticator(hub_url())
+  const adding = await ada.client.call(startPasskey, {})
+  const made = { state: adding.state, name: 'Laptop', credential: device.create(adding.options) }
+  const { passkey } = await ada.client.call(addPasskey, { body: made })
+  assert.equal(passkey.signs_in, false)
+  const begun = await createClient({ url: platform.api_url }).call(startPasskeySignIn, { body: {} })
+  const used = { state: begun.state, credential: device.get(begun.options) }
+  const { status, body } = await ask(completePasskeySignIn, used)
+  assert.deepEqual([status, (body.metadata as { reason?: string }).reason], [400, 'not_for_sign_in'])
+  assert.match(String(body.message), /Sign in with the provider/)
+  const asking = await ada.client.call(startConfirmation, {})
+  const confirmed = { state: asking.state, credential: device.get(asking.options) }
+  await ada.client.call(completeConfirmation, { body: confirmed })
+  await ada.client.call(removePasskey, { params: { passkey_id: passkey.passkey_id } })
 }
 
 async function getRole(): Promise<void> {

@@ -1,4 +1,4 @@
-// The person's own page: the name, the ways to sign in, and the sessions.
+// The person's own page: the name, the ways to sign in, the passkeys and the sessions.
 import { useState } from 'react'
 import { updateProfile } from '../../api/operations.gen.ts'
 import { useChange } from '../../api/queries.ts'
@@ -9,6 +9,7 @@ import { Facts, Page, Section } from '../../parts/page.tsx'
 import { Instant } from '../../parts/time.tsx'
 import { SignOutButton } from '../../shell/layout.tsx'
 import { useProfile } from '../../shell/person.tsx'
+import { Passkeys } from './passkeys.tsx'
 import { Sessions } from './sessions.tsx'
 
 export default function Account() {
@@ -29,6 +30,7 @@ export default function Account() {
             />
           </Section>
           <Name display_name={profile.data.identity.display_name} />
+          <Passkeys />
           <Sessions />
           <p className="flex flex-wrap gap-4 sm:hidden">
             <a href="/docs">Docs</a>

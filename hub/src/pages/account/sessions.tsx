@@ -31,7 +31,7 @@ export function Sessions() {
     },
     { id: 'address', is_secondary: true, title: 'Address', cell: ({ client_ip }) => client_ip ?? '' },
     { id: 'used', title: 'Last used', cell: ({ refresh_ts }) => <Ago ts={refresh_ts} /> },
-    { id: 'created', is_secondary: true, title: 'Signed in', cell: ({ create_ts }) => <Ago ts={create_ts} /> },
+    { id: 'created', is_secondary: true, title: 'Signed in', cell: signedIn },
     {
       id: 'actions',
       title: 'Actions',
@@ -68,6 +68,15 @@ export function Sessions() {
         />
       )}
     </Section>
+  )
+}
+
+function signedIn({ create_ts, passkey_name }: OpenSession) {
+  return (
+    <>
+      <Ago ts={create_ts} />
+      {passkey_name === undefined ? null : ` with ${passkey_name}`}
+    </>
   )
 }
 

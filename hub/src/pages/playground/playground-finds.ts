@@ -2,6 +2,7 @@
 import type { BodyOf, findLobby as find, ResponseOf } from '@musterhost/contract'
 import { call, callWithToken } from '../../api/call.ts'
 import { CallError } from '../../api/call-error.ts'
+import { confirmed } from '../../api/confirmed.ts'
 import {
   createCloudToken,
   createGameNamespaceTokenPublic,
@@ -39,7 +40,9 @@ export async function findAsPlayer(ids: Ids, body: FindBody): Promise<FindOutcom
     return await findWith(token, body)
   } finally {
     const { tokens: after } = await call(listGameNamespaceTokensPublic, { params: ids })
-    await revokeNew(before, after, (token_id) => call(revokeGameNamespaceTokenPublic, { params: { ...ids, token_id } }))
+    await revokeNew(before, after, (token_id) =>
+      confirmed(() => call(revokeGameNamespaceTokenPublic, { params: { ...ids, token_id } })),
+    )
   }
 }
 
@@ -59,7 +62,10 @@ export async function findAsBackend(
     }
   } finally {
     const { tokens: after } = await call(listGameCloudTokens, { params })
-    await revokeNew(before, after, (token_id) => call(revokeGameCloudToken, { params: { ...params, token_id } }))
+    // The token revokes itself: a person with a passkey would have to confirm.
+    await revokeNew(before, after, (token_id) =>
+      callWithToken(revokeGameCloudToken, { params: { ...params, token_id } }, token),
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-// Sign-in: with a provider, by a code from an e-mail, by a link that works once, or by the operator's access token.
+// Sign-in: with a passkey, with a provider, by a code from an e-mail, by a link that works once, or by the operator's access token.
 import { useLocation, useRouter } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
 import { callAnonymously } from '../../api/call.ts'
@@ -16,6 +16,7 @@ import { TextField } from '../../parts/fields.tsx'
 import { Failure, Loading } from '../../parts/notice.tsx'
 import { useSession } from '../../shell/person.tsx'
 import { SignInFrame } from './frame.tsx'
+import { PasskeyButton } from './passkey-button.tsx'
 import { ProviderButtons } from './provider-buttons.tsx'
 import { Turnstile } from './turnstile.tsx'
 import { openSession, useStep } from './use-step.ts'
@@ -41,6 +42,7 @@ export default function SignIn() {
         ) : null
       ) : (
         <>
+          <PasskeyButton />
           <ProviderButtons />
           {bootstrap.login_methods.email ? (
             <EmailForm site_key={bootstrap.captcha.turnstile?.site_key ?? null} />

@@ -42,7 +42,11 @@ export async function* playerDataLines(
   yield line({ section: 'end', note: REST })
 }
 
-async function* sectionLines({ pool }: Context, subject: PlayerSubject, section: PlayerSection): AsyncGenerator<string> {
+async function* sectionLines(
+  { pool }: Context,
+  subject: PlayerSubject,
+  section: PlayerSection,
+): AsyncGenerator<string> {
   const { name, select } = section
   yield line({ section: name })
   let after = ''

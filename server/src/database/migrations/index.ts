@@ -21,6 +21,7 @@ import { statements as statusPages } from './0118-status-pages.ts'
 import { statements as schedules } from './0119-schedules.ts'
 import { statements as restores } from './0120-restores.ts'
 import { statements as erasures } from './0121-erasures.ts'
+import { statements as passkeys } from './0122-passkeys.ts'
 import { statements as restoredGames } from './0123-restored-games.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
@@ -51,5 +52,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0119-schedules', statements: schedules },
   { name: '0120-restores', statements: restores },
   { name: '0121-erasures', statements: erasures },
+  { name: '0122-passkeys', statements: passkeys },
   { name: '0123-restored-games', statements: restoredGames },
 ]

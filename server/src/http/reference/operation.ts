@@ -73,11 +73,12 @@ function callers({ auth, role }: Operation): string[] {
   })
 }
 
-function notes({ aliases, idempotent, rate_limit }: Operation): Html[] {
+function notes({ aliases, idempotent, confirm, rate_limit }: Operation): Html[] {
   const rate = RATES[rate_limit]
   return [
     ...(aliases.length === 0 ? [] : [html`Also at ${aliases.map((path) => html`<code>${path}</code> `)}`]),
     ...(idempotent ? [html`Accepts an <code>Idempotency-Key</code> header, so that a retry is safe.`] : []),
+    ...(confirm ? [html`A person with a passkey confirms with it first, within five minutes before the call.`] : []),
     ...(rate === null ? [] : [html`${rate}`]),
   ]
 }

@@ -1,7 +1,7 @@
 // A sign-in with a provider, by the authorization code flow with PKCE. `start` makes the secrets of the flow and seals them in a
 // cookie, so that nothing is stored for a person who does not come back, and no other browser can complete it. `complete` takes
 // the cookie once: the hash of its state is stored until the flow would have expired.
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { ApiError, type BodyOf, type completeProviderSignIn } from '@musterhost/contract'
 import {
   authorizationCodeGrantRequest,
@@ -20,6 +20,7 @@ import {
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Context } from '../../context.ts'
 import { type Device, openSession, type UserSession } from '../sessions.ts'
+import { spendState } from '../spent-sign-ins.ts'
 import { userOfAccount } from './accounts.ts'
 import { isIncomplete, type PersonClaims, type Rights, rightsOf } from './claims.ts'
 import { explainFailure, signInFailure } from './failures.ts'
@@ -31,8 +32,6 @@ import { type Provider, redirectUrl, requireProvider, secretOf } from './rows.ts
 const FLOW_MS_MAX = 10 * 60_000
 const SECRET_BYTES = 32
 const PURPOSE = 'sign-in flow'
-/** Expired states that one sign-in removes: more than it adds. */
-const REMOVED_MAX = 100
 /** Characters of a subject, as OpenID Connect allows. */
 const SUBJECT_LENGTH_MAX = 255
 const HOME = '/'
@@ -85,7 +84,9 @@ export async function complete(
 ): Promise<{ session: UserSession; to: string }> {
   const flow = readFlow(ctx, cookie)
   requireState(flow, returned)
-  await spend(ctx, flow)
+  if (!(await spendState(ctx, flow))) {
+    throw signInFailure('state', 'This address was used before. It signs in once. Begin again.')
+  }
   const provider = await requireProvider(ctx.db, name)
   if (provider.provider_id !== flow.provider_id || provider.issuer !== flow.issuer) {
     throw signInFailure(
@@ -137,29 +138,6 @@ function requireState({ state }: Flow, returned: Returned): void {
   const [own, shown] = [Buffer.from(state), Buffer.from(returned.state ?? '')]
   if (own.length === shown.length && timingSafeEqual(own, shown)) return
   throw signInFailure('state', 'The address does not belong to the sign-in that this browser began. Begin again.')
-}
-
-/** Throws SIGN_IN_FAILED when the state was spent before. */
-async function spend(ctx: Context, { state, expire_ms }: Flow): Promise<void> {
-  const state_hash = hash('sha256', state, 'buffer')
-  const { numInsertedOrUpdatedRows } = await ctx.db
-    .insertInto('spent_sign_ins')
-    .values({ state_hash, expire_ts: new Date(expire_ms) })
-    .onConflict((conflict) => conflict.column('state_hash').doNothing())
-    .executeTakeFirst()
-  if (numInsertedOrUpdatedRows === 0n) {
-    throw signInFailure('state', 'This address was used before. It signs in once. Begin again.')
-  }
-  const expired = ctx.db
-    .selectFrom('spent_sign_ins')
-    .select('state_hash')
-    .where('expire_ts', '<', new Date(ctx.now()))
-    .orderBy('expire_ts')
-    .limit(REMOVED_MAX)
-    // Two sign-ins at once would wait for each other's rows.
-    .forUpdate()
-    .skipLocked()
-  await ctx.db.deleteFrom('spent_sign_ins').where('state_hash', 'in', expired).execute()
 }
 
 /** Exchanges the code, and checks what the provider signed: nonce, issuer, audience, times and signature. */
