@@ -87,7 +87,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
           command.error('error: name the backup: muster restore FOLDER, or muster restore --from REPOSITORY')
         else if (options.game !== undefined) {
           const { restoreGame } = await import('@musterhost/server/backup/game')
-          report(await restoreGame(env, where, wishOf(options)))
+          report(await restoreGame(env, where, choiceOf(options)))
         } else if (options.group !== undefined || options.name !== undefined)
           command.error('error: --group and --name belong to --game')
         else {
@@ -106,7 +106,7 @@ export function addPlatformCommands(program: Command, { env }: Terminal): void {
     .action((file: string, options: RestoreOptions) =>
       onPlatformNode(env, async () => {
         const { importGameFile } = await import('@musterhost/server/backup/game')
-        report(await importGameFile(env, file, wishOf(options)))
+        report(await importGameFile(env, file, choiceOf(options)))
       }),
     )
 
@@ -171,7 +171,7 @@ function addBackupCommands(program: Command, env: Terminal['env']): void {
     )
 }
 
-function wishOf({ game, group, name }: RestoreOptions) {
+function choiceOf({ game, group, name }: RestoreOptions) {
   return { game: game ?? null, group_id: group ?? null, name_id: name ?? null }
 }
 

@@ -33,7 +33,7 @@ export const Erasure = object(
     left: Type.Array(
       object(
         {
-          what: Type.Enum(['lobby_logs', 'journal', 'audit_events', 'captcha_clients', 'backups'], {
+          what: Type.Enum(['lobby_logs', 'journal', 'audit_events', 'captcha_clients', 'parties', 'backups'], {
             description: 'What still has data of the player.',
           }),
           until_ts: Type.Optional(Timestamp('When the last of it is removed. Absent: settings do not say.')),
@@ -74,8 +74,9 @@ export const erasePlayerData = operation({
   method: 'POST',
   path: `${path}/erase`,
   summary:
-    'Erases the data of a player of the game, and records it. Refused while the player has a seat. It may be repeated.',
-  role: 'developer',
+    'Erases the data of a player of the game, and records it. Refused until 15 minutes after the end of the last seat. It may be repeated.',
+  auth: ['admin', 'user'],
+  role: 'owner',
   params,
   body: object(subject),
   response: object({ erasure: Erasure }),

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
 import { StartError } from '../config/start-error.ts'
 import type { KeepRule } from '../text/keep-rule.ts'
-import { type GameWish, importGame } from './game/import-game.ts'
+import { type GameChoice, importGame } from './game/import-game.ts'
 import { packGame } from './game/pack-game.ts'
 import { listBackups, openBackup, type Repository } from './repository.ts'
 import { restoreBackup } from './restore.ts'
@@ -22,7 +22,7 @@ export type BackupTask =
   | { kind: 'list' }
   | { kind: 'restore'; name: string; folder: string }
   /** Into the platform that runs. */
-  | { kind: 'restore_game'; name: string; wish: GameWish }
+  | { kind: 'restore_game'; name: string; choice: GameChoice }
 export type PackTask = { kind: 'pack_game'; game_id: string }
 export type BackupWork = { task: BackupTask | PackTask; config: Config }
 export type BackupReply =
@@ -84,7 +84,7 @@ async function carryOut(task: BackupTask, { config, keep, repository, work_folde
   if (task.kind === 'restore_game') {
     const backup = await openBackup(repository, task.name, join(work_folder, 'backup'))
     const options = { now: Date.now, log: commandLog() }
-    await withPlatform(config, (platform) => importGame(platform, backup, task.wish, options))
+    await withPlatform(config, (platform) => importGame(platform, backup, task.choice, options))
     return { kind: 'restored' }
   }
   const round = await withPlatform(config, (platform) =>

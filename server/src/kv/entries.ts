@@ -21,7 +21,7 @@ import { createKeyQueue, type KeyQueue } from '../database/key-queue.ts'
 import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import { type Prepared, prepare } from '../text/json-text.ts'
 import { CHANNELS } from '../wire/channels.ts'
-import { requireBatch, requireKey, requireKeys } from './keys.ts'
+import { requireBatch, requireKey, requireKeys, topicOf } from './keys.ts'
 import { indexOf, readDirectory, readEntries, readIndex, readRevisions, type StoredEntry } from './reads.ts'
 import { deleteEntries, requireEntry, writeEntries } from './writes.ts'
 
@@ -148,10 +148,6 @@ export class Kv {
     if ((await this.#waiting.until(topics, check, () => gone.aborted, gone)) !== 'busy') return
     throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
   }
-}
-
-function topicOf(namespace_id: string, key: string): string {
-  return `${namespace_id} ${key}`
 }
 
 function entryText({ key, value }: StoredEntry): string {

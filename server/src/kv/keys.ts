@@ -41,3 +41,8 @@ export function requireBatch(batch: readonly unknown[], path: readonly string[],
   if (batch.length <= count_max) return
   throw new ApiError('KV_BATCH_TOO_LARGE', { path, count: batch.length, count_max })
 }
+
+/** The payload of the channel `kv`, for watches of the key. */
+export function topicOf(namespace_id: string, key: string): string {
+  return `${namespace_id} ${key}`
+}

@@ -207,19 +207,19 @@ async function bringBack(t: TestContext, { platform, game, beside }: Scene): Pro
   const folder = join(await temporary(t), 'whole')
   await backup(place, folder)
   const before = await contentsOf(t, platform, game.game_id)
-  const wish = { ...NONE, game: game.name_id }
-  await assert.rejects(restoreGame(place, folder, wish), isStartError(/has the game already/))
+  const choice = { ...NONE, game: game.name_id }
+  await assert.rejects(restoreGame(place, folder, choice), isStartError(/has the game already/))
   await assert.rejects(restoreGame(place, folder, NONE), isStartError(/has several games/))
   await assert.rejects(restoreGame(place, folder, { ...NONE, game: 'unknown' }), isStartError(/has no game unknown/))
 
   const other = await startPlatform(t)
   const target = placeOf(other)
-  await restoreGame(target, folder, wish)
+  await restoreGame(target, folder, choice)
   assert.deepEqual(await contentsOf(t, other, game.game_id), before)
   const games = await query(t, target.DATABASE_URL, 'select game_id from games')
   assert.ok(!games.some(({ game_id }) => game_id === beside.game_id))
   await deleteFrom(other, game)
-  const { lines } = await restoreGame(target, folder, wish)
+  const { lines } = await restoreGame(target, folder, choice)
   assert.match(lines.join('\n'), /Its group is Developers/)
   assert.deepEqual(await contentsOf(t, other, game.game_id), before)
   const secrets = await openSecrets(other.ctx.pool, other.ctx.seals, game)

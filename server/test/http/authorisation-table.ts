@@ -298,7 +298,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.exportLobbyLogs': GAME_DEVELOPERS,
   'games.exportGame': GAME_DEVELOPERS,
   'games.playerData.exportPlayerData': GAME_DEVELOPERS,
-  'games.playerData.erasePlayerData': GAME_DEVELOPERS,
+  'games.playerData.erasePlayerData': { ...GROUP_OWNER, stranger: 'GAME_NOT_FOUND' },
   'games.playerData.listErasures': GAME,
   'games.matchmaker.exportMatchmakerLobbyHistory': GAME,
   'games.namespaces.logs.listNamespaceLobbies': GAME,

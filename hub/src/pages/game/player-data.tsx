@@ -11,7 +11,7 @@ import { TextField } from '../../parts/fields.tsx'
 import { Badge, Pending } from '../../parts/notice.tsx'
 import { Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
-import { useGame } from './game.ts'
+import { useGame, useMay } from './game.ts'
 
 /** As ids are written. */
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -23,6 +23,7 @@ function subjectOf(text: string): { identity_id: string } | { address: string } 
 
 export function PlayerDataSection() {
   const { game } = useGame()
+  const may = useMay()
   const params = { game_id: game.game_id }
   const [player, setPlayer] = useState('')
   const [is_erasing, setErasing] = useState(false)
@@ -51,9 +52,11 @@ export function PlayerDataSection() {
             >
               Export the data
             </Button>
-            <Button kind="danger" disabled={!is_named} onClick={() => setErasing(true)}>
-              Erase the data
-            </Button>
+            {may(erasePlayerData) ? (
+              <Button kind="danger" disabled={!is_named} onClick={() => setErasing(true)}>
+                Erase the data
+              </Button>
+            ) : null}
           </div>
         </div>
       </Section>

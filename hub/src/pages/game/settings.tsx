@@ -3,8 +3,8 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {
   deleteGame,
-  erasePlayerData,
   exportGame,
+  exportPlayerData,
   gameBannerUploadComplete,
   gameBannerUploadPrepare,
   gameLogoUploadComplete,
@@ -73,7 +73,7 @@ export default function GameSettings() {
         <Notice>Developers and owners of the group change these settings.</Notice>
       )}
       {may(exportGame) ? <Export /> : null}
-      {may(erasePlayerData) ? <PlayerDataSection /> : null}
+      {may(exportPlayerData) ? <PlayerDataSection /> : null}
       {may(deleteGame) ? (
         <Section title="Delete the game">
           <div className="flex flex-wrap items-center justify-between gap-3 p-4">

@@ -7,19 +7,19 @@ import { type BackupLocation, type Outcome, withBackup } from '../command.ts'
 import type { LeftOut } from '../manifest.ts'
 import { counted, inMegabytes } from '../report.ts'
 import { commandLog, withPlatform } from '../with.ts'
-import { type GameWish, type ImportedGame, importGame } from './import-game.ts'
+import { type GameChoice, type ImportedGame, importGame } from './import-game.ts'
 import { unpackGame } from './unpack-game.ts'
 
 const OPTIONS = { now: Date.now }
 
 /** Imports a game file. Throws a StartError. */
-export async function importGameFile(env: NodeJS.ProcessEnv, path: string, wish: GameWish): Promise<Outcome> {
+export async function importGameFile(env: NodeJS.ProcessEnv, path: string, choice: GameChoice): Promise<Outcome> {
   const config = readConfig(env)
   const folder = await mkdtemp(join(tmpdir(), 'muster-game-'))
   try {
     const backup = await unpackGame(path, folder)
     const imported = await withPlatform(config, (platform) =>
-      importGame(platform, backup, wish, { ...OPTIONS, log: commandLog() }),
+      importGame(platform, backup, choice, { ...OPTIONS, log: commandLog() }),
     )
     return outcomeOf(imported)
   } finally {
@@ -28,10 +28,10 @@ export async function importGameFile(env: NodeJS.ProcessEnv, path: string, wish:
 }
 
 /** Imports one game of a backup of a whole platform. Throws a StartError. */
-export async function restoreGame(env: NodeJS.ProcessEnv, where: BackupLocation, wish: GameWish): Promise<Outcome> {
+export async function restoreGame(env: NodeJS.ProcessEnv, where: BackupLocation, choice: GameChoice): Promise<Outcome> {
   const config = readConfig(env)
   const imported = await withBackup(config, where, (backup) =>
-    withPlatform(config, (platform) => importGame(platform, backup, wish, { ...OPTIONS, log: commandLog() })),
+    withPlatform(config, (platform) => importGame(platform, backup, choice, { ...OPTIONS, log: commandLog() })),
   )
   return outcomeOf(imported)
 }

@@ -33,7 +33,7 @@ const WOKEN = [CHANNELS.namespaces, CHANNELS.schedules, CHANNELS.status_pages, C
  * `game`: name or id; null: the only one. `group_id`: who develops it here; null: the group of the backup, which is made where it is
  * missing. `name_id`: its short name here; null: the same.
  */
-export type GameWish = { game: string | null; group_id: string | null; name_id: string | null }
+export type GameChoice = { game: string | null; group_id: string | null; name_id: string | null }
 
 export type ImportedGame = {
   game_id: string
@@ -55,7 +55,7 @@ type SourceGame = { game_id: string; name_id: string; developer_group_id: string
 export async function importGame(
   platform: Platform,
   backup: OpenedBackup,
-  wish: GameWish,
+  choice: GameChoice,
   { now, log }: { now: () => number; log: Logger },
 ): Promise<ImportedGame> {
   const { client, data_dir } = platform
@@ -68,11 +68,11 @@ export async function importGame(
   const source = await connectAlone(scratch.url)
   opened.defer(() => disconnect(source))
 
-  const game = await findGame(source, wish.game, backup.label)
-  const name_id = wish.name_id ?? game.name_id
+  const game = await findGame(source, choice.game, backup.label)
+  const name_id = choice.name_id ?? game.name_id
   await requireFree(client, game, name_id)
-  const group_id = wish.group_id ?? game.developer_group_id
-  if (wish.group_id !== null) await requireGroup(client, group_id)
+  const group_id = choice.group_id ?? game.developer_group_id
+  if (choice.group_id !== null) await requireGroup(client, group_id)
   const old_keys = join(backup.folder, KEYS)
   const old_seals = existsSync(join(old_keys, 'seals.json')) ? await openSeals(old_keys) : null
   const seals = await openSeals(join(data_dir, KEYS))

@@ -130,7 +130,7 @@ export class Restores {
     requireTarget(ctx)
     return this.#begin(ctx, {
       ...{ kind: 'restore_game', name },
-      wish: { game, group_id: group_id ?? null, name_id: name_id ?? null },
+      choice: { game, group_id: group_id ?? null, name_id: name_id ?? null },
     })
   }
 
@@ -142,7 +142,7 @@ export class Restores {
     const row: RestoreRow = {
       ...{ restore_id: newId(ctx.now()), backup: task.name },
       folder: task.kind === 'restore' ? task.folder : null,
-      game: task.kind === 'restore' ? null : task.wish.game,
+      game: task.kind === 'restore' ? null : task.choice.game,
     }
     const recorded = recordBegin(ctx, row)
     this.#running = recorded

@@ -7,7 +7,7 @@ import type { Caller } from '../../tokens/caller.ts'
 import { requireGame } from '../access.ts'
 import { playerDataUrl } from '../export-urls.ts'
 import { bindSubject, PLAYER_SECTIONS, type PlayerSection } from './sections.ts'
-import { findSubject, type PlayerNamed, type PlayerSubject, requireNamed } from './subject.ts'
+import { findSubject, type PlayerNamed, type PlayerSubject, requireNamed, subjectPattern } from './subject.ts'
 
 const PAGE_ROWS_MAX = 200
 /** Rows of one section. */
@@ -63,18 +63,15 @@ async function* sectionLines(
 }
 
 async function* logLines({ lobby_logs }: Context, subject: PlayerSubject): AsyncGenerator<string> {
-  const { identity_id, address, lobby_ids, player_ids } = subject
+  const { lobby_ids, player_ids } = subject
   yield line({ section: 'lobby_logs' })
-  const needles = [
-    ...(identity_id === null ? [] : [identity_id]),
-    ...(address === null ? [] : [address]),
-    ...player_ids,
-  ]
+  const pattern = new RegExp(subjectPattern(subject))
+  const isOfPlayer = (text: string): boolean => pattern.test(text) || player_ids.some((id) => text.includes(id))
   for (const lobby_id of lobby_ids.slice(0, LOBBIES_MAX)) {
     for (const stream of STREAMS) {
       for await (const lines of wholeLog(lobby_logs, lobby_id, stream, LOG_BYTES_MAX)) {
         const texts = lines.map(({ ts, bytes }) => ({ ts, text: bytes.toString() }))
-        const found = texts.filter(({ text }) => needles.some((needle) => text.includes(needle)))
+        const found = texts.filter(({ text }) => isOfPlayer(text))
         yield found.map(({ ts, text }) => line({ lobby_logs: { lobby_id, stream, ts, text } })).join('')
       }
     }

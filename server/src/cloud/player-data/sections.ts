@@ -1,6 +1,6 @@
 // What the platform knows of a player, by section: how it is found, and how it is erased. In the SQL, `$identity` and the others
 // are members of the subject. A player that is named by an address only has no identity, and matches nothing by it.
-import type { PlayerSubject } from './subject.ts'
+import { type PlayerSubject, subjectPattern } from './subject.ts'
 
 export type PlayerSection = {
   name: string
@@ -45,7 +45,7 @@ export const PLAYER_SECTIONS: readonly PlayerSection[] = [
   {
     name: 'waits',
     select: `select player_id::text as key, jsonb_build_object('player_id', player_id, 'namespace_id', namespace_id,
-        'create_ts', create_ts, 'end_ts', end_ts, 'end_reason', end_reason, 'record', record) as row
+        'create_ts', create_ts, 'end_ts', end_ts, 'end_reason', end_reason) as row
       from tickets where namespace_id = any($namespaces) and player_id = any($players)`,
     erase: `delete from tickets where ctid in (
       select ctid from tickets where namespace_id = any($namespaces) and player_id = any($players) and end_ts < $settled limit $limit)`,
@@ -63,13 +63,9 @@ export const PLAYER_SECTIONS: readonly PlayerSection[] = [
     name: 'explanations',
     select: `select ray_id::text as key, jsonb_build_object('ray_id', ray_id, 'namespace_id', namespace_id,
         'operation', operation, 'create_ts', create_ts, 'code', code, 'explanation', explanation) as row
-      from explanations where namespace_id = any($namespaces) and (
-        position($identity::text in explanation) > 0 or position($address in explanation) > 0
-        or position($client in explanation) > 0)`,
+      from explanations where namespace_id = any($namespaces) and explanation ~ $pattern`,
     erase: `delete from explanations where ctid in (
-      select ctid from explanations where namespace_id = any($namespaces) and (
-        position($identity::text in explanation) > 0 or position($address in explanation) > 0
-        or position($client in explanation) > 0) limit $limit)`,
+      select ctid from explanations where namespace_id = any($namespaces) and explanation ~ $pattern limit $limit)`,
   },
   {
     name: 'rays',
@@ -85,8 +81,18 @@ export const PLAYER_SECTIONS: readonly PlayerSection[] = [
         'is_spectator', is_spectator, 'match', match) as row
       from players where ${OF_PLAYER}`,
     // The row stays for the history of the lobby, and names no person.
-    erase: `update players set client = '-', identity_id = null, match = null where ctid in (
+    erase: `update players set client = '-', identity_id = null, match = null,
+        seat_key = null, connect_key = null, disconnect_key = null where ctid in (
       select ctid from players where ${OF_PLAYER} and ${SETTLED} limit $limit)`,
+  },
+  {
+    name: 'lobbies',
+    select: `select lobby_id::text as key, jsonb_build_object('lobby_id', lobby_id, 'namespace_id', namespace_id,
+        'create_ts', create_ts, 'stop_ts', stop_ts) as row
+      from lobbies where namespace_id = any($namespaces) and creator_identity_id = $identity`,
+    erase: `update lobbies set creator_identity_id = null where ctid in (
+      select ctid from lobbies where namespace_id = any($namespaces) and creator_identity_id = $identity
+        and stop_ts < $settled limit $limit)`,
   },
   {
     name: 'captcha_clients',
@@ -117,6 +123,7 @@ export function bindSubject(
     client: [subject.client_key, 'text'],
     address: [subject.address, 'text'],
     players: [subject.player_ids, 'uuid[]'],
+    pattern: [subjectPattern(subject), 'text'],
     after: [more.after, 'text'],
     limit: [more.limit, 'integer'],
     settled: [more.settled, 'timestamptz'],

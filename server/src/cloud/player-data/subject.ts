@@ -68,6 +68,16 @@ export async function findSubject(
   }
 }
 
+/**
+ * A regular expression, for PostgreSQL and for JavaScript, that finds the identity and the address as a whole: 1.2.3.4 is not found
+ * in 1.2.3.45.
+ */
+export function subjectPattern({ identity_id, address, client_key }: PlayerSubject): string {
+  const names = [identity_id, address, client_key].filter((name) => name !== null)
+  const escaped = [...new Set(names)].map((name) => name.replace(/[^0-9a-f-]/g, (character) => `\\${character}`))
+  return `(^|[^0-9a-fA-F:.-])(${escaped.join('|')})($|[^0-9a-fA-F:.-])`
+}
+
 /** A name of the player that reveals nothing: only this platform can make it again. One for the identity, one for the address. */
 export function subjectHashes(
   { keys }: Pick<Context, 'keys'>,
