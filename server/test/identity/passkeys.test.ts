@@ -50,6 +50,7 @@ const CONFIRMED = [
   'games.namespaces.deleteGameNamespace',
   'games.namespaces.revokeGameNamespaceTokenDevelopment',
   'games.namespaces.revokeGameNamespaceTokenPublic',
+  'games.playerData.erasePlayerData',
   'games.tokens.revokeCloudToken',
   'groups.delete',
   'groups.transferOwnership',

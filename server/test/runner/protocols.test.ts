@@ -156,8 +156,11 @@ for (const network of ['auto', 'machine'] as const) {
         type Known = { object_meta: { labels: Record<string, string> }; status: { state: string } }
         const { object_meta, status } = await world.ask<Known>(seats[0], '/')
         assert.deepStrictEqual([object_meta.labels['agones.dev/sdk-map'], status.state], ['cliff', 'Allocated'])
-        const connections = await world.connections(lobby_id)
-        assert.deepStrictEqual([connections.get(ids[0]), connections.get(ids[1])], [true, true])
+        // The new gateway reports players after it has served its server.
+        await until('both players are connected', async () => {
+          const connections = await world.connections(lobby_id)
+          return ids.every((id) => connections.get(id) === true)
+        })
       })
 
     await t.test('GSDK: Active with the first seat, and players by heartbeats', async () => {
