@@ -27,6 +27,8 @@ import { runCommand } from './commands.ts'
 import { changeByte, isStartError, query, rowsOf, seatPlayers, temporary } from './steps.ts'
 
 const NONE = { game: null, group_id: null, name_id: null }
+/** Places at which a file is cut. */
+const CUTS = 48
 const PASSWORD = 'a password that only lobbies read'
 
 type Scene = { platform: Platform; game: TestGame; beside: TestGame; file: string }
@@ -195,6 +197,12 @@ async function refuseFiles(t: TestContext, { file }: Scene): Promise<void> {
   const cut = `${file}.cut`
   await writeFile(cut, bytes.subarray(0, Math.floor(bytes.length * 0.7)))
   await assert.rejects(importGameFile(place, cut, NONE), isStartError(/not a game file|damaged/))
+  for (let part = 0; part < CUTS; part++) {
+    await writeFile(cut, bytes.subarray(0, Math.floor((bytes.length * part) / CUTS)))
+    const folder = await temporary(t)
+    // A file that ends between two entries is whole as an archive, and lacks files of the backup.
+    await unpackGame(cut, folder).catch((error: unknown) => assert.ok(isStartError(/is not a game file/)(error)))
+  }
   const foreign = `${file}.foreign`
   await writeFile(foreign, 'not an archive at all')
   await assert.rejects(importGameFile(place, foreign, NONE), isStartError(/not a game file/))

@@ -19,9 +19,14 @@ const BYTES_MAX = 1024 ** 4
 export async function unpackGame(path: string, folder: string): Promise<OpenedBackup> {
   const refuse = (why: string): StartError => new StartError(`${path} is not a game file: ${why}.`)
   const archive = extract()
+  // An entry that breaks off with the archive has no end of its own.
+  const broken = new AbortController()
   const reading = pipeline(createReadStream(path), archive).then(
     () => null,
-    (error: Error) => error,
+    (error: Error) => {
+      broken.abort(error)
+      return error
+    },
   )
   const names = new Set<string>()
   let left = BYTES_MAX
@@ -34,13 +39,15 @@ export async function unpackGame(path: string, folder: string): Promise<OpenedBa
       names.add(name)
       const target = join(folder, name)
       await mkdir(dirname(target), { recursive: true, mode: 0o700 })
-      await pipeline(entry, createWriteStream(target, { mode: 0o600, flags: 'wx' }))
+      await pipeline(entry, createWriteStream(target, { mode: 0o600, flags: 'wx' }), {
+        signal: broken.signal,
+      })
     }
   } catch (error) {
     archive.destroy()
-    await reading
+    const failure = await reading
     if (error instanceof StartError) throw error
-    const { code, syscall, message } = error as NodeJS.ErrnoException
+    const { code, syscall, message } = (broken.signal.aborted ? failure : error) as NodeJS.ErrnoException
     if (code === 'ENOENT' && syscall === 'open') throw new StartError(`There is no file ${path}.`, { cause: error })
     if (syscall !== undefined) throw error
     throw refuse(message.toLowerCase())
