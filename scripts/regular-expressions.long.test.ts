@@ -27,7 +27,10 @@ const MADE = new Map([
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
   ['server/src/backup/game/game-tables.ts', 'From fixed parts.'],
   ['server/src/cloud/exports.ts', 'From fixed parts.'],
-  ['server/src/cloud/player-data/export.ts', 'From an id and an address in canonical form, with special characters escaped.'],
+  [
+    'server/src/cloud/player-data/export.ts',
+    'From an id and an address in canonical form, with special characters escaped.',
+  ],
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
   ['server/src/edge/proxy/trunks.ts', 'From fixed parts.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
