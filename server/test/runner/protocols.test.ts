@@ -3,6 +3,7 @@ import assert from 'node:assert'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import {
   explainRay,
@@ -15,6 +16,7 @@ import {
   type VersionConfig,
 } from '@musterhost/contract'
 import { lobbySentences } from '@musterhost/contract/explanation-words'
+import { REMEMBER_EVERY_MS } from '../../src/runner/protocols/attached-lobby.ts'
 import { gatewayFolder, readState } from '../../src/runner/protocols/attachments.ts'
 import { lacking } from '../run/optional-programs.ts'
 import { type Platform, startPlatform, type TestGame } from '../support/platform.ts'
@@ -147,6 +149,9 @@ for (const network of ['auto', 'machine'] as const) {
       await t.test('Agones: a crash of the gateway loses neither labels nor players', async () => {
         const { lobby_id, seats, ids } = await world.pair('agones')
         await world.ask(seats[0], `/come?id=${ids[0]}`)
+        await until('the first player is connected', async () => (await world.connections(lobby_id)).get(ids[0]))
+        // A crash loses the changes since the last write.
+        await setTimeout(2 * REMEMBER_EVERY_MS)
         const folder = gatewayFolder(join(world.platform.ctx.config.data_dir, 'lobbies'))
         const killed = readState(folder)!.process
         process.kill(killed.pid, 'SIGKILL')

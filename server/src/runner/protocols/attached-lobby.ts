@@ -34,7 +34,7 @@ const PAUSE_MS_MAX = 1_000
 /** How often a report is passed on that says nothing new but a later time. */
 const REPORT_EVERY_MS = 30_000
 /** Between two writes of what is remembered. A crash loses at most the changes of this time. */
-const REMEMBER_EVERY_MS = 50
+export const REMEMBER_EVERY_MS = 50
 /** Lines for the log of the lobby that wait for the runner. Later ones are dropped. */
 const LINES_MAX = 100
 const TEMPORARY: ReadonlySet<string> = new Set(['API_NOT_AVAILABLE', 'API_RATE_LIMIT', 'INTERNAL_ERROR'])
