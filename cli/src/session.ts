@@ -71,6 +71,13 @@ export async function openSession(terminal: Surroundings, options: GlobalOptions
   return session
 }
 
+/** The session of a command on one game. `where`: the game and the platform, for people. */
+export async function openGame(terminal: Terminal, options: GlobalOptions) {
+  const session = await openSession(terminal, options)
+  const { game_id, name_id } = await session.game()
+  return { session, client: session.client, params: { game_id }, where: `${name_id} at ${session.url}` }
+}
+
 /** The typed client, whose errors name the platform, and whose calls end at Ctrl-C. */
 export function createCommandClient(url: string, token: string | undefined, signal: AbortSignal): Client {
   const client = createClient(token === undefined ? { url, send } : { url, token, send })

@@ -9,20 +9,15 @@ import type { Terminal } from '../terminal.ts'
 
 const FILE_MODE = 0o600
 
-/** Throws a Failure where the file is there already. Called before anything is exported. */
-export function requireNewFile(file: string): string {
-  const path = resolve(file)
-  if (existsSync(path)) throw new Failure(`${path} is there already. Name a new file.`)
-  return path
-}
-
 /** The file appears under its name when it is complete. Throws a Failure. */
 export async function downloadFile(
   terminal: Terminal,
   url: string,
   file: string,
 ): Promise<{ path: string; byte_count: number }> {
-  const path = requireNewFile(file)
+  const path = resolve(file)
+  // The export begins with the request.
+  if (existsSync(path)) throw new Failure(`${path} is there already. Name a new file.`)
   const response = await fetch(url, { signal: terminal.signal })
   if (!response.ok || response.body === null)
     throw new Failure(`The export has failed (status ${response.status}). The log of the platform has the reason.`)

@@ -3,7 +3,7 @@ import { exportGame as exportOperation } from '@musterhost/contract'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { downloadFile, requireNewFile } from './download-file.ts'
+import { downloadFile } from './download-file.ts'
 
 const MEGABYTE = 1_000_000
 
@@ -13,7 +13,6 @@ export async function exportGame(
   file: string,
   options: GlobalOptions,
 ): Promise<void> {
-  requireNewFile(file)
   const session = await openSession(terminal, { ...options, game: name })
   const { game_id, name_id } = await session.game()
   const { url } = await session.client.call(exportOperation, { params: { game_id } })

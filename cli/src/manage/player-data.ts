@@ -1,7 +1,7 @@
 // Data of one player of a game.
 import { type Erasure, erasePlayerData, exportPlayerData, listErasures } from '@musterhost/contract'
 import type { GlobalOptions } from '../options.ts'
-import { openSession } from '../session.ts'
+import { openGame } from '../session.ts'
 import { printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { ago } from '../times.ts'
@@ -9,12 +9,6 @@ import { downloadFile } from './download-file.ts'
 import { confirmRemoval, type RemovalOptions } from './removal.ts'
 
 export type PlayerOptions = GlobalOptions & { identity?: string; address?: string }
-
-async function openGame(terminal: Terminal, options: GlobalOptions) {
-  const session = await openSession(terminal, options)
-  const { game_id, name_id } = await session.game()
-  return { client: session.client, params: { game_id }, where: `${name_id} at ${session.url}` }
-}
 
 function subjectOf({ identity, address }: PlayerOptions): { identity_id?: string; address?: string } {
   return {

@@ -10,7 +10,7 @@ import {
   updateStatusIncident,
 } from '@musterhost/contract'
 import type { GlobalOptions } from '../options.ts'
-import { openSession } from '../session.ts'
+import { openGame } from '../session.ts'
 import { printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { ago } from '../times.ts'
@@ -25,12 +25,6 @@ export type UpdateOptions = GlobalOptions & {
   title?: string
 }
 export type IncidentOptions = Omit<UpdateOptions, 'title'> & { impact: StatusIncident['impact'] }
-
-async function openGame(terminal: Terminal, options: GlobalOptions) {
-  const session = await openSession(terminal, options)
-  const { game_id, name_id } = await session.game()
-  return { session, client: session.client, params: { game_id }, where: `${name_id} at ${session.url}` }
-}
 
 export async function showPage(terminal: Terminal, options: GlobalOptions): Promise<void> {
   const { client, params, where } = await openGame(terminal, options)

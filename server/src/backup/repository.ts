@@ -25,7 +25,7 @@ import { listFiles, readFile, removeFile, writeFile } from '../objects/s3/files.
 import { openS3Objects } from '../objects/s3/s3-objects.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
 import { type Cipher, CipherDamaged, openCipher } from './encryption.ts'
-import { MANIFEST_FILE, type Manifest } from './manifest.ts'
+import { MANIFEST_FILE, type Manifest, objectFile } from './manifest.ts'
 
 const NAME = /^\d{4}-\d{2}-\d{2}T\d{6}Z$/
 /** What names of encrypted files end with below `backups/`. Objects keep their keys. */
@@ -234,6 +234,11 @@ async function* pathsBelow(folder: string): AsyncGenerator<string> {
 export async function openBackup(repository: Repository, name: string | null, folder: string): Promise<OpenedBackup> {
   const found = await fetchBackup(repository, name, folder)
   return { label: backupLabel(repository, found), folder, objects: repository.objects }
+}
+
+/** The bytes of an object, which are not checked yet. */
+export async function readObject({ folder, objects }: OpenedBackup, object_key: string): Promise<Readable> {
+  return objects === null ? createReadStream(join(folder, objectFile(object_key))) : objects.read(object_key)
 }
 
 /** As records and people name a backup. */

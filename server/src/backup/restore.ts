@@ -21,7 +21,7 @@ import { credentialFiles } from './credentials.ts'
 import { forEachAtOnce, readSums, writeDurably } from './files.ts'
 import { type Manifest, objectFile } from './manifest.ts'
 import { knownMigrations } from './migrations.ts'
-import type { OpenedBackup } from './repository.ts'
+import { type OpenedBackup, readObject } from './repository.ts'
 import { requireEmptyDatabase, restoreRows } from './restore-rows.ts'
 import { checkBackup, lackingSentence } from './verify/backup.ts'
 
@@ -137,11 +137,8 @@ async function restoreCredentials(folder: string, data_dir: string): Promise<voi
 }
 
 /** A bucket may have an object already: after a restore that was broken off, or when only the database was lost. */
-async function restoreObjects(
-  config: Config,
-  { folder, objects: shared }: OpenedBackup,
-  now: () => number,
-): Promise<void> {
+async function restoreObjects(config: Config, backup: OpenedBackup, now: () => number): Promise<void> {
+  const { folder, objects: shared } = backup
   const objects = openObjects(config, { now, trust: readCertificateAuthorities(config.fetch_authorities) })
   try {
     await forEachAtOnce(await readSums(folder), async ([path, sha256]) => {
@@ -151,8 +148,7 @@ async function restoreObjects(
         shared === null ? (await stat(join(folder, path))).size : ((await shared.lengthOf(object_key)) ?? 0)
       const there = await objects.stat(object_key)
       if (there?.sha256 === sha256 && there.content_length === content_length) return
-      const body = shared === null ? createReadStream(join(folder, path)) : await shared.read(object_key)
-      const stored = await objects.put(object_key, body, content_length)
+      const stored = await objects.put(object_key, await readObject(backup, object_key), content_length)
       if (stored.sha256 !== sha256) throw new Error(`${path} is not what it was when the backup was checked.`)
     })
   } finally {

@@ -38,8 +38,7 @@ export async function takeBackup(platform: Platform, target: string): Promise<Ma
     const manifest = await writeAll(platform, files, async (counts) => {
       await forEachAtOnce(storedFiles(platform.client), (file) => writeObject(platform.objects, file, files, counts))
     })
-    await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
-    await files.finish()
+    await writeManifest(files, manifest)
     await rename(draft, path)
     await syncFolder(dirname(path))
     return manifest
@@ -82,8 +81,7 @@ export async function takeIntoRepository(
     const { object_count, object_bytes, lacking_objects } = copied
     Object.assign(counts, { object_count, object_bytes, lacking_objects })
   })
-  await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
-  await files.finish()
+  await writeManifest(files, manifest)
   const name = backupName(manifest.create_ts)
   const paths = (await filesOf(draft)).filter((path) => path !== MANIFEST_FILE)
   for (const path of [...paths, MANIFEST_FILE]) await repository.write(`${name}/${path}`, join(draft, path))
@@ -118,6 +116,12 @@ async function writeAll(
   await client.query('commit')
   for (const path of await credentialFiles(data_dir)) await files.write(path, createReadStream(join(data_dir, path)))
   return manifest
+}
+
+/** The last file of a backup. */
+export async function writeManifest(files: FileWriter, manifest: Manifest): Promise<void> {
+  await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
+  await files.finish()
 }
 
 /** The first query of the transaction: its snapshot is taken here. */

@@ -2,15 +2,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Config } from '../../config/config.ts'
 import { readConfig } from '../../config/read-config.ts'
 import { type BackupLocation, type Outcome, withBackup } from '../command.ts'
 import type { LeftOut } from '../manifest.ts'
 import { counted, inMegabytes } from '../report.ts'
+import type { OpenedBackup } from '../repository.ts'
 import { commandLog, withPlatform } from '../with.ts'
 import { type GameChoice, type ImportedGame, importGame } from './import-game.ts'
 import { unpackGame } from './unpack-game.ts'
-
-const OPTIONS = { now: Date.now }
 
 /** Imports a game file. Throws a StartError. */
 export async function importGameFile(env: NodeJS.ProcessEnv, path: string, choice: GameChoice): Promise<Outcome> {
@@ -18,10 +18,7 @@ export async function importGameFile(env: NodeJS.ProcessEnv, path: string, choic
   const folder = await mkdtemp(join(tmpdir(), 'muster-game-'))
   try {
     const backup = await unpackGame(path, folder)
-    const imported = await withPlatform(config, (platform) =>
-      importGame(platform, backup, choice, { ...OPTIONS, log: commandLog() }),
-    )
-    return outcomeOf(imported)
+    return await importInto(config, backup, choice)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -30,10 +27,12 @@ export async function importGameFile(env: NodeJS.ProcessEnv, path: string, choic
 /** Imports one game of a backup of a whole platform. Throws a StartError. */
 export async function restoreGame(env: NodeJS.ProcessEnv, where: BackupLocation, choice: GameChoice): Promise<Outcome> {
   const config = readConfig(env)
-  const imported = await withBackup(config, where, (backup) =>
-    withPlatform(config, (platform) => importGame(platform, backup, choice, { ...OPTIONS, log: commandLog() })),
-  )
-  return outcomeOf(imported)
+  return withBackup(config, where, (backup) => importInto(config, backup, choice))
+}
+
+async function importInto(config: Config, backup: OpenedBackup, choice: GameChoice): Promise<Outcome> {
+  const options = { now: Date.now, log: commandLog() }
+  return outcomeOf(await withPlatform(config, (platform) => importGame(platform, backup, choice, options)))
 }
 
 function outcomeOf(imported: ImportedGame): Outcome {

@@ -1,7 +1,7 @@
 // Imports one game into a platform, running or stopped: from a game file, or from a backup of a whole platform. The game keeps its
 // ids. Objects come first, under new keys, because the old ones may wait for their removal here. The rows come last, in one
 // transaction: a broken import leaves no game, and no object.
-import { createReadStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClientBase } from 'pg'
 import type { Logger } from 'pino'
@@ -16,13 +16,13 @@ import { openSeals } from '../../tokens/seals.ts'
 import { CHANNELS } from '../../wire/channels.ts'
 import { forEachAtOnce, readSums } from '../files.ts'
 import { type LeftOut, objectFile } from '../manifest.ts'
-import type { OpenedBackup } from '../repository.ts'
+import { type OpenedBackup, readObject } from '../repository.ts'
 import { requireSound } from '../restore.ts'
 import { connectAlone, disconnect } from '../source.ts'
+import { storedFiles } from '../stored.ts'
 import type { Platform } from '../take.ts'
 import { importRows } from './import-rows.ts'
 import { openScratch } from './scratch.ts'
-import { gameObjects } from './stored-objects.ts'
 
 const KEYS = 'keys'
 /** Games that an error lists. */
@@ -81,7 +81,7 @@ export async function importGame(
   const copied = await copyGameObjects(platform, backup, { source, game_id: game.game_id })
   try {
     await client.query('begin')
-    const group = await requireRow(client, source, group_id)
+    const group = await lockImportGroup(client, source, group_id)
     const now_ms = now()
     const row_count = await importRows({
       ...{ source, target: client, game_id: game.game_id, group_id, name_id },
@@ -155,7 +155,11 @@ async function requireGroup(client: ClientBase, group_id: string): Promise<void>
 }
 
 /** Locks the group as every change of its games does. */
-async function requireRow(client: ClientBase, source: ClientBase, group_id: string): Promise<ImportedGame['group']> {
+async function lockImportGroup(
+  client: ClientBase,
+  source: ClientBase,
+  group_id: string,
+): Promise<ImportedGame['group']> {
   const found = await source.query<{ display_name: string; create_ts: Date }>(
     'select display_name, create_ts from groups where group_id = $1',
     [group_id],
@@ -184,15 +188,15 @@ type CopiedGame = Pick<ImportedGame, 'object_count' | 'object_bytes' | 'lacking_
 
 async function copyGameObjects(
   { objects }: Platform,
-  { folder, objects: shared }: OpenedBackup,
+  backup: OpenedBackup,
   { source, game_id }: { source: ClientBase; game_id: string },
 ): Promise<CopiedGame> {
-  const sums = await readSums(folder)
+  const sums = await readSums(backup.folder)
   const object_keys = new Map<string, string>()
   const copied = { object_count: 0, object_bytes: 0, lacking_count: 0 }
   const remove = (): Promise<void> => forEachAtOnce(object_keys.values(), (key) => objects.delete(key))
   try {
-    await forEachAtOnce(gameObjects(source, game_id), async ({ object_key, content_length }) => {
+    await forEachAtOnce(storedFiles(source, game_id), async ({ object_key, content_length }) => {
       const path = objectFile(object_key)
       const sha256 = sums.get(path)
       const new_key = newObjectKey()
@@ -201,8 +205,7 @@ async function copyGameObjects(
         copied.lacking_count++
         return
       }
-      const body = shared === null ? createReadStream(join(folder, path)) : await shared.read(object_key)
-      const stored = await objects.put(new_key, body, content_length)
+      const stored = await objects.put(new_key, await readObject(backup, object_key), content_length)
       if (stored.sha256 !== sha256) throw new StartError(`${path} of the backup is damaged; nothing has been imported.`)
       copied.object_count++
       copied.object_bytes += content_length

@@ -23,9 +23,9 @@ import {
   tableFile,
 } from '../manifest.ts'
 import { dump, readTables, type Table } from '../rows.ts'
-import { beginManifest, type Platform } from '../take.ts'
+import { storedFiles } from '../stored.ts'
+import { beginManifest, type Platform, writeManifest } from '../take.ts'
 import { GAME_TABLES, type GameTable, parentOf, rowsOfGame } from './game-tables.ts'
-import { gameObjects } from './stored-objects.ts'
 
 /** Rows of these are left out: only their own platform opens their secrets. */
 const SEALED_TABLES: readonly GameTable[] = ['game_secrets', 'notice_targets']
@@ -54,8 +54,7 @@ export async function packGame(platform: Platform, game_id: string, folder: stri
   const sound = await findObjects(client, objects, game_id, manifest)
   await client.query('commit')
   for (const { object_key, sha256 } of sound) files.note(objectFile(object_key), sha256)
-  await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
-  await files.finish()
+  await writeManifest(files, manifest)
   return archiveOf(folder, sound, { objects, mtime: new Date(manifest.create_ts) })
 }
 
@@ -107,7 +106,7 @@ async function findObjects(
   manifest: Manifest,
 ): Promise<SoundObject[]> {
   const sound: SoundObject[] = []
-  for await (const { object_key, content_length, is_marked, ...file } of gameObjects(client, game_id)) {
+  for await (const { object_key, content_length, is_marked, ...file } of storedFiles(client, game_id)) {
     const there = is_marked ? null : await objects.stat(object_key)
     const sha256 = file.sha256 ?? there?.sha256
     if (there === null || sha256 === undefined || there.content_length !== content_length) {

@@ -2,7 +2,6 @@
 import {
   ApiError,
   type BodyOf,
-  CONFIRMATION_MINUTES,
   type completePasskeySignIn,
   type PasskeyAssertion,
   type ResponseOf,
@@ -22,14 +21,13 @@ import {
   requireRelyingParty,
   spendChallenge,
 } from './challenges.ts'
+import { CONFIRMATION_MS } from './confirmation.ts'
 import { credentialsOf, requirePersonSession, userHandle } from './own-passkeys.ts'
 import { checkAssertion } from './webauthn.ts'
 
 type Request = ResponseOf<typeof startPasskeySignIn>
 type Response = BodyOf<typeof completePasskeySignIn>
 type StoredPasskey = Selectable<Schema['passkeys']>
-
-const CONFIRMATION_MS = CONFIRMATION_MINUTES * 60_000
 
 /** Throws PASSKEY_UNAVAILABLE. */
 export function startSignIn(ctx: Context): Request {

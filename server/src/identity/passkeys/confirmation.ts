@@ -2,7 +2,8 @@
 import { ApiError, CONFIRMATION_MINUTES } from '@musterhost/contract'
 import type { Context } from '../../context.ts'
 
-const CONFIRMATION_MS = CONFIRMATION_MINUTES * 60_000
+/** A confirmation is good for this time. */
+export const CONFIRMATION_MS = CONFIRMATION_MINUTES * 60_000
 
 /** Throws CONFIRMATION_REQUIRED when the person has a passkey and has not confirmed with one lately. */
 export async function requireConfirmation(ctx: Context, session_id: string): Promise<void> {
